@@ -1,0 +1,69 @@
+//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count.
+//!
+//! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `bench/README.md` says how to read the
+//! results.
+
+mod arguments;
+mod counting;
+mod cpu;
+mod drive;
+mod fill;
+mod floor;
+mod hit_ratio;
+mod libcachesim;
+mod overhead;
+mod server;
+mod spread;
+mod traces;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+const USAGE: &str = "\
+usage: bench-peers COMMAND
+
+  floor SITE           server CPU per request: the bare epoll loop, a cached page, the same page with --no-cache
+      --path PATH        the page (default /)
+      --millpond FILE    the server (default target/release/millpond)
+      --connections N    keep-alive connections (default 32)
+      --seconds S        length of one run (default 2)
+      --blocks N         ABBA blocks, two runs of each server in each (default 5)
+      --json FILE        the result as JSON; - is stdout, and the table goes to stderr
+  traces               brings the three traces to target/traces by mvn; --jar FILE takes them from a jar that is there
+  hit-ratio            the store's hit ratios on the traces beside libcachesim's
+      --python FILE      the interpreter that has libcachesim (default python3)
+      --json FILE
+  overhead             bytes of memory for an entry beside its key and value, counted by the allocator
+      --entries N        entries to store (default 100000)
+      --json FILE
+";
+
+/// What can go wrong is said to the person who measures; nobody decides anything by its type.
+type Result<T> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::new(std::env::args().skip(1));
+    let outcome = match arguments.word().as_deref() {
+        Some("floor") => floor::run(arguments),
+        Some("traces") => traces::run(arguments),
+        Some("hit-ratio") => hit_ratio::run(arguments),
+        Some("overhead") => overhead::run(arguments),
+        Some("--help" | "-h" | "help") => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(3),
+        Err(reason) => {
+            eprintln!("bench-peers: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Which functions depend on their arguments alone (COHERENCE, rule 14).
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, Visit, Visitor,
+};
+
+/// SQLite's own functions whose results depend on nothing but their arguments, the rows they are given and the
+/// tables that the query reads anyway (those of full-text search).
+const DETERMINISTIC: &[&str] = &[
+    "->",
+    "->>",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "avg",
+    "bm25",
+    "ceil",
+    "ceiling",
+    "char",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "cos",
+    "cosh",
+    "count",
+    "cume_dist",
+    "degrees",
+    "dense_rank",
+    "exp",
+    "first_value",
+    "floor",
+    "format",
+    "glob",
+    "group_concat",
+    "hex",
+    "highlight",
+    "if",
+    "ifnull",
+    "iif",
+    "instr",
+    "json",
+    "json_array",
+    "json_array_length",
+    "json_each",
+    "json_error_position",
+    "json_extract",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_object",
+    "json_patch",
+    "json_pretty",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_tree",
+    "json_type",
+    "json_valid",
+    "jsonb",
+    "jsonb_array",
+    "jsonb_extract",
+    "jsonb_group_array",
+    "jsonb_group_object",
+    "jsonb_insert",
+    "jsonb_object",
+    "jsonb_patch",
+    "jsonb_remove",
+    "jsonb_replace",
+    "jsonb_set",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "like",
+    "likelihood",
+    "likely",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "lower",
+    "ltrim",
+    "match",
+    "matchinfo",
+    "max",
+    "min",
+    "mod",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "octet_length",
+    "offsets",
+    "percent_rank",
+    "pi",
+    "pow",
+    "power",
+    "printf",
+    "quote",
+    "radians",
+    "rank",
+    "replace",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "sin",
+    "sinh",
+    "snippet",
+    "soundex",
+    "sqrt",
+    "string_agg",
+    "substr",
+    "substring",
+    "subtype",
+    "sum",
+    "tan",
+    "tanh",
+    "total",
+    "trim",
+    "trunc",
+    "typeof",
+    "unhex",
+    "unicode",
+    "unistr",
+    "unistr_quote",
+    "unlikely",
+    "upper",
+    "zeroblob",
+];
+
+/// They depend on their arguments, unless those say `'now'`; whether they did is noticed while they run
+/// (`sqlite/clockwatch.rs`).
+const DATE: &[&str] = &[
+    "date",
+    "datetime",
+    "julianday",
+    "strftime",
+    "time",
+    "timediff",
+    "unixepoch",
+];
+
+/// Why one of the functions makes a query uncacheable, if one does.
+pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) -> Option<String> {
+    let unknown = functions.iter().find(|function| {
+        let function = function.as_str();
+        let date = clock_is_watched && DATE.contains(&function);
+        DETERMINISTIC.binary_search(&function).is_err() && !date
+    })?;
+    Some(match unknown.as_str() {
+        "current_date" | "current_time" | "current_timestamp" => {
+            format!("{} reads the clock", unknown.to_ascii_uppercase())
+        }
+        name => format!("the result of {name}() may differ from one call to the next"),
+    })
+}
+
+/// Finds a date function that reads the clock by its own words, so that `check` can say it before anything runs.
+pub(crate) fn reads_clock(tree: &impl Visit) -> Option<String> {
+    match tree.visit(&mut Dates) {
+        ControlFlow::Break(function) => Some(format!("{function}() reads the clock")),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+struct Dates;
+
+impl Visitor for Dates {
+    type Break = String;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Expr::Function(Function { name, args, .. }) = expr else {
+            return ControlFlow::Continue(());
+        };
+        let name = name.to_string().to_ascii_lowercase();
+        let FunctionArguments::List(list) = args else {
+            return ControlFlow::Continue(());
+        };
+        // strftime's first argument is the format.
+        let times = usize::from(name == "strftime");
+        let now = list.args.len() <= times || list.args.iter().skip(times).any(is_now);
+        if DATE.contains(&name.as_str()) && now {
+            ControlFlow::Break(name)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+fn is_now(argument: &FunctionArg) -> bool {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) = argument else {
+        return false;
+    };
+    matches!(&value.value, Value::SingleQuotedString(text) if text.trim().eq_ignore_ascii_case("now"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_for_the_search() {
+        assert!(DETERMINISTIC.is_sorted());
+    }
+
+    #[test]
+    fn what_is_not_listed_is_refused() {
+        let check =
+            |function: &str, watched| objection(&BTreeSet::from([function.to_owned()]), watched);
+        assert_eq!(check("count", true), None);
+        assert_eq!(check("date", true), None);
+        assert!(check("date", false).is_some());
+        assert!(check("random", true).is_some_and(|reason| reason.contains("random()")));
+        assert_eq!(
+            check("current_timestamp", true).as_deref(),
+            Some("CURRENT_TIMESTAMP reads the clock")
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! What kind of value each parameter wants, from the columns that it is compared with or stored in.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, BinaryOperator, Expr, FromTable, LimitClause, ObjectName, Query,
+    Select, SetExpr, Statement, TableObject, Value as Literal, Visit, Visitor,
+};
+
+use super::restrict::Shadowing;
+use super::scope::{Factor, Scope, last_part};
+use crate::Kind;
+use crate::sqlite::catalog::Catalog;
+
+/// The kind of each parameter, by its index; `None` where nothing or more than one thing is asked of it.
+pub(crate) fn kinds(
+    tree: &Statement,
+    catalog: &Catalog,
+    parameters: &HashMap<String, usize>,
+    count: usize,
+) -> Vec<Option<Kind>> {
+    let mut shadowed = Shadowing(BTreeSet::new());
+    let _ = tree.visit(&mut shadowed);
+    let mut walk = Walk {
+        catalog,
+        parameters,
+        shadowed: shadowed.0,
+        scopes: Vec::new(),
+        asked: vec![Asked::Nothing; count],
+    };
+    let _ = tree.visit(&mut walk);
+    walk.asked
+        .into_iter()
+        .map(|asked| {
+            if let Asked::One(kind) = asked {
+                Some(kind)
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    One(Kind),
+    Several,
+}
+
+struct Walk<'a> {
+    catalog: &'a Catalog,
+    parameters: &'a HashMap<String, usize>,
+    shadowed: BTreeSet<String>,
+    /// The innermost last.
+    scopes: Vec<Scope<'a>>,
+    asked: Vec<Asked>,
+}
+
+impl Visitor for Walk<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                for expr in limit
+                    .iter()
+                    .chain(offset.as_ref().map(|offset| &offset.value))
+                {
+                    self.ask(expr, Some(Kind::Integer));
+                }
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                self.ask(offset, Some(Kind::Integer));
+                self.ask(limit, Some(Kind::Integer));
+            }
+            None => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.scopes
+            .push(Scope::of(select, self.catalog, &self.shadowed));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &Select) -> ControlFlow<()> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+        self.statement(statement);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
+        if matches!(
+            statement,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        ) {
+            self.scopes.pop();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.expr(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn statement(&mut self, statement: &Statement) {
+        let catalog = self.catalog;
+        match statement {
+            Statement::Insert(insert) => {
+                let TableObject::TableName(name) = &insert.table else {
+                    self.scopes.push(Scope {
+                        factors: Vec::new(),
+                    });
+                    return;
+                };
+                self.scopes.push(Scope {
+                    factors: vec![Factor::named(name, None, catalog)],
+                });
+                if let Some(SetExpr::Values(values)) =
+                    insert.source.as_ref().map(|source| source.body.as_ref())
+                {
+                    for row in &values.rows {
+                        for (index, value) in row.content.iter().enumerate() {
+                            let column = insert.columns.get(index).and_then(last_part);
+                            self.ask_for_column(name, column.as_deref(), index, value);
+                        }
+                    }
+                }
+                self.assignments(&insert.assignments);
+                // `ON CONFLICT DO UPDATE SET column = :parameter`
+                if let Some(sqlparser::ast::OnInsert::OnConflict(conflict)) = &insert.on
+                    && let sqlparser::ast::OnConflictAction::DoUpdate(update) = &conflict.action
+                {
+                    self.assignments(&update.assignments);
+                }
+            }
+            Statement::Update(update) => {
+                self.scopes.push(Scope::from(
+                    std::slice::from_ref(&update.table),
+                    catalog,
+                    &self.shadowed,
+                ));
+                self.assignments(&update.assignments);
+            }
+            Statement::Delete(delete) => {
+                let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
+                    &delete.from;
+                self.scopes.push(Scope::from(from, catalog, &self.shadowed));
+            }
+            _ => {}
+        }
+    }
+
+    fn ask_for_column(
+        &mut self,
+        table: &ObjectName,
+        column: Option<&str>,
+        index: usize,
+        value: &Expr,
+    ) {
+        let Some((_, table)) = Factor::named(table, None, self.catalog).base() else {
+            return;
+        };
+        let kind = match column {
+            Some(column) => table.column(column).and_then(|found| table.kind_of(found)),
+            None => table.columns.get(index).and_then(|column| column.kind),
+        };
+        self.ask(value, kind);
+    }
+
+    fn assignments(&mut self, assignments: &[Assignment]) {
+        for assignment in assignments {
+            let AssignmentTarget::ColumnName(name) = &assignment.target else {
+                continue;
+            };
+            let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else {
+                continue;
+            };
+            let column = Expr::Identifier(ident.clone());
+            self.compare(&column, &assignment.value);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        use BinaryOperator as B;
+        match expr {
+            Expr::BinaryOp {
+                left,
+                op: B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq,
+                right,
+            } => {
+                self.compare(left, right);
+                self.compare(right, left);
+            }
+            Expr::BinaryOp {
+                op: B::Match | B::Glob,
+                right: pattern,
+                ..
+            }
+            | Expr::Like { pattern, .. } => self.ask(pattern, Some(Kind::Text)),
+            Expr::InList { expr, list, .. } => {
+                for value in list {
+                    self.compare(expr, value);
+                }
+            }
+            Expr::Between {
+                expr, low, high, ..
+            } => {
+                self.compare(expr, low);
+                self.compare(expr, high);
+            }
+            _ => {}
+        }
+    }
+
+    /// `value` is compared with, or stored in, `column`.
+    fn compare(&mut self, column: &Expr, value: &Expr) {
+        // The innermost SELECT that has such a column; where it cannot be told, nothing is asked.
+        let found = self.scopes.iter().rev().find_map(|scope| {
+            let (factor, found) = scope.resolve(column)?;
+            scope.factors[factor]
+                .base()
+                .map(|(_, table)| table.kind_of(found))
+        });
+        if let Some(kind) = found {
+            self.ask(value, kind);
+        }
+    }
+
+    fn ask(&mut self, value: &Expr, kind: Option<Kind>) {
+        let index = match value {
+            Expr::Nested(inner) => return self.ask(inner, kind),
+            Expr::Value(value) => match &value.value {
+                Literal::Placeholder(name) => self.parameters.get(name),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(asked) = index.and_then(|index| self.asked.get_mut(*index)) else {
+            return;
+        };
+        *asked = match (*asked, kind) {
+            (Asked::Nothing, Some(kind)) => Asked::One(kind),
+            (Asked::One(one), Some(kind)) if one == kind => Asked::One(one),
+            // A column that takes anything asks for nothing in particular.
+            (_, None) | (Asked::Several | Asked::One(_), Some(_)) => Asked::Several,
+        };
+    }
+}

@@ -1,0 +1,410 @@
+//! What a statement depends on (COHERENCE, rules 9 to 14).
+//!
+//! The base truth is SQLite's authorizer: the tables that the prepared statement reads, through views and whatever else
+//! stands between. Each of them is a dependency as a whole, unless the statement's text shows that every reference to it
+//! is restricted to rows with certain values. Text that is not understood therefore only widens.
+
+mod functions;
+mod kinds;
+mod restrict;
+mod scope;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::SQLiteDialect;
+use sqlparser::parser::Parser;
+
+use crate::hint;
+use crate::query::{Deps, Param};
+use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
+use crate::sqlite::clockwatch;
+use crate::sqlite::interest::Wanted;
+use crate::sqlite::recorder::{Policy, Recorded, Recorder};
+use crate::{SqlError, Value, tags};
+use restrict::{Operand, References, Restriction};
+
+/// What one statement is, for one state of the schema.
+#[derive(Debug)]
+pub(crate) struct Analysis {
+    pub(crate) key: SchemaKey,
+    pub(crate) params: Arc<[Param]>,
+    pub(crate) columns: Arc<[Arc<str>]>,
+    pub(crate) readonly: bool,
+    /// What it reads and writes, by name.
+    pub(crate) tables: Vec<String>,
+    depends: Vec<TableDep>,
+    uncacheable: Option<Arc<str>>,
+}
+
+/// A table that a query depends on.
+#[derive(Debug)]
+struct TableDep {
+    table: String,
+    /// One entry for each reference to the table, each with alternatives; none: the whole table.
+    references: Vec<Vec<Restriction>>,
+}
+
+/// Prepares `sql` on `connection`, whose schema is `catalog`, and finds out what it depends on.
+pub(crate) fn analyse(
+    connection: &Connection,
+    recorder: &Recorder,
+    catalog: &Catalog,
+    sql: &str,
+) -> Result<Analysis, SqlError> {
+    let (prepared, recorded) = recorder.record(Policy::Owner, || Facts::prepare(connection, sql));
+    let facts = prepared.map_err(|error| hint::explain(&error, sql, &recorded, catalog))?;
+    if facts.readonly && facts.columns.is_empty() {
+        return Err(SqlError {
+            message: "there is no statement here".into(),
+            offset: None,
+            hint: Some("write one SELECT, INSERT, UPDATE or DELETE".into()),
+        });
+    }
+    let tree = parse(sql);
+    let indexes: HashMap<String, usize> = facts
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(index, name)| (name.clone(), index))
+        .collect();
+    let kinds = tree
+        .as_ref()
+        .map(|tree| kinds::kinds(tree, catalog, &indexes, facts.parameters.len()));
+    let kind = |index: usize| kinds.as_ref().and_then(|kinds| kinds[index]);
+    let params = facts
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(index, name)| Param {
+            name: bare(name).to_owned(),
+            kind: kind(index),
+        })
+        .collect();
+
+    let mut readings = Readings {
+        connection,
+        recorder,
+        catalog,
+        whole: BTreeSet::new(),
+        tables: BTreeSet::new(),
+        objection: None,
+    };
+    readings.all(&recorded);
+    let references = tree
+        .as_ref()
+        .map(|tree| restrict::references(tree, catalog, &indexes))
+        .unwrap_or_default();
+    let clock = tree.as_ref().and_then(functions::reads_clock);
+    let objection = clock
+        .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
+        .or(readings.objection.take())
+        .or_else(|| {
+            facts
+                .explain
+                .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
+        });
+    let depends = readings.depends(references);
+    let tables = recorded
+        .reads
+        .union(&recorded.writes)
+        .filter(|name| !name.starts_with("sqlite_"))
+        .cloned()
+        .collect();
+    Ok(Analysis {
+        key: catalog.key,
+        params,
+        columns: facts.columns,
+        readonly: facts.readonly,
+        tables,
+        depends,
+        uncacheable: objection.map(Arc::from),
+    })
+}
+
+/// What SQLite says about a prepared statement.
+struct Facts {
+    /// The names as they are written, `:id`.
+    parameters: Vec<String>,
+    columns: Arc<[Arc<str>]>,
+    readonly: bool,
+    explain: bool,
+}
+
+impl Facts {
+    fn prepare(connection: &Connection, sql: &str) -> rusqlite::Result<Self> {
+        // Not from the cache: the authorizer is asked only when a statement is really prepared.
+        let statement = connection.prepare(sql)?;
+        let parameters = (1..=statement.parameter_count())
+            .map(|index| {
+                statement
+                    .parameter_name(index)
+                    .map(str::to_owned)
+                    .ok_or_else(|| rusqlite::Error::InvalidParameterName("?".into()))
+            })
+            .collect::<Result<_, _>>()?;
+        let columns = statement.column_names().map(Arc::from).collect();
+        Ok(Self {
+            parameters,
+            columns,
+            readonly: statement.readonly(),
+            explain: statement.is_explain() != 0,
+        })
+    }
+}
+
+fn parse(sql: &str) -> Option<Statement> {
+    let mut statements = Parser::parse_sql(&SQLiteDialect {}, sql).ok()?;
+    if statements.len() == 1 {
+        statements.pop()
+    } else {
+        None
+    }
+}
+
+/// A parameter's name without the character that marks it as one.
+fn bare(name: &str) -> &str {
+    name.strip_prefix([':', '@', '$', '?']).unwrap_or(name)
+}
+
+/// Follows what is read down to tables whose changes the feed tells.
+struct Readings<'a> {
+    connection: &'a Connection,
+    recorder: &'a Recorder,
+    catalog: &'a Catalog,
+    /// Dependencies as a whole, whatever the text says.
+    whole: BTreeSet<String>,
+    /// Dependencies that the text may narrow.
+    tables: BTreeSet<String>,
+    objection: Option<String>,
+}
+
+impl Readings<'_> {
+    fn all(&mut self, recorded: &Recorded) {
+        if let Some(name) = recorded.elsewhere.iter().next() {
+            self.object(format!("{name} is outside the main database"));
+        }
+        for name in &recorded.reads {
+            match self.catalog.table(name).map(|table| &table.kind) {
+                Some(TableKind::Table | TableKind::Shadow) => {
+                    self.tables.insert(name.clone());
+                }
+                _ => self.behind(name, 0),
+            }
+        }
+    }
+
+    /// Adds what stands behind a view or a virtual table.
+    fn behind(&mut self, name: &str, depth: usize) {
+        // SQLite refuses views that are nested a hundred deep; an index over a view over an index goes no deeper.
+        const MAX_DEPTH: usize = 16;
+        let catalog = self.catalog;
+        let Some(table) = catalog.table(name) else {
+            return self.unknown(name);
+        };
+        if depth > MAX_DEPTH {
+            return self.object(format!("{name} is nested too deeply"));
+        }
+        match &table.kind {
+            TableKind::Table | TableKind::Shadow => {
+                self.whole.insert(name.to_owned());
+            }
+            TableKind::View => {
+                let quoted = name.replace('"', "\"\"");
+                let (prepared, recorded) = self.recorder.record(Policy::Own, || {
+                    self.connection
+                        .prepare(&format!("SELECT * FROM \"{quoted}\""))
+                        .map(drop)
+                });
+                if prepared.is_err() {
+                    return self.object(format!("the view {name} cannot be expanded"));
+                }
+                // The functions and other databases in it were seen when the statement itself was prepared.
+                for inner in recorded.reads.iter().filter(|inner| inner.as_str() != name) {
+                    if catalog
+                        .table(inner)
+                        .is_some_and(|table| table.kind == TableKind::View)
+                    {
+                        // Its tables are in the list already: the authorizer sees through all levels.
+                        continue;
+                    }
+                    self.behind(inner, depth + 1);
+                }
+            }
+            TableKind::Virtual(virtual_table) => {
+                // Only modules that are known to keep all their rows in their shadow tables.
+                const KEPT_IN_SHADOWS: [&str; 5] = ["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
+                if virtual_table.shadows.is_empty()
+                    || !KEPT_IN_SHADOWS.contains(&virtual_table.module.as_str())
+                {
+                    return self.object(format!(
+                        "{name} is a virtual table ({}) whose changes cannot be seen",
+                        virtual_table.module
+                    ));
+                }
+                self.whole.extend(virtual_table.shadows.iter().cloned());
+                if let Some(content) = &virtual_table.content {
+                    self.behind(content, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn unknown(&mut self, name: &str) {
+        match name {
+            // They depend on their arguments alone.
+            "json_each" | "json_tree" | "jsonb_each" | "jsonb_tree" => {}
+            _ if name.starts_with("sqlite_") => self.object(format!(
+                "changes to SQLite's own table {name} cannot be seen"
+            )),
+            _ => self.object(format!("{name} is not a table whose changes can be seen")),
+        }
+    }
+
+    fn object(&mut self, reason: String) {
+        self.objection.get_or_insert(reason);
+    }
+
+    fn depends(self, mut references: References) -> Vec<TableDep> {
+        let mut depends = BTreeMap::new();
+        for table in self.whole {
+            depends.insert(table, Vec::new());
+        }
+        for table in self.tables {
+            let named = references.named.get(&table).copied().unwrap_or(0);
+            let restricted = references.restricted.remove(&table).unwrap_or_default();
+            // Every reference in the text is restricted, and the name can mean nothing else.
+            let narrow =
+                named > 0 && restricted.len() == named && !references.shadowed.contains(&table);
+            depends
+                .entry(table)
+                .or_insert(if narrow { restricted } else { Vec::new() });
+        }
+        // A name in the text that the authorizer was not asked about is of a table that was optimised away, or of
+        // something that is not a table. It costs little to depend on the former.
+        for name in references.named.keys() {
+            let is_table = self
+                .catalog
+                .table(name)
+                .is_some_and(|table| matches!(table.kind, TableKind::Table | TableKind::Shadow));
+            if is_table {
+                depends.entry(name.clone()).or_default();
+            }
+        }
+        depends
+            .into_iter()
+            .map(|(table, references)| TableDep { table, references })
+            .collect()
+    }
+}
+
+impl Analysis {
+    /// The columns whose values the feed must name for these dependencies.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
+        self.depends.iter().flat_map(|dep| {
+            dep.references.iter().flatten().map(|restriction| Wanted {
+                table: dep.table.clone(),
+                column: restriction.column.clone(),
+                class: restriction.class,
+            })
+        })
+    }
+
+    /// The dependencies of one execution.
+    pub(crate) fn deps(&self, params: &[Value], clock_was_read: bool) -> Deps {
+        let mut all = Vec::with_capacity(self.depends.len() * 2);
+        for dep in &self.depends {
+            dep.tags(params, &mut all);
+        }
+        let clock = || {
+            clock_was_read.then(|| Arc::from("a date function was given 'now' and read the clock"))
+        };
+        Deps {
+            tags: all,
+            uncacheable: self.uncacheable.clone().or_else(clock),
+        }
+    }
+
+    /// One readable line for each dependency.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .uncacheable
+            .iter()
+            .map(|reason| format!("not cacheable: {reason}"))
+            .collect();
+        for TableDep { table, references } in &self.depends {
+            if references.is_empty() {
+                lines.push(format!("{table}: every change"));
+            }
+            for restriction in references
+                .iter()
+                .filter_map(|alternatives| alternatives.first())
+            {
+                let values: Vec<String> = restriction
+                    .values
+                    .iter()
+                    .map(|value| self.describe_operand(value))
+                    .collect();
+                let line = match values.as_slice() {
+                    [value] => format!("{table}: rows with {} = {value}", restriction.column),
+                    values => format!(
+                        "{table}: rows with {} in ({})",
+                        restriction.column,
+                        values.join(", ")
+                    ),
+                };
+                lines.push(line);
+            }
+        }
+        lines.dedup();
+        lines
+    }
+
+    fn describe_operand(&self, operand: &Operand) -> String {
+        match operand {
+            Operand::Parameter(index) => format!(":{}", self.params[*index].name),
+            Operand::Constant(Value::Integer(integer)) => integer.to_string(),
+            Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
+            Operand::Constant(_) => "NULL".into(),
+        }
+    }
+}
+
+impl TableDep {
+    fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
+        let mut narrow = Vec::new();
+        for alternatives in &self.references {
+            // A value whose equality has no canonical form ('07' for an integer column) rules an alternative out.
+            match alternatives
+                .iter()
+                .find_map(|restriction| restriction.tags(params))
+            {
+                Some(tags) => narrow.extend(tags),
+                None => {
+                    narrow.clear();
+                    break;
+                }
+            }
+        }
+        if narrow.is_empty() {
+            into.push(tags::broad(&self.table));
+        } else {
+            into.push(tags::bulk(&self.table));
+            into.extend(narrow);
+        }
+    }
+}
+
+impl Restriction {
+    fn tags(&self, params: &[Value]) -> Option<Vec<millpond_store::Tag>> {
+        self.values
+            .iter()
+            .map(|value| match value {
+                Operand::Parameter(index) => self.name.equal_to(params.get(*index)?),
+                Operand::Constant(value) => self.name.equal_to(value),
+            })
+            .collect()
+    }
+}

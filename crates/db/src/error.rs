@@ -1,0 +1,208 @@
+//! What can go wrong, for the caller to tell apart and for the owner's log to explain.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+/// Why a read, a write or a migration failed. The messages name SQL and paths: they are for the owner's log, never for a client.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// The queue is full: the caller should answer 503 with Retry-After.
+    Overloaded,
+    /// A write would have violated a constraint; it was rolled back.
+    Constraint {
+        /// Which kind of constraint.
+        kind: ConstraintKind,
+        /// SQLite's sentence, which names the table and the columns.
+        message: String,
+    },
+    /// A step that expects a row ([`crate::Expect::One`], or one whose column a later step binds) gave none; the write was rolled back.
+    NoRow {
+        /// The index of the step that gave no row.
+        step: usize,
+    },
+    /// The statement ran longer than [`crate::Options::statement_timeout`], or the database stayed locked by another
+    /// program for longer than [`crate::Options::busy_timeout`].
+    Timeout,
+    /// The result is larger than the limit.
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// SQLite refused a statement.
+    Sql {
+        /// SQLite's sentence.
+        message: String,
+        /// The statement.
+        sql: Arc<str>,
+    },
+    /// A migration failed; it was rolled back, and those before it stay applied.
+    Migration {
+        /// The migration's name.
+        name: String,
+        /// The line of the failing statement or token, from 1.
+        line: usize,
+        /// Its column, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A migration that was applied earlier has been edited since.
+    MigrationChanged {
+        /// The migration's name.
+        name: String,
+    },
+    /// The caller gave the wrong number of parameters, or a column that the step does not have.
+    Usage {
+        /// What is wrong.
+        message: String,
+    },
+    /// The database cannot be used now: the file is gone, damaged or on a failing disk, or this program is stopping.
+    Unavailable {
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// The constraint that a write would have violated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConstraintKind {
+    /// UNIQUE.
+    Unique,
+    /// PRIMARY KEY, or the rowid.
+    PrimaryKey,
+    /// FOREIGN KEY.
+    ForeignKey,
+    /// CHECK.
+    Check,
+    /// NOT NULL.
+    NotNull,
+    /// Any other, such as a trigger's RAISE or a STRICT table's type.
+    Other,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overloaded => f.write_str("the database's queue is full"),
+            Self::Constraint { message, .. } => write!(f, "a constraint is violated: {message}"),
+            Self::NoRow { step } => {
+                write!(f, "statement {} gave no row where one is needed", step + 1)
+            }
+            Self::Timeout => f.write_str("the statement took longer than its timeout"),
+            Self::TooLarge { limit } => {
+                write!(f, "the result is larger than {limit} bytes; add a LIMIT")
+            }
+            Self::Sql { message, sql } => write!(f, "{message}, in: {sql}"),
+            Self::Migration {
+                name,
+                line,
+                column,
+                message,
+            } => write!(f, "{name}:{line}:{column}: {message}"),
+            Self::MigrationChanged { name } => write!(
+                f,
+                "migration {name} has been edited since it was applied; restore it, and put the change into a new migration"
+            ),
+            Self::Usage { message } => f.write_str(message),
+            Self::Unavailable { message } => write!(f, "the database is unavailable: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
+        Self::Unavailable {
+            message: message.to_string(),
+        }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage {
+            message: message.into(),
+        }
+    }
+
+    /// Sorts SQLite's error for the statement `sql`.
+    pub(crate) fn from_sqlite(error: &rusqlite::Error, sql: &str) -> Self {
+        let message = sentence(error);
+        let Some(code) = error.sqlite_error() else {
+            return Self::Sql {
+                message,
+                sql: sql.into(),
+            };
+        };
+        match code.code {
+            ErrorCode::ConstraintViolation => Self::Constraint {
+                kind: ConstraintKind::of(code.extended_code),
+                message,
+            },
+            ErrorCode::OperationInterrupted
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked => Self::Timeout,
+            ErrorCode::CannotOpen
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::OutOfMemory => Self::Unavailable { message },
+            ErrorCode::TooBig => Self::TooLarge {
+                limit: crate::sqlite::run::MAX_RESULT,
+            },
+            _ => Self::Sql {
+                message,
+                sql: sql.into(),
+            },
+        }
+    }
+}
+
+impl ConstraintKind {
+    fn of(extended_code: i32) -> Self {
+        match extended_code {
+            ffi::SQLITE_CONSTRAINT_UNIQUE => Self::Unique,
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => Self::PrimaryKey,
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Self::ForeignKey,
+            ffi::SQLITE_CONSTRAINT_CHECK => Self::Check,
+            ffi::SQLITE_CONSTRAINT_NOTNULL => Self::NotNull,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// SQLite's own sentence, without the statement that rusqlite appends.
+pub(crate) fn sentence(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. }
+        | rusqlite::Error::SqliteFailure(_, Some(msg)) => msg.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Why a statement could not be prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// SQLite's sentence, or ours.
+    pub message: String,
+    /// The byte in the statement at which it went wrong, where that is known.
+    pub offset: Option<usize>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SqlError {}

@@ -1,0 +1,34 @@
+//! Databases: prepared queries, snapshots, transactions, and the feed of what changes.
+//!
+//! This crate knows SQL and SQLite. It knows neither HTTP nor what is kept of its results: it says on what each result
+//! depends ([`Deps`]), and tells a [`millpond_store::Sink`] what every commit touches, its own and those of other programs.
+//!
+//! The parts, from the caller down:
+//!
+//! * [`Database`] hands work to threads: some read, one writes.
+//! * `analysis` finds what a statement depends on, from SQLite's authorizer and the statement's text.
+//! * `sqlite::writer` runs transactions and polls; the preupdate hook collects what they touch into `tags`.
+//! * `feed` has the notion of time that makes it safe to keep a result.
+//!
+//! `ARCHITECTURE.md` has the rules that this follows; those of SQLite are 9 to 14 and 17.
+
+#![warn(missing_docs)]
+
+mod analysis;
+mod database;
+mod error;
+mod feed;
+mod hint;
+mod migration;
+mod query;
+mod queue;
+mod sqlite;
+mod tags;
+mod value;
+
+pub use database::{Database, Health, Options};
+pub use error::{ConstraintKind, Error, SqlError};
+pub use feed::{SqliteFeed, SqliteSnapshot};
+pub use migration::Migration;
+pub use query::{Bind, Call, Deps, Expect, Param, Query, Read, Step, Written};
+pub use value::{Kind, Rows, Value};

@@ -1,0 +1,178 @@
+//! Prepared statements, and what goes into and comes out of their execution.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_store::Tag;
+use parking_lot::Mutex;
+
+use crate::analysis::Analysis;
+use crate::feed::SqliteSnapshot;
+use crate::{Kind, Rows, Value};
+
+/// One statement that SQLite has accepted. Cheap to clone.
+///
+/// It stays good when the schema changes: what it depends on is found anew for the schema that each read sees.
+#[derive(Clone)]
+pub struct Query {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    sql: Arc<str>,
+    /// For the schema that was seen last.
+    analysis: Mutex<Arc<Analysis>>,
+}
+
+/// A parameter of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Its name without the `:` in front.
+    pub name: String,
+    /// What it is compared with or stored in, where that is one kind of value.
+    pub kind: Option<Kind>,
+}
+
+impl Query {
+    pub(crate) fn new(sql: &str, analysis: Analysis) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                sql: sql.into(),
+                analysis: Mutex::new(Arc::new(analysis)),
+            }),
+        }
+    }
+
+    pub(crate) fn analysis(&self) -> Arc<Analysis> {
+        Arc::clone(&self.inner.analysis.lock())
+    }
+
+    pub(crate) fn set_analysis(&self, analysis: Arc<Analysis>) {
+        *self.inner.analysis.lock() = analysis;
+    }
+
+    pub(crate) fn sql_arc(&self) -> &Arc<str> {
+        &self.inner.sql
+    }
+
+    /// The statement as it was written.
+    #[must_use]
+    pub fn sql(&self) -> &str {
+        &self.inner.sql
+    }
+
+    /// Its parameters, in the order in which [`Call::params`] and [`Step::bind`] give their values.
+    #[must_use]
+    pub fn params(&self) -> Arc<[Param]> {
+        Arc::clone(&self.analysis().params)
+    }
+
+    /// The names of the columns that it gives.
+    #[must_use]
+    pub fn columns(&self) -> Arc<[Arc<str>]> {
+        Arc::clone(&self.analysis().columns)
+    }
+
+    /// Whether it changes nothing, so that [`crate::Database::read`] takes it.
+    #[must_use]
+    pub fn is_readonly(&self) -> bool {
+        self.analysis().readonly
+    }
+
+    /// The tables, views and virtual tables that it reads or writes.
+    #[must_use]
+    pub fn tables(&self) -> Vec<String> {
+        self.analysis().tables.clone()
+    }
+
+    /// One readable line for each thing that its result depends on.
+    #[must_use]
+    pub fn describe(&self) -> Vec<String> {
+        self.analysis().describe()
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Query").field(&self.inner.sql).finish()
+    }
+}
+
+/// One query of a read.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The statement.
+    pub query: Query,
+    /// A value for each of [`Query::params`].
+    pub params: Vec<Value>,
+}
+
+/// What a read gives.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// For each call, its rows.
+    pub results: Vec<Rows>,
+    /// For each call, what its rows depend on.
+    pub deps: Vec<Deps>,
+    /// What all the calls saw.
+    pub snapshot: SqliteSnapshot,
+    /// Once the feed has passed this position, the results may be combined with others.
+    pub position: u64,
+    /// How long the statements took, without the wait for a connection.
+    pub elapsed: Duration,
+}
+
+/// What a result depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deps {
+    /// A change that touches any of these may change the result.
+    pub tags: Vec<Tag>,
+    /// Why the result must not be kept, if so.
+    pub uncacheable: Option<Arc<str>>,
+}
+
+/// One statement of a write.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The statement.
+    pub query: Query,
+    /// A value for each of [`Query::params`].
+    pub bind: Vec<Bind>,
+    /// How many rows it must give.
+    pub expect: Expect,
+}
+
+/// Where a value of a step comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bind {
+    /// The caller.
+    Value(Value),
+    /// The first row of an earlier step.
+    Column {
+        /// The index of the step.
+        step: usize,
+        /// The name of the column.
+        column: String,
+    },
+}
+
+/// How many rows a step must give, and how many are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// At least one, of which the first is kept; without one, everything is rolled back.
+    One,
+    /// The first, if there is one.
+    Optional,
+    /// All.
+    Many,
+    /// None are kept.
+    Exec,
+}
+
+/// What a write gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// For each step, its rows.
+    pub results: Vec<Rows>,
+}

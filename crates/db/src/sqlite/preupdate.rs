@@ -1,0 +1,205 @@
+//! SQLite's preupdate hook: every row change of a connection, with old and new values.
+//!
+//! rusqlite has a safe form of it behind a feature that generates bindings at build time, which needs libclang; so the
+//! five functions are called here by hand. `.cargo/config.toml` has the bundled SQLite compiled with them.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use rusqlite::{Connection, ffi};
+
+use crate::tags::Stored;
+
+/// One row change, while SQLite is about to make it.
+pub(crate) struct RowChange<'a> {
+    db: *mut ffi::sqlite3,
+    operation: c_int,
+    database: &'a CStr,
+    table: &'a CStr,
+    old_rowid: i64,
+    new_rowid: i64,
+}
+
+impl RowChange<'_> {
+    /// `main`, `temp` or the name of an attached database.
+    pub(crate) fn database(&self) -> &[u8] {
+        self.database.to_bytes()
+    }
+
+    /// The table's name as it was declared.
+    pub(crate) fn table(&self) -> &[u8] {
+        self.table.to_bytes()
+    }
+
+    /// The rowids before and after; those of a table without rowid mean nothing.
+    pub(crate) fn rowids(&self) -> (Option<i64>, Option<i64>) {
+        (
+            (self.operation != ffi::SQLITE_INSERT).then_some(self.old_rowid),
+            (self.operation != ffi::SQLITE_DELETE).then_some(self.new_rowid),
+        )
+    }
+
+    /// Whether a part of a blob is written in place: then the new value is not known.
+    pub(crate) fn is_blob_write(&self) -> bool {
+        // SAFETY: `db` is the handle that SQLite passed to the running callback, and `self` does not outlive it
+        // (it is only lent to the callback's closure); the function is made for use there.
+        unsafe { ffi::sqlite3_preupdate_blobwrite(self.db) >= 0 }
+    }
+
+    /// Gives the old value of a column to `f`: `Ok(None)` for an insert, `Err` if SQLite cannot tell.
+    pub(crate) fn old_value<T>(
+        &self,
+        column: usize,
+        f: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<Option<T>, ()> {
+        if self.operation == ffi::SQLITE_INSERT {
+            return Ok(None);
+        }
+        self.value(ffi::sqlite3_preupdate_old, column, f).map(Some)
+    }
+
+    /// Gives the new value of a column to `f`: `Ok(None)` for a delete, `Err` if SQLite cannot tell.
+    pub(crate) fn new_value<T>(
+        &self,
+        column: usize,
+        f: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<Option<T>, ()> {
+        if self.operation == ffi::SQLITE_DELETE {
+            return Ok(None);
+        }
+        self.value(ffi::sqlite3_preupdate_new, column, f).map(Some)
+    }
+
+    fn value<T>(
+        &self,
+        fetch: Fetch,
+        column: usize,
+        f: impl FnOnce(Stored<'_>) -> T,
+    ) -> Result<T, ()> {
+        let column = c_int::try_from(column).map_err(drop)?;
+        let mut value: *mut ffi::sqlite3_value = ptr::null_mut();
+        // SAFETY: called inside the callback with its own handle, and with a place for one pointer. SQLite checks
+        // the operation and the range of the column, and says so in the result.
+        let code = unsafe { fetch(self.db, column, &raw mut value) };
+        if code != ffi::SQLITE_OK || value.is_null() {
+            return Err(());
+        }
+        // SAFETY: SQLite says that the value is there, protected, and unchanged until the callback returns or the
+        // same function is called again; `f` cannot keep it, as it is lent for any lifetime, and cannot call back.
+        Ok(f(unsafe { stored(value) }))
+    }
+}
+
+type Fetch = unsafe extern "C" fn(*mut ffi::sqlite3, c_int, *mut *mut ffi::sqlite3_value) -> c_int;
+
+/// # Safety
+/// `value` must be a valid protected value that stays unchanged for `'a`.
+unsafe fn stored<'a>(value: *mut ffi::sqlite3_value) -> Stored<'a> {
+    // SAFETY: the caller vouches for the value. The text is asked for before its length, as SQLite demands, and the
+    // two describe one buffer; a null pointer (out of memory) is taken for an empty text only if its length is 0.
+    unsafe {
+        match ffi::sqlite3_value_type(value) {
+            ffi::SQLITE_INTEGER => Stored::Integer(ffi::sqlite3_value_int64(value)),
+            ffi::SQLITE_FLOAT => Stored::Real(ffi::sqlite3_value_double(value)),
+            ffi::SQLITE_TEXT => {
+                let text = ffi::sqlite3_value_text(value);
+                let length = usize::try_from(ffi::sqlite3_value_bytes(value)).unwrap_or(0);
+                if text.is_null() {
+                    Stored::Text(&[])
+                } else {
+                    Stored::Text(std::slice::from_raw_parts(text, length))
+                }
+            }
+            ffi::SQLITE_BLOB => Stored::Blob,
+            _ => Stored::Null,
+        }
+    }
+}
+
+/// What is called for each row change. It must not use the connection.
+pub(crate) trait Observer: Send {
+    fn row(&mut self, change: &RowChange<'_>);
+    /// `row` panicked; this one must not.
+    fn panicked(&mut self);
+}
+
+/// A connection whose row changes are observed.
+pub(crate) struct Observed {
+    connection: Connection,
+    /// From `Box::into_raw`; freed in `drop` once SQLite has let go of it.
+    observer: *mut Box<dyn Observer>,
+}
+
+// SAFETY: the connection is `Send`, the observer is `Send` by its trait, and the pointer owns it like a box. SQLite
+// calls the hook only on the thread that uses the connection, and `Observed` is not `Sync`.
+unsafe impl Send for Observed {}
+
+impl Observed {
+    pub(crate) fn new(connection: Connection, observer: Box<dyn Observer>) -> Self {
+        let observer = Box::into_raw(Box::new(observer));
+        // SAFETY: the handle is valid as long as `connection`, which the new value owns and never lends mutably, so it
+        // cannot be swapped for another; the argument stays valid until `drop` has removed the hook.
+        unsafe {
+            ffi::sqlite3_preupdate_hook(
+                connection.handle(),
+                Some(on_change),
+                observer.cast::<c_void>(),
+            );
+        }
+        Self {
+            connection,
+            observer,
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        // SAFETY: the handle is valid; no statement runs on it, since running one borrows `self`. After the first
+        // call SQLite no longer has the pointer, which came from `Box::into_raw` and is freed once.
+        unsafe {
+            ffi::sqlite3_preupdate_hook(self.connection.handle(), None, ptr::null_mut());
+            drop(Box::from_raw(self.observer));
+        }
+    }
+}
+
+unsafe extern "C" fn on_change(
+    observer: *mut c_void,
+    db: *mut ffi::sqlite3,
+    operation: c_int,
+    database: *const c_char,
+    table: *const c_char,
+    old_rowid: i64,
+    new_rowid: i64,
+) {
+    // SAFETY: the argument is the one given to `sqlite3_preupdate_hook`, alive until the hook is removed. The hook is
+    // not entered again while it runs (the observer cannot run statements), so the reference is the only one. The
+    // names are strings that SQLite keeps during the call.
+    let (observer, database, table) = unsafe {
+        (
+            &mut *observer.cast::<Box<dyn Observer>>(),
+            CStr::from_ptr(database),
+            CStr::from_ptr(table),
+        )
+    };
+    let change = RowChange {
+        db,
+        operation,
+        database,
+        table,
+        old_rowid,
+        new_rowid,
+    };
+    // A panic must not unwind into C.
+    if catch_unwind(AssertUnwindSafe(|| observer.row(&change))).is_err() {
+        observer.panicked();
+    }
+}

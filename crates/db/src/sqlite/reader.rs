@@ -1,0 +1,205 @@
+//! The threads that read, each with a connection of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use millpond_store::clock::Boottime;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::catalog::Catalog;
+use super::clockwatch;
+use super::connection::{Opened, Purpose, open};
+use super::run::run;
+use crate::analysis::{Analysis, analyse};
+use crate::database::Shared;
+use crate::queue::Next;
+use crate::{Call, Error, Expect, Query, Read};
+
+/// A read that waits for a connection.
+pub(crate) struct ReadJob {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) reply: oneshot::Sender<Result<Read, Error>>,
+}
+
+/// A connection for reading, and the file that it has open.
+pub(crate) struct Reader {
+    opened: Opened,
+    generation: u64,
+}
+
+/// Where a reader's connection is kept, so that the writer can close it when the file is replaced.
+pub(crate) type Slot = parking_lot::Mutex<Option<Reader>>;
+
+/// Reads until the queue is closed.
+pub(crate) fn run_reader(shared: &Shared, slot: &Slot) {
+    while let Next::Job(ReadJob { calls, reply }) = shared.reads.pop(None) {
+        // Whoever asked has gone.
+        if reply.is_closed() {
+            continue;
+        }
+        let result =
+            catch_unwind(AssertUnwindSafe(|| read(shared, slot, &calls))).unwrap_or_else(|_| {
+                // Whatever state the connection is in, another one is opened for the next job.
+                *slot.lock() = None;
+                Err(Error::unavailable("a read failed unexpectedly"))
+            });
+        // Gone meanwhile: nothing to do.
+        let _ = reply.send(result);
+    }
+    *slot.lock() = None;
+}
+
+fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
+    let started = Boottime::now();
+    // Before the snapshot: all that had passed by now is in it.
+    let snapshot = shared.ticks.snapshot();
+    let mut slot = slot.lock();
+    let reader = current(shared, &mut slot)?;
+    let connection = &reader.opened.connection;
+    execute(connection, "BEGIN")?;
+    let done = read_in_transaction(shared, reader, calls);
+    // Before the end of the transaction or after it makes no difference: the snapshot does not move.
+    let position = shared.ticks.position();
+    let ended = execute(connection, "COMMIT");
+    if done.is_err() || ended.is_err() {
+        let healthy = connection.is_autocommit() || execute(connection, "ROLLBACK").is_ok();
+        if !healthy || matches!(done, Err(Error::Unavailable { .. })) {
+            *slot = None;
+        }
+    }
+    let (results, deps) = done?;
+    Ok(Read {
+        results,
+        deps,
+        snapshot,
+        position,
+        elapsed: Boottime::now().since(started),
+    })
+}
+
+fn read_in_transaction(
+    shared: &Shared,
+    reader: &Reader,
+    calls: &[Call],
+) -> Result<(Vec<crate::Rows>, Vec<crate::Deps>), Error> {
+    let Opened {
+        connection,
+        deadline,
+        ..
+    } = &reader.opened;
+    let catalog = shared
+        .catalogs
+        .of(connection, reader.generation)
+        .map_err(|error| Error::from_sqlite(&error, "PRAGMA schema_version"))?;
+    let mut results = Vec::with_capacity(calls.len());
+    let mut deps = Vec::with_capacity(calls.len());
+    for Call { query, params } in calls {
+        let analysis = analysis_of(shared, reader, &catalog, query)?;
+        if !analysis.readonly {
+            return Err(Error::usage(format!(
+                "a read cannot change anything, as this does: {}",
+                query.sql()
+            )));
+        }
+        clockwatch::reset();
+        let mut rows = deadline.within(shared.options.statement_timeout, || {
+            run(connection, query.sql(), params, Expect::Many)
+        })?;
+        rows.columns = Arc::clone(&analysis.columns);
+        deps.push(analysis.deps(params, clockwatch::was_read()));
+        results.push(rows);
+    }
+    Ok((results, deps))
+}
+
+/// What `query` is in the schema of the reader's snapshot.
+fn analysis_of(
+    shared: &Shared,
+    reader: &Reader,
+    catalog: &Catalog,
+    query: &Query,
+) -> Result<Arc<Analysis>, Error> {
+    let Opened {
+        connection,
+        recorder,
+        ..
+    } = &reader.opened;
+    let known = query.analysis();
+    if known.key == catalog.key {
+        return Ok(known);
+    }
+    let analysis =
+        analyse(connection, recorder, catalog, query.sql()).map_err(|error| Error::Sql {
+            message: error.to_string(),
+            sql: Arc::clone(query.sql_arc()),
+        })?;
+    let analysis = Arc::new(analysis);
+    shared.take_interest(&analysis);
+    query.set_analysis(Arc::clone(&analysis));
+    Ok(analysis)
+}
+
+/// The slot's connection, opened again if it has another file than the path leads to.
+pub(crate) fn current<'a>(
+    shared: &Shared,
+    slot: &'a mut Option<Reader>,
+) -> Result<&'a Reader, Error> {
+    let generation = shared.generation.load(Ordering::SeqCst);
+    if slot
+        .as_ref()
+        .is_some_and(|reader| reader.generation != generation)
+    {
+        *slot = None;
+    }
+    if slot.is_none() {
+        let opened = open(
+            &shared.options.path,
+            Purpose::Read,
+            shared.options.busy_timeout,
+        )
+        .map_err(|error| shared.cannot_open(&error))?;
+        *slot = Some(Reader { opened, generation });
+    }
+    slot.as_ref()
+        .ok_or_else(|| Error::unavailable("no connection"))
+}
+
+/// Prepares `sql` for [`crate::Database::prepare`].
+pub(crate) fn prepare(
+    shared: &Shared,
+    slot: &Slot,
+    sql: &str,
+) -> Result<Analysis, crate::SqlError> {
+    let refuse = |message: String| crate::SqlError {
+        message,
+        offset: None,
+        hint: None,
+    };
+    let mut slot = slot.lock();
+    let reader = current(shared, &mut slot).map_err(|error| refuse(error.to_string()))?;
+    let Opened {
+        connection,
+        recorder,
+        ..
+    } = &reader.opened;
+    execute(connection, "BEGIN").map_err(|error| refuse(error.to_string()))?;
+    let catalog = shared
+        .catalogs
+        .of(connection, reader.generation)
+        .map_err(|error| refuse(error.to_string()));
+    let analysis = catalog.and_then(|catalog| analyse(connection, recorder, &catalog, sql));
+    if execute(connection, "COMMIT").is_err() {
+        *slot = None;
+    }
+    analysis
+}
+
+fn execute(connection: &Connection, sql: &'static str) -> Result<(), Error> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.raw_execute())
+        .map(drop)
+        .map_err(|error| Error::from_sqlite(&error, sql))
+}

@@ -1,0 +1,158 @@
+//! SQLite's own word on what a statement reads, writes and calls: its authorizer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+/// What the authorizer was asked about while one statement was prepared. Names are lower-case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorded {
+    /// Tables, views and virtual tables of the main database that are read.
+    pub(crate) reads: BTreeSet<String>,
+    /// Those that are written, by the statement itself, its triggers and its cascades.
+    pub(crate) writes: BTreeSet<String>,
+    /// What is read outside the main database, as `database.table`.
+    pub(crate) elsewhere: BTreeSet<String>,
+    /// The functions that are called, operators such as LIKE among them.
+    pub(crate) functions: BTreeSet<String>,
+    /// What was refused, in words.
+    pub(crate) refused: Option<&'static str>,
+}
+
+/// What statements may be prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Our own: anything.
+    #[default]
+    Own,
+    /// The owner's: no transactions, pragmas, attached databases or temporary objects.
+    Owner,
+    /// A migration's: as the owner's, and some pragmas.
+    Migration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    policy: Policy,
+    recorded: Recorded,
+}
+
+/// One connection's authorizer.
+#[derive(Clone, Default)]
+pub(crate) struct Recorder(Arc<Mutex<State>>);
+
+impl Recorder {
+    pub(crate) fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
+        let recorder = Self::default();
+        let state = Arc::clone(&recorder.0);
+        connection.authorizer(Some(move |context: AuthContext<'_>| {
+            state.lock().decide(&context)
+        }))?;
+        Ok(recorder)
+    }
+
+    /// Runs `f`, which prepares statements under `policy`, and gives what was recorded meanwhile.
+    pub(crate) fn record<T>(&self, policy: Policy, f: impl FnOnce() -> T) -> (T, Recorded) {
+        let before = {
+            let mut state = self.0.lock();
+            (
+                std::mem::replace(&mut state.policy, policy),
+                std::mem::take(&mut state.recorded),
+            )
+        };
+        let result = f();
+        let mut state = self.0.lock();
+        state.policy = before.0;
+        (result, std::mem::replace(&mut state.recorded, before.1))
+    }
+}
+
+impl State {
+    fn decide(&mut self, context: &AuthContext<'_>) -> Authorization {
+        use AuthAction as A;
+        let main = context
+            .database_name
+            .is_none_or(|name| name.eq_ignore_ascii_case("main"));
+        let recorded = &mut self.recorded;
+        match context.action {
+            A::Read { table_name, .. } if !table_name.is_empty() => {
+                if main {
+                    insert(&mut recorded.reads, table_name);
+                } else {
+                    let database = context.database_name.unwrap_or_default();
+                    recorded
+                        .elsewhere
+                        .insert(format!("{database}.{table_name}"));
+                }
+            }
+            A::Insert { table_name } | A::Delete { table_name } | A::Update { table_name, .. } => {
+                insert(&mut recorded.writes, table_name);
+            }
+            A::Function { function_name } => insert(&mut recorded.functions, function_name),
+            A::Transaction { .. } | A::Savepoint { .. } => {
+                return self.refuse(
+                    "a transaction statement; each set of steps is one transaction by itself",
+                );
+            }
+            A::Pragma {
+                pragma_name,
+                pragma_value,
+            } => return self.pragma(pragma_name, pragma_value),
+            A::Attach { .. } | A::Detach { .. } => return self.refuse("ATTACH or DETACH"),
+            A::CreateTempIndex { .. }
+            | A::CreateTempTable { .. }
+            | A::CreateTempTrigger { .. }
+            | A::CreateTempView { .. }
+            | A::DropTempIndex { .. }
+            | A::DropTempTable { .. }
+            | A::DropTempTrigger { .. }
+            | A::DropTempView { .. } => {
+                return self.refuse("a temporary object, which only one connection would have");
+            }
+            // Schema changes are noticed by the schema's version.
+            _ => {}
+        }
+        Authorization::Allow
+    }
+
+    fn pragma(&mut self, name: &str, value: Option<&str>) -> Authorization {
+        const IN_MIGRATIONS: [&str; 6] = [
+            "foreign_keys",
+            "defer_foreign_keys",
+            "foreign_key_check",
+            "integrity_check",
+            "user_version",
+            "application_id",
+        ];
+        // Virtual tables and ALTER TABLE ask for these by themselves.
+        const INTERNAL: [&str; 3] = ["data_version", "page_size", "quick_check"];
+        let among = |names: &[&str]| {
+            names
+                .iter()
+                .any(|allowed| name.eq_ignore_ascii_case(allowed))
+        };
+        let internal =
+            among(&INTERNAL) && (value.is_none() || name.eq_ignore_ascii_case("quick_check"));
+        let migration = self.policy == Policy::Migration && among(&IN_MIGRATIONS);
+        if internal || migration {
+            Authorization::Allow
+        } else {
+            self.refuse("a PRAGMA")
+        }
+    }
+
+    fn refuse(&mut self, what: &'static str) -> Authorization {
+        if self.policy == Policy::Own {
+            return Authorization::Allow;
+        }
+        self.recorded.refused.get_or_insert(what);
+        Authorization::Deny
+    }
+}
+
+fn insert(set: &mut BTreeSet<String>, name: &str) {
+    set.insert(name.to_ascii_lowercase());
+}

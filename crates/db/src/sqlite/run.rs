@@ -1,0 +1,71 @@
+//! Runs one statement.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::{Error, Expect, Rows, Value};
+
+/// Bytes that one result may have.
+pub(crate) const MAX_RESULT: usize = 64 << 20;
+
+/// What a row costs besides its text and blobs.
+const PER_VALUE: usize = size_of::<Value>();
+
+/// Runs `sql` with one value for each parameter, to its end, and keeps the rows that `expect` asks for.
+pub(crate) fn run(
+    connection: &Connection,
+    sql: &str,
+    params: &[Value],
+    expect: Expect,
+) -> Result<Rows, Error> {
+    let fail = |error: rusqlite::Error| Error::from_sqlite(&error, sql);
+    let mut statement = connection.prepare_cached(sql).map_err(fail)?;
+    if statement.parameter_count() != params.len() {
+        let message = format!(
+            "{} values for {} parameters, in: {sql}",
+            params.len(),
+            statement.parameter_count()
+        );
+        return Err(Error::usage(message));
+    }
+    for (index, value) in params.iter().enumerate() {
+        statement
+            .raw_bind_parameter(index + 1, value)
+            .map_err(fail)?;
+    }
+    let keep = match expect {
+        Expect::One | Expect::Optional => 1,
+        Expect::Many => usize::MAX,
+        Expect::Exec => 0,
+    };
+    let mut kept = Vec::new();
+    let mut bytes = 0;
+    let mut rows = statement.raw_query();
+    // A statement that changes something is run to its end even if no more rows are wanted.
+    while let Some(row) = rows.next().map_err(fail)? {
+        if kept.len() >= keep {
+            continue;
+        }
+        let width = row.as_ref().column_count();
+        let values: Vec<Value> = (0..width)
+            .map(|column| row.get_ref(column).map(Value::from))
+            .collect::<Result<_, _>>()
+            .map_err(fail)?;
+        bytes += values
+            .iter()
+            .map(|value| PER_VALUE + value.heap_size())
+            .sum::<usize>();
+        if bytes > MAX_RESULT {
+            return Err(Error::TooLarge { limit: MAX_RESULT });
+        }
+        kept.push(values);
+    }
+    drop(rows);
+    // Asked for after the run, in which SQLite may have prepared the statement again for a changed schema.
+    let columns: Arc<[Arc<str>]> = statement.column_names().map(Arc::from).collect();
+    Ok(Rows {
+        columns,
+        rows: kept,
+    })
+}

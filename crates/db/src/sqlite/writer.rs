@@ -1,0 +1,247 @@
+//! The thread that owns the writer connection: own transactions, and polls for those of others (COHERENCE, rule 17).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use millpond_store::clock::Boottime;
+use tokio::sync::oneshot;
+
+use super::file::OpenFile;
+use super::recorder::Policy;
+use super::session::{Session, execute, is_busy};
+use crate::database::Shared;
+use crate::migration::{self, Migration};
+use crate::queue::Next;
+use crate::{Error, Step, Written};
+
+/// What the writer thread is asked to do.
+pub(crate) enum WriteJob {
+    Write {
+        steps: Vec<Step>,
+        reply: oneshot::Sender<Result<Written, Error>>,
+    },
+    Migrate {
+        migrations: Vec<Migration>,
+        reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
+    },
+    /// Poll now: the feed has been started.
+    Poll,
+}
+
+/// The writer thread's state.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    /// `None`: the file could not be opened; every poll tries again.
+    session: Option<Session>,
+    /// The file that was open before, until its successor is.
+    left: Option<OpenFile>,
+    last_poll: Boottime,
+}
+
+impl Writer {
+    /// Opens the database, and makes it if there is none.
+    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self, Error> {
+        let session = Session::open(shared, true)?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            session: Some(session),
+            left: None,
+            last_poll: Boottime::default(),
+        })
+    }
+
+    /// Works until the queue is closed.
+    pub(crate) fn run(mut self) {
+        loop {
+            let due = self.last_poll.plus(self.shared.options.poll);
+            let next = self.shared.writes.pop(Some(due.since(Boottime::now())));
+            match next {
+                Next::Closed => return,
+                Next::Idle | Next::Job(WriteJob::Poll) => self.guarded(Self::poll),
+                Next::Job(WriteJob::Write { steps, reply }) => {
+                    if reply.is_closed() {
+                        continue;
+                    }
+                    let mut result = Err(Error::unavailable("a write failed unexpectedly"));
+                    self.guarded(|writer| result = writer.write(&steps));
+                    let _ = reply.send(result);
+                }
+                Next::Job(WriteJob::Migrate { migrations, reply }) => {
+                    let mut result = Err(Error::unavailable("a migration failed unexpectedly"));
+                    self.guarded(|writer| result = writer.migrate(&migrations));
+                    let _ = reply.send(result);
+                }
+            }
+            // Writes that never pause must not put the polls off.
+            self.poll_if_due();
+        }
+    }
+
+    /// Survives a panic: whatever state the connection is in, it is closed, which rolls back, and the next event opens another.
+    fn guarded(&mut self, work: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.shared.count_failure("the writer thread panicked");
+            self.abandon();
+        }
+    }
+
+    fn poll_if_due(&mut self) {
+        if Boottime::now() >= self.last_poll.plus(self.shared.options.poll) {
+            self.guarded(Self::poll);
+        }
+    }
+
+    /// Looks whether another program has committed, or has put another file in place.
+    fn poll(&mut self) {
+        let tick = self.shared.ticks.begin();
+        let sent = Boottime::now();
+        self.last_poll = sent;
+        match self.look() {
+            Ok(()) => self.pass(tick, sent),
+            // No heartbeat: the age grows, and with it what readers are told.
+            Err(error) => {
+                self.shared.count_failure(&error.to_string());
+                // Unless the file is only locked, another connection may do better.
+                if !matches!(error, Error::Timeout) {
+                    self.abandon();
+                }
+            }
+        }
+    }
+
+    /// Closes the connection; the next event opens the file again.
+    fn abandon(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.left = Some(session.file);
+        }
+    }
+
+    fn look(&mut self) -> Result<(), Error> {
+        self.check_file()?;
+        let shared = &self.shared;
+        let session = self
+            .session
+            .as_mut()
+            .ok_or_else(|| Error::unavailable("no connection"))?;
+        session.check_foreign(shared)
+    }
+
+    fn pass(&self, tick: u64, sent: Boottime) {
+        self.shared.ticks.pass(tick);
+        self.shared.delivery.passed(tick, sent);
+    }
+
+    /// Opens whatever file the path leads to now, if it is not the one that is open.
+    fn check_file(&mut self) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let path = &shared.options.path;
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.file.is_at(path))
+        {
+            return Ok(());
+        }
+        if let Some(session) = &self.session {
+            self.shared.close_readers();
+            // What was read from the old file is not served again, whether or not there is a new one.
+            self.shared
+                .delivery
+                .new_epoch("the database file was replaced or removed");
+            // Into the old file, wherever it is now: its log would otherwise be played into its successor.
+            let _ = session
+                .connection()
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+        self.abandon();
+        if let Some(left) = &self.left {
+            left.set_log_aside(path);
+        }
+        self.session = Some(Session::open(&self.shared, false)?);
+        self.left = None;
+        // A read may have opened the new file before this connection watched it, or the one before still.
+        self.shared.close_readers();
+        self.shared
+            .delivery
+            .new_epoch("the database file was opened again");
+        Ok(())
+    }
+
+    fn write(&mut self, steps: &[Step]) -> Result<Written, Error> {
+        let written = self.transact(|session, shared| session.steps(shared, steps));
+        if let Err(error @ Error::Unavailable { .. }) = &written {
+            self.shared.count_failure(&error.to_string());
+        }
+        written.map(|results| Written { results })
+    }
+
+    fn migrate(&mut self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
+        self.transact(|session, _| {
+            session
+                .connection()
+                .execute_batch(migration::TABLE)
+                .map_err(|error| Error::from_sqlite(&error, migration::TABLE))
+        })?;
+        let mut applied = Vec::new();
+        for migration in migrations {
+            let new = self.transact(|session, _| {
+                let Session {
+                    observed, recorder, ..
+                } = session;
+                recorder
+                    .record(Policy::Migration, || {
+                        migration::apply(observed.connection(), migration)
+                    })
+                    .0
+            })?;
+            if new {
+                self.shared.delivery.new_epoch("a migration was applied");
+                applied.push(migration.name.clone());
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Runs `work` in a transaction of its own, which is one event, and delivers what it changed.
+    fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&mut Session, &Shared) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let tick = self.begin()?;
+        let shared = Arc::clone(&self.shared);
+        let session = self
+            .session
+            .as_mut()
+            .ok_or_else(|| Error::unavailable("no connection"))?;
+        match session.in_transaction(&shared, tick, work) {
+            Ok((result, sent)) => {
+                self.pass(tick, sent);
+                Ok(result)
+            }
+            Err(error) => {
+                if session.roll_back().is_err() {
+                    self.abandon();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the write lock, and goes on polling meanwhile; gives the tick of the event.
+    fn begin(&mut self) -> Result<u64, Error> {
+        let until = Boottime::now().plus(self.shared.options.busy_timeout);
+        loop {
+            let tick = self.shared.ticks.begin();
+            self.check_file()?;
+            let session = self
+                .session
+                .as_ref()
+                .ok_or_else(|| Error::unavailable("no connection"))?;
+            match execute(session.connection(), "BEGIN IMMEDIATE") {
+                Ok(()) => return Ok(tick),
+                Err(error) if is_busy(&error) && Boottime::now() < until => self.poll_if_due(),
+                Err(error) => return Err(Error::from_sqlite(&error, "BEGIN IMMEDIATE")),
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! What queries depend on.
+
+use expect_test::{Expect, expect};
+
+use crate::support::Fixture;
+
+const SCHEMA: &str = "
+create table user (id integer primary key, name text not null, email text collate nocase);
+create table article (id integer primary key, author_id integer references user, slug text unique, title text, topic text, score real, day date);
+create table comment (id integer primary key, article_id int, who text, body);
+create table pair (a text, b integer, c text, primary key (a, b)) without rowid;
+create table made (id integer primary key, a text, b text generated always as (upper(a)));
+create view recent as select a.id, a.title, u.name from article a join user u on u.id = a.author_id;
+create virtual table article_fts using fts5(title, topic, content='article', content_rowid='id');
+create virtual table note using fts5(body);
+";
+
+fn check(queries: &[&str], expected: &Expect) {
+    let fixture = Fixture::new(SCHEMA);
+    let mut actual = String::new();
+    for sql in queries {
+        actual += &format!("{sql}\n");
+        match fixture.database.prepare(sql) {
+            Ok(query) => {
+                for line in query.describe() {
+                    actual += &format!("    {line}\n");
+                }
+            }
+            Err(error) => actual += &format!("    error: {error} at {:?}\n", error.offset),
+        }
+    }
+    expected.assert_eq(&actual);
+}
+
+#[test]
+fn equalities_narrow() {
+    check(
+        &[
+            "select * from article where id = :id",
+            "select * from article where :id = id and title > 'a'",
+            "select * from article where (id = :id)",
+            "select * from article where id in (1, :b, -3)",
+            "select * from article where slug = :slug",
+            "select * from article where topic = 'it''s' and id = :id",
+            "select count(*) from comment where article_id = :id",
+            "select * from pair where rowid = 1",
+            "select * from pair where a = :a",
+            "select * from comment where _rowid_ = :r",
+            "select * from ARTICLE as X where x.ID = :id order by title limit :n",
+            "select * from main.article where id = null",
+        ],
+        &expect![[r#"
+            select * from article where id = :id
+                article: rows with id = :id
+            select * from article where :id = id and title > 'a'
+                article: rows with id = :id
+            select * from article where (id = :id)
+                article: rows with id = :id
+            select * from article where id in (1, :b, -3)
+                article: rows with id in (1, :b, -3)
+            select * from article where slug = :slug
+                article: rows with slug = :slug
+            select * from article where topic = 'it''s' and id = :id
+                article: rows with id = :id
+            select count(*) from comment where article_id = :id
+                comment: rows with article_id = :id
+            select * from pair where rowid = 1
+                error: no such column: rowid at Some(25)
+            select * from pair where a = :a
+                pair: rows with a = :a
+            select * from comment where _rowid_ = :r
+                comment: rows with id = :r
+            select * from ARTICLE as X where x.ID = :id order by title limit :n
+                article: rows with id = :id
+            select * from main.article where id = null
+                article: rows with id = NULL
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_certain_is_the_whole_table() {
+    check(
+        &[
+            "select * from article",
+            "select * from article where id = :a or id = :b",
+            "select * from article where not id = :a",
+            "select * from article where id + 0 = :a",
+            "select * from article where id = :a + 1",
+            "select * from article where id = cast(:a as integer)",
+            "select * from article where title = :a collate nocase",
+            "select * from user where email = :a",
+            "select * from article where score = :a",
+            "select * from article where day = :a",
+            "select * from comment where body = :a",
+            "select * from made where id = :a",
+            "select * from article where id is :a",
+            "select * from article where id not in (:a)",
+            "select * from article where (id, title) = (:a, :b)",
+            "select * from article where id = -> :a",
+            "select * from article where id in comment",
+            "select * from article where id = \"title\"",
+        ],
+        &expect![[r#"
+            select * from article
+                article: every change
+            select * from article where id = :a or id = :b
+                article: every change
+            select * from article where not id = :a
+                article: every change
+            select * from article where id + 0 = :a
+                article: every change
+            select * from article where id = :a + 1
+                article: every change
+            select * from article where id = cast(:a as integer)
+                article: every change
+            select * from article where title = :a collate nocase
+                article: every change
+            select * from user where email = :a
+                user: every change
+            select * from article where score = :a
+                article: every change
+            select * from article where day = :a
+                article: every change
+            select * from comment where body = :a
+                comment: every change
+            select * from made where id = :a
+                made: every change
+            select * from article where id is :a
+                article: every change
+            select * from article where id not in (:a)
+                article: every change
+            select * from article where (id, title) = (:a, :b)
+                article: every change
+            select * from article where id = -> :a
+                error: near "->": syntax error at Some(33)
+            select * from article where id in comment
+                error: sub-select returns 4 columns - expected 1 at None
+            select * from article where id = "title"
+                article: every change
+        "#]],
+    );
+}
+
+#[test]
+fn each_reference_counts_by_itself() {
+    check(
+        &[
+            "select a.title, u.name from article a join user u on u.id = a.author_id where a.id = :id",
+            "select * from article a join article b on a.id = b.author_id where a.id = :id",
+            "select * from article a join article b on a.id = :x and b.id = :y",
+            "select * from article a left join comment c on c.article_id = a.id and a.id = :id",
+            "select * from article a left join comment c on c.article_id = :id",
+            "select * from article a left join comment c on c.article_id = a.id where c.article_id = :id",
+            "select * from article a right join comment c on c.article_id = a.id and a.id = :id",
+            "select * from article a, comment c where a.id = :id and article_id = :id",
+            "select * from article where id = :id and author_id in (select id from user where name = :n)",
+            "select * from article where exists (select 1 from comment where article_id = :id)",
+            "select (select count(*) from comment where article_id = :id) from article where id = :id",
+            "select id from article where id = :a union select id from article where id = :b",
+            "with c as (select * from article where id = :id) select * from c",
+            "with article as (select * from comment where article_id = :id) select * from article where id = :id",
+            "with recursive c(x) as (select id from article where id = :id union select a.id from article a join c on a.author_id = c.x) select * from c",
+            "select * from (select * from article where id = :id) where title = 'a'",
+            "select * from (article a join comment c on c.id = a.id) where a.id = :id",
+            "select * from article a join user using (id) where id = :id",
+            "select 1 from article, json_each(:list) j where article.id = 3",
+        ],
+        &expect![[r#"
+            select a.title, u.name from article a join user u on u.id = a.author_id where a.id = :id
+                article: rows with id = :id
+                user: every change
+            select * from article a join article b on a.id = b.author_id where a.id = :id
+                article: every change
+            select * from article a join article b on a.id = :x and b.id = :y
+                article: rows with id = :x
+                article: rows with id = :y
+            select * from article a left join comment c on c.article_id = a.id and a.id = :id
+                article: every change
+                comment: every change
+            select * from article a left join comment c on c.article_id = :id
+                article: every change
+                comment: rows with article_id = :id
+            select * from article a left join comment c on c.article_id = a.id where c.article_id = :id
+                article: every change
+                comment: rows with article_id = :id
+            select * from article a right join comment c on c.article_id = a.id and a.id = :id
+                article: every change
+                comment: every change
+            select * from article a, comment c where a.id = :id and article_id = :id
+                article: rows with id = :id
+                comment: rows with article_id = :id
+            select * from article where id = :id and author_id in (select id from user where name = :n)
+                article: rows with id = :id
+                user: rows with name = :n
+            select * from article where exists (select 1 from comment where article_id = :id)
+                article: every change
+                comment: rows with article_id = :id
+            select (select count(*) from comment where article_id = :id) from article where id = :id
+                article: rows with id = :id
+                comment: rows with article_id = :id
+            select id from article where id = :a union select id from article where id = :b
+                article: rows with id = :a
+                article: rows with id = :b
+            with c as (select * from article where id = :id) select * from c
+                article: rows with id = :id
+            with article as (select * from comment where article_id = :id) select * from article where id = :id
+                article: every change
+                comment: rows with article_id = :id
+            with recursive c(x) as (select id from article where id = :id union select a.id from article a join c on a.author_id = c.x) select * from c
+                article: every change
+            select * from (select * from article where id = :id) where title = 'a'
+                article: rows with id = :id
+            select * from (article a join comment c on c.id = a.id) where a.id = :id
+                article: every change
+                comment: every change
+            select * from article a join user using (id) where id = :id
+                article: every change
+                user: every change
+            select 1 from article, json_each(:list) j where article.id = 3
+                article: rows with id = 3
+        "#]],
+    );
+}
+
+#[test]
+fn views_and_virtual_tables_are_seen_through() {
+    check(
+        &[
+            "select * from recent where id = :id",
+            "select * from recent r join article a on a.id = r.id where a.id = :id",
+            "select rowid from note where note match :q",
+            "select rowid, bm25(article_fts) from article_fts where article_fts match :q order by rank",
+        ],
+        &expect![[r#"
+            select * from recent where id = :id
+                article: every change
+                user: every change
+            select * from recent r join article a on a.id = r.id where a.id = :id
+                article: every change
+                user: every change
+            select rowid from note where note match :q
+                note_config: every change
+                note_content: every change
+                note_data: every change
+                note_docsize: every change
+                note_idx: every change
+            select rowid, bm25(article_fts) from article_fts where article_fts match :q order by rank
+                article: every change
+                article_fts_config: every change
+                article_fts_data: every change
+                article_fts_docsize: every change
+                article_fts_idx: every change
+        "#]],
+    );
+}
+
+#[test]
+fn what_no_feed_tells_is_not_cacheable() {
+    check(
+        &[
+            "select random()",
+            "select date('now')",
+            "select datetime()",
+            "select strftime('%Y', 'now')",
+            "select current_timestamp",
+            "select date(:d), strftime('%Y', day) from article where id = :id",
+            "select * from sqlite_schema",
+            "select * from pragma_table_info('article')",
+            "select last_insert_rowid()",
+            "select changes()",
+            "explain select 1",
+            "select 1",
+        ],
+        &expect![[r#"
+            select random()
+                not cacheable: the result of random() may differ from one call to the next
+            select date('now')
+                not cacheable: date() reads the clock
+            select datetime()
+                not cacheable: datetime() reads the clock
+            select strftime('%Y', 'now')
+                not cacheable: strftime() reads the clock
+            select current_timestamp
+                not cacheable: CURRENT_TIMESTAMP reads the clock
+            select date(:d), strftime('%Y', day) from article where id = :id
+                article: rows with id = :id
+            select * from sqlite_schema
+                not cacheable: changes to SQLite's own table sqlite_master cannot be seen
+            select * from pragma_table_info('article')
+                not cacheable: pragma_table_info is not a table whose changes can be seen
+            select last_insert_rowid()
+                not cacheable: the result of last_insert_rowid() may differ from one call to the next
+            select changes()
+                not cacheable: the result of changes() may differ from one call to the next
+            explain select 1
+                not cacheable: EXPLAIN tells about the plan, not about rows
+            select 1
+        "#]],
+    );
+}
+
+#[test]
+fn refusals_say_where_and_what_to_do() {
+    check(
+        &[
+            "select * from artcle",
+            "select titel from article",
+            "select from",
+            "select 1; select 2",
+            "",
+            "-- nothing",
+            "pragma user_version",
+            "begin",
+            "attach 'x' as y",
+            "create temp table t (a)",
+            "select * from article where id = ?",
+            "select * from article where id = ?1",
+        ],
+        &expect![[r#"
+            select * from artcle
+                error: no such table: artcle (did you mean article?) at Some(14)
+            select titel from article
+                error: no such column: titel (did you mean title?) at Some(7)
+            select from
+                error: near "from": syntax error at Some(7)
+            select 1; select 2
+                error: more than one statement (each query is one statement; give each a name of its own) at Some(9)
+
+                error: there is no statement here (write one SELECT, INSERT, UPDATE or DELETE) at None
+            -- nothing
+                error: there is no statement here (write one SELECT, INSERT, UPDATE or DELETE) at None
+            pragma user_version
+                error: this is a PRAGMA (leave it out) at None
+            begin
+                error: this is a transaction statement; each set of steps is one transaction by itself (leave it out) at None
+            attach 'x' as y
+                error: this is ATTACH or DETACH (leave it out) at None
+            create temp table t (a)
+                error: this is a temporary object, which only one connection would have (leave it out) at None
+            select * from article where id = ?
+                error: a parameter without a name (name it, as in :id) at Some(33)
+            select * from article where id = ?1
+                article: rows with id = :1
+        "#]],
+    );
+}
+
+#[test]
+fn parameters_know_their_kinds() {
+    let fixture = Fixture::new(SCHEMA);
+    let kinds = |sql: &str| {
+        let query = fixture.prepare(sql);
+        query
+            .params()
+            .iter()
+            .map(|param| {
+                format!(
+                    "{}:{}",
+                    param.name,
+                    param
+                        .kind
+                        .map_or("?".to_owned(), |kind| format!("{kind:?}"))
+                )
+            })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let check = |sql: &str, expected: &str| assert_eq!(kinds(sql), expected, "{sql}");
+    check(
+        "select * from article where id = :id and title like :like limit :n offset :o",
+        "id:Integer like:Text n:Integer o:Integer",
+    );
+    check(
+        "select * from article where score between :a and :b and day = :d",
+        "a:Real b:Real d:?",
+    );
+    check("select * from article where id = :x or title = :x", "x:?");
+    check("select * from note where note match :q", "q:Text");
+    check(
+        "insert into comment (article_id, who, body) values (:a, :w, :b)",
+        "a:Integer w:Text b:?",
+    );
+    check(
+        "insert into user values (:id, :name, :email) on conflict do update set name = :other",
+        "id:Integer name:Text email:Text other:Text",
+    );
+    check(
+        "update article set title = :t where id = :id",
+        "t:Text id:Integer",
+    );
+    check(
+        "delete from pair where a = :a and b = :b",
+        "a:Text b:Integer",
+    );
+    check(
+        "select * from article a where exists (select 1 from comment c where c.article_id = :x and a.slug = :s)",
+        "x:Integer s:Text",
+    );
+    check("select :a + 1, upper(:b)", "a:? b:?");
+    assert_eq!(
+        &*fixture
+            .prepare("select id, title as t from article")
+            .columns(),
+        ["id".into(), "t".into()]
+    );
+    assert!(fixture.prepare("select 1").is_readonly());
+    assert!(!fixture.prepare("delete from user").is_readonly());
+    assert_eq!(
+        fixture.prepare("select * from recent").tables(),
+        ["article", "recent", "user"]
+    );
+}

@@ -1,0 +1,238 @@
+//! What the sink is told, and in which order.
+
+use std::sync::Arc;
+
+use millpond_db::{Bind, Database, Expect, Migration, Step};
+use millpond_store::Sink;
+
+use crate::support::{Fixture, Told, Witness, int, options, text, wait};
+
+const SCHEMA: &str = "create table t (id integer primary key, a integer); create table u (id integer primary key, deferred integer references t deferrable initially deferred);";
+
+/// What was told since call `seen`, without polls.
+fn since(fixture: &Fixture, seen: usize) -> Vec<Told> {
+    let told = fixture.sink.told();
+    let mut told = told[seen..].to_vec();
+    let applied = told.iter().position(|told| matches!(told, Told::Apply(..)));
+    told.drain(..applied.unwrap_or(0));
+    told
+}
+
+#[test]
+fn a_commit_is_applied_then_visible_then_passed_by_a_heartbeat() {
+    let fixture = Fixture::new(SCHEMA);
+    let seen = fixture.sink.told().len();
+    fixture.write("insert into t values (1, 2)", vec![]);
+    let told = since(&fixture, seen);
+    let [
+        Told::Apply(mark, tags),
+        Told::Visible(low),
+        Told::Heartbeat(_, position),
+        ..,
+    ] = told.as_slice()
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!((mark, mark), (low, position));
+    assert!(tags[0].is_broad());
+}
+
+#[test]
+fn marks_and_positions_ascend() {
+    let fixture = Fixture::new(SCHEMA);
+    for id in 0..20 {
+        fixture.write("insert into t values (:id, 2)", vec![int(id)]);
+    }
+    let (mut last_mark, mut last_position, mut last_sent) = (0, 0, None);
+    for told in fixture.sink.told() {
+        match told {
+            Told::Apply(mark, _) => {
+                assert!(mark > last_mark && mark > last_position);
+                last_mark = mark;
+            }
+            Told::Heartbeat(sent, position) => {
+                assert!(
+                    position > last_position && position >= last_mark && Some(sent) >= last_sent
+                );
+                (last_position, last_sent) = (position, Some(sent));
+            }
+            Told::Visible(low) => assert!(low >= last_mark),
+            Told::NewEpoch(_) => {}
+        }
+    }
+    assert!(last_mark > 0);
+}
+
+#[test]
+fn a_read_sees_what_was_written_before_and_is_placed_after_it() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select count(*) from t");
+    fixture.write("insert into t values (1, 2)", vec![]);
+    let mark = fixture
+        .sink
+        .told()
+        .iter()
+        .rev()
+        .find_map(|told| {
+            if let Told::Apply(mark, _) = told {
+                Some(*mark)
+            } else {
+                None
+            }
+        })
+        .unwrap();
+    let read = fixture.read(&query, vec![]);
+    assert!(read.snapshot.low >= mark);
+    assert!(read.position > read.snapshot.low);
+    assert_eq!(read.results[0].rows, [[int(1)]]);
+}
+
+#[test]
+fn what_is_rolled_back_is_not_told() {
+    let fixture = Fixture::new(SCHEMA);
+    let step = |sql, expect| Step {
+        query: fixture.prepare(sql),
+        bind: vec![],
+        expect,
+    };
+    let count = |told: Vec<Told>| {
+        told.iter()
+            .filter(|told| matches!(told, Told::Apply(..)))
+            .count()
+    };
+    let before = count(fixture.sink.told());
+    wait(fixture.database.write(vec![
+        step("insert into t values (1, 1)", Expect::Exec),
+        step("select * from t where id = 9", Expect::One),
+    ]))
+    .unwrap_err();
+    // The violation is found by COMMIT.
+    wait(
+        fixture
+            .database
+            .write(vec![step("insert into u values (1, 77)", Expect::Exec)]),
+    )
+    .unwrap_err();
+    assert_eq!(count(fixture.sink.told()), before);
+    fixture.write("insert into t values (1, 1)", vec![]);
+    assert_eq!(count(fixture.sink.told()), before + 1);
+    assert_eq!(
+        fixture.rows(&fixture.prepare("select count(*) from u"), vec![]),
+        [[int(0)]]
+    );
+}
+
+#[test]
+fn nothing_is_told_before_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(options(directory.path().join("x.db"))).unwrap();
+    database
+        .migrate(&[Migration {
+            name: "1".into(),
+            sql: SCHEMA.into(),
+        }])
+        .unwrap();
+    let sink = Arc::new(Witness::default());
+    database.start(Arc::clone(&sink) as Arc<dyn Sink<_>>);
+    sink.settle();
+    let told = sink.told();
+    assert_eq!(told[0], Told::NewEpoch("the feed starts".into()));
+    assert!(told.iter().all(|told| !matches!(told, Told::Apply(..))));
+}
+
+#[test]
+fn a_large_change_is_one_to_all_rows() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select * from t where a = :a");
+    fixture.fill("other", &query, &[int(-1)]);
+    let fill = "with recursive n (x) as (select 1 union all select x + 1 from n where x < :n) insert into t (a) select x from n";
+    fixture.write(fill, vec![int(100)]);
+    assert!(fixture.sink.cached("other").is_some());
+    fixture.write(fill, vec![int(5_000)]);
+    assert!(fixture.sink.cached("other").is_none());
+    let Some(Told::Apply(_, tags)) = fixture
+        .sink
+        .told()
+        .into_iter()
+        .rfind(|told| matches!(told, Told::Apply(..)))
+    else {
+        panic!()
+    };
+    assert_eq!(tags.len(), 2);
+}
+
+#[test]
+fn an_interest_that_is_new_begins_an_epoch_and_an_old_one_does_not() {
+    let fixture = Fixture::new(SCHEMA);
+    let first = fixture.prepare("select * from t where a = 1");
+    let epoch = fixture.sink.epoch();
+    fixture.fill("first", &first, &[]);
+    fixture.prepare("select id from t where a = :x");
+    assert_eq!(fixture.sink.epoch(), epoch);
+    fixture.prepare("select id from t where id = :x");
+    assert_eq!(fixture.sink.epoch(), epoch + 1);
+    assert_eq!(fixture.sink.cached_len(), 0);
+}
+
+#[test]
+fn an_own_change_of_the_schema_begins_an_epoch() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select * from t");
+    fixture.fill("t", &query, &[]);
+    let seen = fixture.sink.told().len();
+    fixture.write("alter table t add column b text default 'x'", vec![]);
+    fixture.sink.wait_for_epoch(seen, "schema");
+    let read = fixture.read(&query, vec![]);
+    assert_eq!(read.results[0].columns.len(), 3);
+    fixture.write("insert into t values (1, 2, 'y')", vec![]);
+    assert_eq!(fixture.rows(&query, vec![]), [[int(1), int(2), text("y")]]);
+}
+
+#[test]
+fn a_sink_that_panics_gets_an_epoch_and_the_writer_lives_on() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select count(*) from t");
+    fixture.fill("count", &query, &[]);
+    let seen = fixture.sink.told().len();
+    fixture.sink.set_trap();
+    fixture
+        .try_write("insert into t values (1, 1)", vec![])
+        .unwrap_err();
+    fixture.sink.wait_for_epoch(seen, "not delivered");
+    assert_eq!(fixture.sink.cached_len(), 0);
+    fixture.write("insert into t values (2, 2)", vec![]);
+    assert_eq!(fixture.rows(&query, vec![]), [[int(2)]]);
+    assert!(fixture.database.health().failures > 0);
+}
+
+#[test]
+fn a_step_can_bind_what_an_earlier_one_gave() {
+    let fixture = Fixture::new(SCHEMA);
+    let steps = vec![
+        Step {
+            query: fixture.prepare("insert into t (a) values (:a) returning id, a * 2 as twice"),
+            bind: vec![Bind::Value(int(21))],
+            expect: Expect::One,
+        },
+        Step {
+            query: fixture.prepare("insert into u values (:x, :id)"),
+            bind: vec![
+                Bind::Column {
+                    step: 0,
+                    column: "TWICE".into(),
+                },
+                Bind::Column {
+                    step: 0,
+                    column: "id".into(),
+                },
+            ],
+            expect: Expect::Exec,
+        },
+    ];
+    let written = wait(fixture.database.write(steps)).unwrap();
+    assert_eq!(written.results[0].rows, [[int(1), int(42)]]);
+    assert_eq!(
+        fixture.rows(&fixture.prepare("select * from u"), vec![]),
+        [[int(42), int(1)]]
+    );
+}

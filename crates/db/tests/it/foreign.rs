@@ -1,0 +1,222 @@
+//! Other programs on the same file.
+
+use std::fs;
+
+use millpond_db::Error;
+
+use crate::support::{Fixture, Told, int, text, wait};
+
+const SCHEMA: &str =
+    "create table t (id integer primary key, a text); insert into t values (1, 'one');";
+
+#[test]
+fn a_foreign_commit_begins_an_epoch() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select a from t where id = :id");
+    fixture.fill("t", &query, &[int(1)]);
+    fixture
+        .foreign()
+        .execute_batch("update t set a = 'two' where id = 1")
+        .unwrap();
+    fixture.sink.settle();
+    assert!(fixture.sink.cached("t").is_none());
+    assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("two")]]);
+}
+
+#[test]
+fn own_commits_begin_none() {
+    let fixture = Fixture::new(SCHEMA);
+    let epoch = fixture.sink.epoch();
+    for id in 2..50 {
+        fixture.write("insert into t values (:id, 'x')", vec![int(id)]);
+    }
+    fixture.sink.settle();
+    assert_eq!(
+        fixture.sink.epoch(),
+        epoch,
+        "{:?}",
+        fixture.sink.told().last()
+    );
+}
+
+#[test]
+fn a_foreign_commit_just_before_our_own_is_found_in_our_transaction() {
+    let fixture = Fixture::with(SCHEMA, |options| {
+        options.poll = std::time::Duration::from_secs(3_600);
+    });
+    let query = fixture.prepare("select a from t where id = :id");
+    fixture.fill("t", &query, &[int(1)]);
+    fixture
+        .foreign()
+        .execute_batch("update t set a = 'two' where id = 1")
+        .unwrap();
+    // No poll is due for an hour; an own write of something else must find it.
+    fixture.write("insert into t values (9, 'nine')", vec![]);
+    assert!(fixture.sink.cached("t").is_none());
+    let told = fixture.sink.told();
+    let epoch = told
+        .iter()
+        .rposition(
+            |told| matches!(told, Told::NewEpoch(reason) if reason.contains("another program")),
+        )
+        .unwrap();
+    let apply = told
+        .iter()
+        .rposition(|told| matches!(told, Told::Apply(..)))
+        .unwrap();
+    assert!(epoch < apply);
+}
+
+#[test]
+fn a_foreign_transaction_holds_up_our_writes_but_not_the_heartbeats() {
+    let fixture = Fixture::new(SCHEMA);
+    let foreign = fixture.foreign();
+    foreign
+        .execute_batch("begin immediate; update t set a = 'two'")
+        .unwrap();
+    std::thread::scope(|scope| {
+        let ours = scope.spawn(|| fixture.write("update t set a = a || ' and ours'", vec![]));
+        // Two heartbeats after the write was handed over, while it waits.
+        fixture.sink.settle();
+        fixture.sink.settle();
+        assert!(!ours.is_finished());
+        foreign.execute_batch("commit").unwrap();
+    });
+    assert_eq!(
+        fixture.rows(&fixture.prepare("select a from t"), vec![]),
+        [[text("two and ours")]]
+    );
+}
+
+#[test]
+fn a_lock_that_is_never_released_is_a_timeout() {
+    let fixture = Fixture::with(SCHEMA, |options| {
+        options.busy_timeout = std::time::Duration::from_millis(30);
+    });
+    let foreign = fixture.foreign();
+    foreign
+        .execute_batch("begin immediate; update t set a = 'two'")
+        .unwrap();
+    assert!(matches!(
+        fixture.try_write("update t set a = 'ours'", vec![]),
+        Err(Error::Timeout)
+    ));
+    foreign.execute_batch("rollback").unwrap();
+    fixture.write("update t set a = 'ours'", vec![]);
+}
+
+/// A database file with one row, as another program would prepare it.
+fn successor(fixture: &Fixture, value: &str) -> std::path::PathBuf {
+    let path = fixture.directory.path().join("next.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(&format!(
+            "create table t (id integer primary key, a text); insert into t values (1, '{value}')"
+        ))
+        .unwrap();
+    path
+}
+
+#[test]
+fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select a from t where id = :id");
+    fixture.fill("t", &query, &[int(1)]);
+    // So that the old file's log has something in it that must not get into the new file.
+    fixture.write("update t set a = 'old' where id = 1", vec![]);
+    let seen = fixture.sink.told().len();
+    fs::rename(successor(&fixture, "new"), fixture.path()).unwrap();
+    fixture.sink.wait_for_epoch(seen, "opened again");
+    assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("new")]]);
+    fixture.write("update t set a = 'newer' where id = 1", vec![]);
+    assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("newer")]]);
+    let check: String = fixture
+        .foreign()
+        .query_row("pragma integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(check, "ok");
+}
+
+#[test]
+fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select a from t where id = :id");
+    let seen = fixture.sink.told().len();
+    let delete = fixture.prepare("delete from t");
+    let away = fixture.directory.path().join("away.db");
+    fs::rename(fixture.path(), &away).unwrap();
+    fixture.sink.wait_for_epoch(seen, "replaced or removed");
+    // The epoch comes first in the poll that finds it; from then on no heartbeat.
+    assert!(matches!(
+        fixture.try_read(&query, &[int(1)]),
+        Err(Error::Unavailable { .. })
+    ));
+    let delete = millpond_db::Step {
+        query: delete,
+        bind: vec![],
+        expect: millpond_db::Expect::Exec,
+    };
+    assert!(matches!(
+        wait(fixture.database.write(vec![delete])),
+        Err(Error::Unavailable { .. })
+    ));
+    let told = fixture.sink.told();
+    let gone = told
+        .iter()
+        .rposition(|told| matches!(told, Told::NewEpoch(_)))
+        .unwrap();
+    assert!(
+        !told[gone..]
+            .iter()
+            .any(|told| matches!(told, Told::Heartbeat(..)))
+    );
+    assert!(fixture.database.health().failures > 0);
+    fs::rename(&away, fixture.path()).unwrap();
+    fixture.sink.settle();
+    assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("one")]]);
+}
+
+#[test]
+fn a_foreign_change_of_the_schema_is_seen_by_the_next_read() {
+    let fixture = Fixture::new(
+        "create table t (a text); create table u (a text); insert into t values ('t'); insert into u values ('u'); create view v as select a from t;",
+    );
+    let query = fixture.prepare("select * from v");
+    assert_eq!(query.describe(), ["t: every change"]);
+    // Both readers know the view as it was.
+    for _ in 0..4 {
+        assert_eq!(fixture.rows(&query, vec![]), [[text("t")]]);
+    }
+    fixture
+        .foreign()
+        .execute_batch("drop view v; create view v as select a, 1 as one from u")
+        .unwrap();
+    for _ in 0..4 {
+        let read = fixture.read(&query, vec![]);
+        assert_eq!(read.results[0].rows, [[text("u"), int(1)]]);
+        assert_eq!(read.results[0].columns.len(), 2);
+        assert_eq!(query.describe(), ["u: every change"]);
+        // On a connection that has not run anything since, but had the old schema in memory.
+        assert_eq!(
+            fixture.prepare("select a from v").describe(),
+            ["u: every change"]
+        );
+    }
+    fixture.sink.settle();
+    assert!(fixture.evicts(&query, &[], "insert into u values ('more')"));
+    assert!(!fixture.evicts(&query, &[], "insert into t values ('more')"));
+}
+
+#[test]
+fn a_dropped_table_is_an_error_and_not_an_old_answer() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select a from t where id = :id");
+    fixture.fill("t", &query, &[int(1)]);
+    fixture.foreign().execute_batch("drop table t").unwrap();
+    assert!(matches!(
+        fixture.try_read(&query, &[int(1)]),
+        Err(Error::Sql { .. })
+    ));
+    fixture.sink.settle();
+    assert!(fixture.sink.cached("t").is_none());
+}

@@ -1,0 +1,13 @@
+//! The database on real files: what queries depend on, what the feed tells, and that the two always fit.
+
+mod analysis;
+mod coherence;
+mod feed;
+mod foreign;
+mod hook;
+mod limits;
+mod migrations;
+mod model;
+mod promise;
+mod support;
+mod writes;

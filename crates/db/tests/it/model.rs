@@ -1,0 +1,415 @@
+//! The property: over random schemas, queries and changes, a cached answer always equals a fresh one.
+//!
+//! A case is a stream of choices, from which everything else is made; so a failure shrinks to a short stream, and its
+//! SQL is printed. `MILLPOND_PROPTEST_CASES` asks for more cases, `MILLPOND_PROPTEST_SEED` for a run that failed.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
+
+use millpond_db::{Query, Rows, Value};
+use proptest::collection::vec;
+use proptest::prelude::any;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use crate::support::{Fixture, int, text};
+
+#[test]
+fn a_cached_answer_equals_a_fresh_one() {
+    let variable = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|value| value.parse::<u64>().ok())
+    };
+    let cases =
+        variable("MILLPOND_PROPTEST_CASES").map_or(96, |cases| u32::try_from(cases).unwrap());
+    let seed = variable("MILLPOND_PROPTEST_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    println!("MILLPOND_PROPTEST_SEED={seed}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..Config::default()
+    };
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let totals = RefCell::new((0, 0));
+    let result = runner.run(&vec(any::<u16>(), 300..500), |choices| {
+        let (kept, dropped) = Case::new(choices).run()?;
+        let mut totals = totals.borrow_mut();
+        totals.0 += kept;
+        totals.1 += dropped;
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, _)) => panic!("seed {seed}: {reason}"),
+        Err(other) => panic!("seed {seed}: {other}"),
+    }
+    let (kept, dropped) = *totals.borrow();
+    println!("{kept} answers outlived a change, {dropped} did not");
+    assert!(
+        kept > 0 && dropped > 0,
+        "a cache that keeps nothing, or everything, proves nothing: {kept}, {dropped}"
+    );
+}
+
+const TYPES: [&str; 8] = [
+    "integer",
+    "text",
+    "text collate nocase",
+    "text collate nocase",
+    "real",
+    "numeric",
+    "",
+    "text collate rtrim",
+];
+const TEXTS: [&str; 9] = ["a", "A", "a ", "7", "07", "7.0", " 7", "b", ""];
+
+struct Table {
+    name: String,
+    columns: Vec<&'static str>,
+    key: &'static str,
+    has_rowid: bool,
+}
+
+struct Case {
+    choices: Vec<u16>,
+    at: usize,
+    tables: Vec<Table>,
+    script: Vec<String>,
+    pool: Vec<Value>,
+}
+
+struct Asked {
+    query: Query,
+    params: Vec<Value>,
+    key: String,
+}
+
+impl Case {
+    fn new(choices: Vec<u16>) -> Self {
+        Self {
+            choices,
+            at: 0,
+            tables: Vec::new(),
+            script: Vec::new(),
+            pool: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        let choice = self.choices.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        usize::from(choice) % n
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == n - 1
+    }
+
+    fn of<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.below(among.len())]
+    }
+
+    /// One of the case's few values, so that queries and changes often meet.
+    fn value(&mut self) -> Value {
+        if self.pool.is_empty() || self.one_in(12) {
+            return self.fresh_value();
+        }
+        let index = self.below(self.pool.len());
+        self.pool[index].clone()
+    }
+
+    fn fresh_value(&mut self) -> Value {
+        match self.below(12) {
+            0..=3 => int([0, 1, 7][self.below(3)]),
+            4..=9 => text(self.of(&TEXTS)),
+            10 => Value::Real([7.0, 1.5, 0.0][self.below(3)]),
+            _ => Value::Null,
+        }
+    }
+
+    fn literal(&mut self) -> String {
+        match self.value() {
+            Value::Integer(integer) => integer.to_string(),
+            Value::Real(real) => format!("{real:?}"),
+            Value::Text(text) => format!("'{text}'"),
+            Value::Null | Value::Blob(_) => "null".to_owned(),
+        }
+    }
+
+    fn schema(&mut self) -> String {
+        let mut schema = String::new();
+        for index in 0..2 + self.below(2) {
+            let name = format!("T{index}");
+            let (key, without_rowid) = self.of(&[
+                ("k integer primary key", false),
+                ("k text primary key", true),
+                ("k text primary key", false),
+                ("k integer primary key desc", false),
+                ("k int", false),
+                ("k integer primary key", true),
+            ]);
+            let (first, second) = (self.of(&TYPES), self.of(&TYPES));
+            let unique = if self.one_in(3) { " unique" } else { "" };
+            let generated = if self.one_in(5) {
+                ", g text generated always as (upper(b)) virtual"
+            } else {
+                ""
+            };
+            let references = if index > 0 && self.one_in(4) {
+                " references T0 (a) on delete cascade on update cascade"
+            } else {
+                ""
+            };
+            let unique = if index == 0 { " unique" } else { unique };
+            let tail = if without_rowid { " without rowid" } else { "" };
+            schema += &format!(
+                "create table {name} ({key}, a {first}{unique}, b {second}{references}{generated}){tail};\n"
+            );
+            self.tables.push(Table {
+                name,
+                columns: vec!["k", "a", "b"],
+                key: "k",
+                has_rowid: !without_rowid,
+            });
+        }
+        schema += "create view V as select x.a, y.b from T0 x join T1 y on x.a = y.a;\n";
+        schema += "create virtual table F using fts5(body);\n";
+        if self.one_in(2) {
+            schema += "create trigger R after update on T0 begin insert or replace into T1 (k, a, b) values (new.k, new.a, old.b); end;\n";
+        }
+        if self.one_in(2) {
+            schema +=
+                "create trigger S after delete on T1 begin delete from F where rowid = 1; end;\n";
+        }
+        if self.one_in(2) {
+            schema += "create index I on T1 (b, a);\n";
+        }
+        schema
+    }
+
+    fn column(&mut self, table: usize) -> &'static str {
+        let columns = self.tables[table].columns.clone();
+        if self.tables[table].has_rowid && self.one_in(6) {
+            "rowid"
+        } else {
+            self.of(&columns)
+        }
+    }
+
+    fn condition(&mut self, qualifier: &str, table: usize) -> String {
+        let column = self.column(table);
+        let other = self.column(table);
+        let literal = self.literal();
+        match self.below(11) {
+            0..=3 => format!("{qualifier}{column} = :p"),
+            4 => format!(":q = {qualifier}{column}"),
+            5 => format!("{qualifier}{column} in (:p, {literal})"),
+            6 => format!("{qualifier}{column} = {literal}"),
+            7 => format!("{qualifier}{column} = :p and {qualifier}{other} >= :q"),
+            8 => format!("({qualifier}{column} = :p or {qualifier}{other} = :q)"),
+            9 => format!("not {qualifier}{column} = :p"),
+            _ => format!("{qualifier}{column} = :p and {qualifier}{other} = :q"),
+        }
+    }
+
+    fn query(&mut self) -> String {
+        let (t, u) = (self.below(self.tables.len()), self.below(self.tables.len()));
+        let (tn, un) = (
+            self.tables[t].name.clone(),
+            self.tables[u].name.to_ascii_lowercase(),
+        );
+        let (c, d) = (self.column(t), self.column(u));
+        let join = self.of(&["join", "left join", "right join", "full join", ", "]);
+        match self.below(13) {
+            0..=2 => format!("select * from {tn} where {}", self.condition("", t)),
+            3 => format!(
+                "select count(*), max(a), total(b) from {tn} where {}",
+                self.condition("", t)
+            ),
+            4 | 5 if join != ", " => {
+                let (on, filter) = (self.condition("y.", u), self.condition("x.", t));
+                let on = if self.one_in(2) { "1".to_owned() } else { on };
+                let extra = self.of(&["", "x.a = :q and ", "x.k = :p and ", "y.b = :p and "]);
+                let join_on = if self.one_in(2) {
+                    "1".to_owned()
+                } else {
+                    format!("x.{c} = y.{d}")
+                };
+                let condition = if self.one_in(2) {
+                    format!("where {filter}")
+                } else {
+                    String::new()
+                };
+                format!(
+                    "select x.a, y.b from {tn} x {join} {un} y on {extra}{join_on} and {on} {condition}"
+                )
+            }
+            4..=6 => format!(
+                "select x.a, y.b from {tn} as x, {un} y where {} and {}",
+                self.condition("x.", t),
+                self.condition("y.", u)
+            ),
+            7 => format!(
+                "select * from {tn} where {c} in (select {d} from {un} where {})",
+                self.condition("", u)
+            ),
+            8 => format!(
+                "select k from {tn} as x where exists (select 1 from {un} y where y.{d} = x.{c} and {})",
+                self.condition("y.", u)
+            ),
+            9 => format!(
+                "with z as (select a, b from {tn} where {}) select * from z union all select a, b from {un} where {}",
+                self.condition("", t),
+                self.condition("", u)
+            ),
+            10 => format!(
+                "select a, (select count(*) from {un} where {}) from {tn} where {} order by 1, 2 limit 2",
+                self.condition("", u),
+                self.condition("", t)
+            ),
+            11 => "select a, b from V where a = :p".to_owned(),
+            _ => "select body from F where F match 'a OR b' and rowid > 0".to_owned(),
+        }
+    }
+
+    fn change(&mut self) -> String {
+        let t = self.below(self.tables.len());
+        let Table { name, key, .. } = &self.tables[t];
+        let (name, key) = (name.clone(), *key);
+        let (k, a, b) = (self.below(5), self.literal(), self.literal());
+        let column = self.of(&["a", "b"]);
+        match self.below(16) {
+            0..=2 => format!("insert or ignore into {name} (k, a, b) values ({k}, {a}, {b})"),
+            3 => format!("insert or replace into {name} (k, a, b) values ({k}, {a}, {b})"),
+            4 => format!(
+                "insert into {name} (k, a, b) values ({k}, {a}, {b}) on conflict do update set {column} = {a}"
+            ),
+            5..=7 => format!("update or ignore {name} set {column} = {a} where {key} = {k}"),
+            8 => format!("update or replace {name} set a = {a}, b = {b} where {key} = {k}"),
+            9 => format!("update or replace {name} set {key} = {k} where a = {a}"),
+            10 => format!("delete from {name} where {column} = {a}"),
+            11 if self.one_in(3) => format!("delete from {name}"),
+            12 if self.one_in(3) => format!("create index if not exists J{k} on {name} (a)"),
+            12 if self.one_in(2) => "drop view if exists V".to_owned(),
+            12 => format!("create view if not exists V as select a, b from {name}"),
+            13 => format!(
+                "insert or replace into F (rowid, body) values ({}, 'a b {k}')",
+                k + 1
+            ),
+            14 => format!("update F set body = 'c' where rowid = {}", k + 1),
+            _ => format!(
+                "insert into {name} (k, a, b) select {k} + 5, b, a from {name} where {key} = {k}"
+            ),
+        }
+    }
+
+    fn run(mut self) -> Result<(u64, u64), TestCaseError> {
+        for _ in 0..3 + self.below(3) {
+            let value = self.fresh_value();
+            self.pool.push(value);
+        }
+        let schema = self.schema();
+        self.script.push(schema.clone());
+        let fixture = Fixture::new(&schema);
+        let foreign = fixture.foreign();
+        foreign.execute_batch("pragma foreign_keys = on").unwrap();
+        let mut asked = Vec::new();
+        let (mut kept, mut dropped) = (0, 0);
+        for _ in 0..5 {
+            let change = self.change();
+            self.change_with(&fixture, &foreign, &change, false);
+        }
+        while self.at < self.choices.len() {
+            if asked.len() < 8 {
+                asked.extend(self.ask(&fixture));
+            }
+            for asked in &asked {
+                if fixture.sink.cached(&asked.key).is_none() {
+                    fixture.try_fill(&asked.key, &asked.query, &asked.params);
+                }
+            }
+            let change = self.change();
+            let by_other = self.one_in(5);
+            self.change_with(&fixture, &foreign, &change, by_other);
+            for asked in &asked {
+                let Some(entry) = fixture.sink.cached(&asked.key) else {
+                    dropped += 1;
+                    continue;
+                };
+                kept += 1;
+                // An answer may also be that the view is gone.
+                let fresh = fixture
+                    .try_read(&asked.query, &asked.params)
+                    .map(|read| read.results)
+                    .unwrap_or_default();
+                // It may have gone meanwhile, for an epoch that the change was due; then it is not an answer any more.
+                if sorted(&entry.rows) != sorted(&fresh)
+                    && fixture.sink.cached(&asked.key).is_some()
+                {
+                    let told = fixture.sink.told();
+                    let message = format!(
+                        "{}\n-- stale: {} with {:?}\ncached {:?}\nfresh  {:?}\nlast told {:?}\ndepends on {:?}",
+                        self.script.join(";\n"),
+                        asked.query.sql(),
+                        asked.params,
+                        entry.rows,
+                        fresh,
+                        told.last(),
+                        asked.query.describe()
+                    );
+                    return Err(TestCaseError::fail(message));
+                }
+            }
+        }
+        Ok((kept, dropped))
+    }
+
+    fn ask(&mut self, fixture: &Fixture) -> Option<Asked> {
+        let sql = self.query();
+        // Not every combination is a query (a column that is there twice).
+        let query = fixture.database.prepare(&sql).ok()?;
+        let params: Vec<Value> = query.params().iter().map(|_| self.value()).collect();
+        let key = format!("{sql} {params:?}");
+        self.script.push(format!("-- ask {key}"));
+        Some(Asked { query, params, key })
+    }
+
+    /// Makes a change; one that violates a constraint is rolled back, which must leave the cache right, too.
+    fn change_with(
+        &mut self,
+        fixture: &Fixture,
+        foreign: &rusqlite::Connection,
+        change: &str,
+        by_other: bool,
+    ) {
+        self.script.push(format!(
+            "{change}{}",
+            if by_other {
+                " -- by another program"
+            } else {
+                ""
+            }
+        ));
+        if by_other {
+            let _ = foreign.execute_batch(change);
+            fixture.sink.settle();
+        } else {
+            let _ = fixture.try_write(change, Vec::new());
+        }
+    }
+}
+
+/// Rows in an order of their own: none is promised.
+fn sorted(results: &[Rows]) -> Vec<String> {
+    let mut rows: Vec<String> = results
+        .iter()
+        .flat_map(|rows| &rows.rows)
+        .map(|row| format!("{row:?}"))
+        .collect();
+    rows.sort();
+    rows
+}

@@ -1,0 +1,276 @@
+//! The decoder: a buffer that bytes are put into, and the requests that come out of it in order.
+
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use millpond_store::clock::Boottime;
+
+use super::chunked::Chunked;
+use super::framing::Framing;
+use super::head::{Head, Scanner};
+use super::{FieldSpan, Refusal};
+use crate::limits::{EMPTY_LINES, Limits, READ_BUFFER};
+use crate::request::{Fields, Request};
+
+/// What the bytes so far amount to.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Nothing further without more bytes.
+    More,
+    /// Nothing further without more bytes, and the client waits for `100 Continue` before it sends them.
+    Continue,
+    /// A whole request, body included.
+    Request(Head, Bytes),
+    /// The connection must be answered with this and closed; the decoder is of no further use.
+    Refused(Refusal),
+}
+
+/// What the decoder is in the middle of; each has its own deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Between requests, with no byte of the next.
+    Idle,
+    /// Part of a head has arrived.
+    Head,
+    /// The head is complete, the body is not.
+    Body,
+}
+
+#[derive(Debug)]
+enum State {
+    Head {
+        scanner: Scanner,
+        empty_lines: u8,
+    },
+    Body {
+        head: Head,
+        coding: Coding,
+        may_continue: bool,
+    },
+}
+
+#[derive(Debug)]
+enum Coding {
+    Length(u64),
+    Chunked(Chunked),
+}
+
+const START: State = State::Head {
+    scanner: Scanner::new(),
+    empty_lines: 0,
+};
+
+/// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so that requests can be
+/// looked at again when their responses have been sent.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    /// Always initialised to its full length; bytes `..filled` have been received, `..at` are decoded.
+    buffer: Vec<u8>,
+    filled: usize,
+    at: usize,
+    state: State,
+    fields: Vec<FieldSpan>,
+    body: BytesMut,
+}
+
+impl Decoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            buffer: vec![0; READ_BUFFER],
+            filled: 0,
+            at: 0,
+            state: START,
+            fields: Vec::with_capacity(32),
+            body: BytesMut::new(),
+        }
+    }
+
+    /// Room for more bytes, at least 4 KiB; say with [`Decoder::received`] how much of it was used.
+    ///
+    /// The buffer grows with what is incomplete in it and is bounded: a head by its limit, the line of a chunked body
+    /// by its own; body bytes leave it as they come.
+    pub(crate) fn space(&mut self, limits: &Limits) -> &mut [u8] {
+        const ROOM: usize = READ_BUFFER / 4;
+        if self.buffer.len() - self.filled < ROOM {
+            let bound = limits.head.max(READ_BUFFER) + READ_BUFFER;
+            let len = (self.buffer.len() * 2).min(bound).max(self.filled + ROOM);
+            self.buffer.resize(len, 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// `len` bytes were put into [`Decoder::space`].
+    pub(crate) fn received(&mut self, len: usize) {
+        self.filled = (self.filled + len).min(self.buffer.len());
+    }
+
+    /// The whole buffer, for bytes that nobody will look at.
+    pub(crate) fn scratch(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    /// What the decoder is in the middle of.
+    pub(crate) fn phase(&self) -> Phase {
+        match self.state {
+            State::Body { .. } => Phase::Body,
+            State::Head { .. } if self.at == self.filled => Phase::Idle,
+            State::Head { .. } => Phase::Head,
+        }
+    }
+
+    /// Bytes of the present body so far: the measure of its progress.
+    pub(crate) fn body_len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Decodes the next request out of what has been received.
+    pub(crate) fn next(&mut self, limits: &Limits) -> Event {
+        let event = match self.state {
+            State::Head { .. } => self.next_head(limits),
+            State::Body { .. } => self.next_body(limits),
+        };
+        event.unwrap_or_else(Event::Refused)
+    }
+
+    fn next_head(&mut self, limits: &Limits) -> Result<Event, Refusal> {
+        let State::Head {
+            scanner,
+            empty_lines,
+        } = &mut self.state
+        else {
+            return Ok(Event::More);
+        };
+        while *empty_lines < EMPTY_LINES && self.buffer[self.at..self.filled].starts_with(b"\r\n") {
+            self.at += 2;
+            *empty_lines += 1;
+        }
+        let input = &self.buffer[self.at..self.filled];
+        if input.is_empty() || (*empty_lines < EMPTY_LINES && input == b"\r") {
+            return Ok(Event::More);
+        }
+        let Some(len) = scanner.scan(input, limits)? else {
+            return Ok(Event::More);
+        };
+        let head = scanner.parse(&input[..len], self.at, &mut self.fields, limits)?;
+        self.at += len;
+        let coding = match head.framing {
+            Framing::Length(0) => {
+                self.state = START;
+                return Ok(Event::Request(head, Bytes::new()));
+            }
+            Framing::Length(len) => Coding::Length(len),
+            Framing::Chunked => Coding::Chunked(Chunked::new()),
+        };
+        self.state = State::Body {
+            head,
+            coding,
+            may_continue: head.expects_continue,
+        };
+        self.next_body(limits)
+    }
+
+    fn next_body(&mut self, limits: &Limits) -> Result<Event, Refusal> {
+        let State::Body {
+            head,
+            coding,
+            may_continue,
+        } = &mut self.state
+        else {
+            return Ok(Event::More);
+        };
+        let input = &self.buffer[self.at..self.filled];
+        // RFC 9110 section 10.1.1: no 100 is needed once part of the content has arrived.
+        let wants_continue = std::mem::take(may_continue) && input.is_empty();
+        let done = match coding {
+            Coding::Length(left) => {
+                let taken = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.len());
+                self.body.extend_from_slice(&input[..taken]);
+                self.at += taken;
+                *left -= taken as u64;
+                *left == 0
+            }
+            Coding::Chunked(chunked) => {
+                self.at += chunked.decode(input, &mut self.body, limits.body)?;
+                chunked.is_done()
+            }
+        };
+        if done {
+            let head = *head;
+            self.state = START;
+            return Ok(Event::Request(
+                head,
+                std::mem::take(&mut self.body).freeze(),
+            ));
+        }
+        Ok(if wants_continue {
+            Event::Continue
+        } else {
+            Event::More
+        })
+    }
+
+    /// A request as the service sees it.
+    pub(crate) fn request(
+        &self,
+        head: &Head,
+        body: Bytes,
+        peer: SocketAddr,
+        received: Boottime,
+    ) -> Request<'_> {
+        let bytes = self
+            .buffer
+            .get(head.start..head.start + head.len)
+            .unwrap_or_default();
+        // The request line and Host were checked to be ASCII, so nothing becomes empty here.
+        let text = |span: super::Span| std::str::from_utf8(span.of(bytes)).unwrap_or_default();
+        let path = text(head.path);
+        Request {
+            method: text(head.method),
+            target: text(head.target),
+            path: if path.is_empty() { "/" } else { path },
+            query: head.query.map(text),
+            version: head.version,
+            fields: Fields::new(
+                bytes,
+                self.fields
+                    .get(head.fields.0..head.fields.1)
+                    .unwrap_or_default(),
+            ),
+            body,
+            peer,
+            received,
+            host: head.host.map(text),
+        }
+    }
+
+    /// Frees the room of requests that are done with; the one being received moves to the front.
+    pub(crate) fn reclaim(&mut self) {
+        let keep = match &mut self.state {
+            State::Head { .. } => {
+                self.fields.clear();
+                0
+            }
+            State::Body { head, .. } => {
+                self.buffer
+                    .copy_within(head.start..head.start + head.len, 0);
+                self.fields.drain(..head.fields.0);
+                head.fields = (0, head.fields.1 - head.fields.0);
+                head.start = 0;
+                head.len
+            }
+        };
+        self.buffer.copy_within(self.at..self.filled, keep);
+        self.filled = keep + (self.filled - self.at);
+        self.at = keep;
+    }
+
+    /// Makes the decoder ready for another connection; false if it holds something or has grown beyond the usual.
+    pub(crate) fn renew(&mut self) -> bool {
+        let is_idle =
+            matches!(self.state, State::Head { .. }) && self.filled == 0 && self.fields.is_empty();
+        self.state = START;
+        is_idle && self.buffer.len() == READ_BUFFER && self.fields.capacity() <= 1024
+    }
+}

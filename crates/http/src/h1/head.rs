@@ -1,0 +1,236 @@
+//! A request head: found line by line, then parsed and judged (RFC 9112 sections 2 to 6, RFC 9110 section 7.2).
+
+use memchr::memchr;
+
+use super::framing::{Framing, FramingFields};
+use super::request_line::{self, RequestLine, is_authority};
+use super::{FieldSpan, Refusal, Span};
+use crate::limits::{FIELDS, Limits, METHOD};
+use crate::request::Version;
+
+/// A parsed head. Spans are relative to `start`, which the decoder moves when it compacts its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+    pub(crate) method: Span,
+    pub(crate) target: Span,
+    pub(crate) path: Span,
+    pub(crate) query: Option<Span>,
+    /// The authority that the client addressed: of the target in absolute form, else Host.
+    pub(crate) host: Option<Span>,
+    pub(crate) version: Version,
+    /// Whether the client wants the connection kept (RFC 9112 section 9.3).
+    pub(crate) keep_alive: bool,
+    pub(crate) is_head: bool,
+    pub(crate) framing: Framing,
+    pub(crate) expects_continue: bool,
+    /// Its field lines in the decoder's arena.
+    pub(crate) fields: (usize, usize),
+}
+
+/// Looks for the end of a head, however it arrives, and stops at the first line that is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanner {
+    scanned: usize,
+    line_start: usize,
+    fields: usize,
+    line: Option<RequestLine>,
+}
+
+impl Scanner {
+    pub(super) const fn new() -> Self {
+        Self {
+            scanned: 0,
+            line_start: 0,
+            fields: 0,
+            line: None,
+        }
+    }
+
+    /// The length of the head at the beginning of `input`, once it is complete.
+    pub(super) fn scan(&mut self, input: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
+        loop {
+            let Some(found) = memchr(b'\n', &input[self.scanned..]) else {
+                self.scanned = input.len();
+                self.check_size(input, limits)?;
+                return Ok(None);
+            };
+            let end = self.scanned + found;
+            self.scanned = end + 1;
+            self.check_size(&input[..=end], limits)?;
+            // RFC 9112 section 2.2 lets a recipient take a bare LF as a line end; a peer that does not would see
+            // another request, so it is refused. Bare CRs are refused by the parsers of both kinds of line.
+            let Some(line) = input[self.line_start..end].strip_suffix(b"\r") else {
+                return Err(Refusal::Malformed("a line ends with a bare LF"));
+            };
+            if self.line.is_none() {
+                self.line = Some(request_line::parse(line)?);
+            } else if line.is_empty() {
+                return Ok(Some(end + 1));
+            } else {
+                self.fields += 1;
+                if self.fields > FIELDS {
+                    return Err(Refusal::HeadTooLarge);
+                }
+            }
+            self.line_start = end + 1;
+        }
+    }
+
+    /// `input` ends with the newest byte looked at; it only grows, so the first excess decides.
+    fn check_size(&self, input: &[u8], limits: &Limits) -> Result<(), Refusal> {
+        if self.line.is_some() {
+            return if input.len() > limits.head.min(u32::MAX as usize) {
+                Err(Refusal::HeadTooLarge)
+            } else {
+                Ok(())
+            };
+        }
+        match memchr(b' ', &input[..input.len().min(METHOD + 1)]) {
+            None if input.len() > METHOD => Err(Refusal::Malformed("the method is too long")),
+            Some(space) if input.len() - (space + 1) > limits.target + " HTTP/1.1\r\n".len() => {
+                Err(Refusal::TargetTooLong)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Parses the complete head in `head`, whose first byte is at `start` of the buffer.
+    pub(super) fn parse(
+        &self,
+        head: &[u8],
+        start: usize,
+        arena: &mut Vec<FieldSpan>,
+        limits: &Limits,
+    ) -> Result<Head, Refusal> {
+        let line = self.line.ok_or(Refusal::Malformed("no request line"))?;
+        if line.target.len as usize > limits.target {
+            return Err(Refusal::TargetTooLong);
+        }
+        let fields = memchr(b'\n', head).map_or(head.len(), |at| at + 1);
+        let first = arena.len();
+        // Most heads are small; a table of the full size costs 3 KiB of zeroing per request.
+        if self.fields <= 16 {
+            parse_fields::<16>(head, fields, arena)?;
+        } else {
+            parse_fields::<FIELDS>(head, fields, arena)?;
+        }
+        let known = Known::gather(head, &arena[first..])?;
+        known.judge_host(line.version)?;
+        let framing = known.framing.decide(line.version, limits.body)?;
+        Ok(Head {
+            start,
+            len: head.len(),
+            method: line.method,
+            target: line.target,
+            path: line.path,
+            query: line.query,
+            host: line.authority.or(known.host),
+            version: line.version,
+            keep_alive: !known.close && (line.version == Version::Http11 || known.keep_alive),
+            is_head: line.method.of(head) == b"HEAD",
+            framing,
+            expects_continue: known.expects_continue(line.version)?,
+            fields: (first, arena.len()),
+        })
+    }
+}
+
+/// Parses the field lines from `from` on into `arena`.
+fn parse_fields<const N: usize>(
+    head: &[u8],
+    from: usize,
+    arena: &mut Vec<FieldSpan>,
+) -> Result<(), Refusal> {
+    let mut fields = [httparse::EMPTY_HEADER; N];
+    let parsed = match httparse::parse_headers(&head[from..], &mut fields) {
+        Ok(httparse::Status::Complete((len, parsed))) if from + len == head.len() => parsed,
+        Err(httparse::Error::TooManyHeaders) => return Err(Refusal::HeadTooLarge),
+        // Among them: a space before the colon (section 5.1), obs-fold (section 5.2), NUL and bare CR.
+        _ => return Err(Refusal::Malformed("a field line is malformed")),
+    };
+    let base = head.as_ptr() as usize;
+    let span =
+        |bytes: &[u8]| Span::new((bytes.as_ptr() as usize).saturating_sub(base), bytes.len());
+    arena.extend(parsed.iter().map(|field| FieldSpan {
+        name: span(field.name.as_bytes()),
+        // An empty value may point anywhere.
+        value: if field.value.is_empty() {
+            Span::default()
+        } else {
+            span(field.value)
+        },
+    }));
+    Ok(())
+}
+
+/// The fields that concern the connection itself.
+#[derive(Debug, Default)]
+struct Known<'a> {
+    framing: FramingFields<'a>,
+    host: Option<Span>,
+    close: bool,
+    keep_alive: bool,
+    expects_continue: bool,
+    expects_other: bool,
+}
+
+impl<'a> Known<'a> {
+    fn gather(head: &'a [u8], fields: &[FieldSpan]) -> Result<Self, Refusal> {
+        let mut known = Self::default();
+        for field in fields {
+            let (name, value) = (field.name.of(head), field.value.of(head));
+            match name.len() {
+                4 if name.eq_ignore_ascii_case(b"host") => {
+                    if known.host.replace(field.value).is_some() {
+                        return Err(Refusal::Malformed("Host is repeated"));
+                    }
+                    if !is_authority(value) {
+                        return Err(Refusal::Malformed("Host is not a host"));
+                    }
+                }
+                6 if name.eq_ignore_ascii_case(b"expect") => {
+                    if value.eq_ignore_ascii_case(b"100-continue") {
+                        known.expects_continue = true;
+                    } else {
+                        known.expects_other = true;
+                    }
+                }
+                10 if name.eq_ignore_ascii_case(b"connection") => known.connection(value),
+                14 if name.eq_ignore_ascii_case(b"content-length") => {
+                    known.framing.content_length(value);
+                }
+                17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                    known.framing.transfer_encoding(value);
+                }
+                _ => {}
+            }
+        }
+        Ok(known)
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// RFC 9112 section 3.2: 400 for an HTTP/1.1 request without Host.
+    fn judge_host(&self, version: Version) -> Result<(), Refusal> {
+        match self.host {
+            None if version == Version::Http11 => Err(Refusal::Malformed("Host is missing")),
+            _ => Ok(()),
+        }
+    }
+
+    /// RFC 9110 section 10.1.1; an expectation in HTTP/1.0 is ignored.
+    fn expects_continue(&self, version: Version) -> Result<bool, Refusal> {
+        match version {
+            Version::Http10 => Ok(false),
+            Version::Http11 if self.expects_other => Err(Refusal::Expectation),
+            Version::Http11 => Ok(self.expects_continue),
+        }
+    }
+}

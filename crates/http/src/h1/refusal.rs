@@ -1,0 +1,51 @@
+//! Why a request is not given to the service: one status and one sentence each.
+
+/// A request that the protocol layer answers itself; the connection is closed after the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// 400: not HTTP, or HTTP that two readers could read in two ways.
+    Malformed(&'static str),
+    /// 408: the head or the body took too long.
+    TooSlow,
+    /// 413: the body is over the limit.
+    BodyTooLarge,
+    /// 414: the target is over the limit.
+    TargetTooLong,
+    /// 417: an expectation other than 100-continue.
+    Expectation,
+    /// 431: the head or the trailer section is over the limit, or has too many fields.
+    HeadTooLarge,
+    /// 501: something the protocol has and this server has not.
+    NotImplemented(&'static str),
+    /// 505: a major version other than 1.
+    Version,
+}
+
+impl Refusal {
+    /// The status of the answer.
+    pub(crate) const fn status(self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::TooSlow => 408,
+            Self::BodyTooLarge => 413,
+            Self::TargetTooLong => 414,
+            Self::Expectation => 417,
+            Self::HeadTooLarge => 431,
+            Self::NotImplemented(_) => 501,
+            Self::Version => 505,
+        }
+    }
+
+    /// What was wrong, for the person who reads the answer.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Malformed(reason) | Self::NotImplemented(reason) => reason,
+            Self::TooSlow => "the request took too long to arrive",
+            Self::BodyTooLarge => "the request body is larger than this server accepts",
+            Self::TargetTooLong => "the request target is longer than this server accepts",
+            Self::Expectation => "the only expectation this server knows is 100-continue",
+            Self::HeadTooLarge => "the request head is larger than this server accepts",
+            Self::Version => "this server speaks HTTP/1.1",
+        }
+    }
+}

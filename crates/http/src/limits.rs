@@ -1,0 +1,84 @@
+//! Every limit of the server in one place: those an owner sets, and those that follow from the protocol.
+
+use std::time::Duration;
+
+/// What a client may ask of one connection, and how long it may take. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest request-target; beyond it 414. Default 8 KiB.
+    pub target: usize,
+    /// Longest head: request line, field lines, empty line; beyond it 431. Default 64 KiB.
+    pub head: usize,
+    /// Longest request body after decoding; beyond it 413. Default 1 MiB.
+    pub body: usize,
+    /// From the first byte of a head to its last; beyond it 408. Default 10 s.
+    pub head_timeout: Duration,
+    /// How long a body or a response may stand still. It is also the start credit of the minimum average rate of
+    /// 1 KiB/s, so that a client which sends one byte now and then is bounded too. Beyond it 408 for a body; a
+    /// response that nobody reads is dropped with its connection. Default 30 s.
+    pub progress_timeout: Duration,
+    /// How long a connection may be silent between requests; then it is closed without a word. Default 60 s.
+    pub idle_timeout: Duration,
+    /// Connections open at once, over all workers that share one [`Shared`](crate::Shared); one more is answered
+    /// with 503 and closed. Default 10,000.
+    pub connections: usize,
+    /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            target: 8 << 10,
+            head: 64 << 10,
+            body: 1 << 20,
+            head_timeout: Duration::from_secs(10),
+            progress_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            connections: 10_000,
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Field lines in one head; one more is 431.
+pub(crate) const FIELDS: usize = 100;
+/// Longest method token. The longest registered one (UPDATEREDIRECTREF) has 17 bytes.
+pub(crate) const METHOD: usize = 32;
+/// Empty lines ignored before a request line; RFC 9112 section 2.2 asks for at least one.
+pub(crate) const EMPTY_LINES: u8 = 2;
+/// Longest line with a chunk size and its extensions.
+pub(crate) const CHUNK_LINE: usize = 1 << 10;
+/// All chunk extensions of one body together: they cost the client nothing and us parsing.
+pub(crate) const CHUNK_EXTENSIONS: usize = 16 << 10;
+/// The whole trailer section, which is read and discarded.
+pub(crate) const TRAILERS: usize = 8 << 10;
+
+/// A read buffer. Large enough that a request with cookies arrives in one read.
+pub(crate) const READ_BUFFER: usize = 16 << 10;
+/// Read buffers that a worker keeps for reuse: 1 MiB.
+pub(crate) const SPARE_BUFFERS: usize = 64;
+/// Output waiting on one connection, beyond which no further request of it is evaluated.
+pub(crate) const OUTPUT: usize = 256 << 10;
+/// Requests answered for one connection before others have their turn, unless it must wait anyway.
+pub(crate) const TURN: usize = 64;
+/// One `sendfile`; then other connections have their turn.
+pub(crate) const FILE_CHUNK: usize = 256 << 10;
+/// Bytes per second that a body or a response must move on average, once the start credit is used up.
+pub(crate) const MIN_RATE: u64 = 1 << 10;
+
+/// After the last response a closing connection reads on this long and this much, so that the client gets the
+/// response before a reset could destroy it (RFC 9112 section 9.6).
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
+/// See [`LINGER`].
+pub(crate) const LINGER_BYTES: usize = 8 << 20;
+/// Connections over the limit that are lingering at once per worker; further ones are closed without an answer.
+pub(crate) const REFUSALS_LINGERING: usize = 256;
+/// A shutdown leaves idle connections this long, for requests that are already on the wire.
+pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(100);
+/// Pause after `accept` failed for want of descriptors or memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+// A line that is waited for must fit beside the head it belongs to; see `Decoder::space`.
+const _: () = assert!(CHUNK_LINE < READ_BUFFER / 2 && TRAILERS <= READ_BUFFER / 2);
+const _: () = assert!(METHOD + 16 < READ_BUFFER);

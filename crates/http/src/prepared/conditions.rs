@@ -1,0 +1,156 @@
+//! Conditional requests (RFC 9110 section 13): which conditions a request has, and what follows from them.
+
+use std::time::{Duration, SystemTime};
+
+use super::Coding;
+use super::etag::{ContentHash, tags};
+use super::select::Preferences;
+use crate::request::Request;
+
+/// A date is a strong validator only if the content cannot have changed twice in its second without being noticed
+/// (section 8.8.2.2).
+const STRONG_AFTER: Duration = Duration::from_secs(60);
+
+/// What the conditions come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// They hold: answer as if there were none, but for a range.
+    Proceed,
+    /// 304; for the named coding of the content if a tag named one, else for the selected one.
+    NotModified(Option<Option<Coding>>),
+    /// 412.
+    Failed,
+}
+
+/// Which of the fields that matter here a request has: found in one walk, because most requests have none of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Conditions {
+    if_match: bool,
+    if_none_match: bool,
+    if_modified_since: bool,
+    if_unmodified_since: bool,
+    if_range: bool,
+    range: bool,
+    accept_encoding: bool,
+}
+
+impl Conditions {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        let mut found = Self::default();
+        for (name, _) in request.fields.iter() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            match name.len() {
+                5 => found.range |= is("range"),
+                8 => {
+                    found.if_match |= is("if-match");
+                    found.if_range |= is("if-range");
+                }
+                13 => found.if_none_match |= is("if-none-match"),
+                15 => found.accept_encoding |= is("accept-encoding"),
+                17 => found.if_modified_since |= is("if-modified-since"),
+                19 => found.if_unmodified_since |= is("if-unmodified-since"),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether anything but the coding is to be decided.
+    pub(super) const fn any(&self) -> bool {
+        self.if_match
+            || self.if_none_match
+            || self.if_modified_since
+            || self.if_unmodified_since
+            || self.range
+    }
+
+    pub(super) fn preferences(&self, request: &Request<'_>) -> Preferences {
+        if self.accept_encoding {
+            Preferences::of(request)
+        } else {
+            Preferences::default()
+        }
+    }
+
+    /// Section 13.2.2, steps 1 to 4.
+    pub(super) fn evaluate(
+        &self,
+        request: &Request<'_>,
+        hash: &ContentHash,
+        modified: Option<SystemTime>,
+    ) -> Outcome {
+        if self.if_match {
+            // Strong comparison (section 13.1.1); any coding of the present content will do.
+            let holds = request.fields.get_all("if-match").any(|list| {
+                list == b"*" || tags(list).any(|tag| !tag.weak && hash.names(tag.opaque).is_some())
+            });
+            if !holds {
+                return Outcome::Failed;
+            }
+        } else if self.if_unmodified_since
+            && let (Some(modified), Some(date)) = (modified, date(request, "if-unmodified-since"))
+            && modified > date
+        {
+            return Outcome::Failed;
+        }
+        if self.if_none_match {
+            // Weak comparison (section 13.1.2). With it If-Modified-Since is ignored, even if no tag matches.
+            for list in request.fields.get_all("if-none-match") {
+                if list == b"*" {
+                    return Outcome::NotModified(None);
+                }
+                if let Some(coding) = tags(list).find_map(|tag| hash.names(tag.opaque)) {
+                    return Outcome::NotModified(Some(coding));
+                }
+            }
+        } else if self.if_modified_since
+            && let (Some(modified), Some(date)) = (modified, date(request, "if-modified-since"))
+            && modified <= date
+        {
+            return Outcome::NotModified(None);
+        }
+        Outcome::Proceed
+    }
+
+    /// The Range field, if it applies: one of them, to GET (section 14.2).
+    pub(super) fn range<'a>(&self, request: &Request<'a>) -> Option<&'a [u8]> {
+        if !self.range || request.method != "GET" {
+            return None;
+        }
+        let mut all = request.fields.get_all("range");
+        let first = all.next();
+        if all.next().is_some() { None } else { first }
+    }
+
+    /// Section 13.1.5. None without If-Range; otherwise the coding that the client has, or none inside if it has
+    /// another content.
+    pub(super) fn if_range(
+        &self,
+        request: &Request<'_>,
+        hash: &ContentHash,
+        modified: Option<SystemTime>,
+    ) -> Option<Option<Option<Coding>>> {
+        if !self.if_range {
+            return None;
+        }
+        let value = request.fields.get("if-range").unwrap_or_default();
+        if let Some(tag) = tags(value).next() {
+            return Some(if tag.weak {
+                None
+            } else {
+                hash.names(tag.opaque)
+            });
+        }
+        let same = modified.is_some() && modified == date(request, "if-range");
+        let strong = modified
+            .and_then(|m| SystemTime::now().duration_since(m).ok())
+            .is_some_and(|age| age >= STRONG_AFTER);
+        // A date names no coding; what clients resume by date is without one.
+        Some((same && strong).then_some(None))
+    }
+}
+
+/// A date field; a malformed one is as if it were not there (sections 13.1.3, 13.1.4).
+fn date(request: &Request<'_>, name: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(std::str::from_utf8(request.fields.get(name)?).ok()?).ok()
+}

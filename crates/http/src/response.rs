@@ -1,0 +1,332 @@
+//! What a service gives back: a response whose head is already rendered, now or later.
+
+use std::fs::File;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::h1::{is_field_value, is_token};
+use crate::request::Request;
+use crate::status::{is_bodiless, reason_phrase};
+
+/// Turns requests into replies. One value per worker; it is never called from two threads.
+///
+/// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and closes that
+/// connection; the worker goes on.
+pub trait Service: 'static {
+    /// Answers one request. Runs on the worker's event loop, inside its runtime: it must not block, and may call
+    /// `tokio::task::spawn_local`.
+    fn call(&self, request: &Request<'_>) -> Reply;
+
+    /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its length if the client
+    /// went away). For the access log; the request's body is already gone.
+    fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64) {}
+
+    /// A request was refused with `status` before it could be given to [`Service::call`].
+    fn refused(&self, _peer: SocketAddr, _status: u16) {}
+}
+
+/// An answer, now or later.
+pub enum Reply {
+    /// Written together with all other responses that are ready: no allocation, no task switch.
+    Ready(Response),
+    /// Awaited on the worker; later requests of the same connection wait for it, other connections do not.
+    Later(Pin<Box<dyn Future<Output = Response>>>),
+}
+
+impl Reply {
+    /// A reply that is computed by `future`.
+    pub fn later(future: impl Future<Output = Response> + 'static) -> Self {
+        Self::Later(Box::pin(future))
+    }
+}
+
+impl From<Response> for Reply {
+    fn from(response: Response) -> Self {
+        Self::Ready(response)
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// The content of a response.
+#[derive(Clone, Debug, Default)]
+pub enum Body {
+    /// None.
+    #[default]
+    Empty,
+    /// Content in memory.
+    Bytes(Bytes),
+    /// Part of an open file, sent by the kernel without passing through the process. Reading a file that is not in
+    /// the page cache holds up the worker.
+    File {
+        /// The open file; its own position is not used.
+        file: Arc<File>,
+        /// First byte to send.
+        offset: u64,
+        /// How many bytes to send. If the file turns out to be shorter, the connection is cut.
+        len: u64,
+    },
+}
+
+impl Body {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A response with its head rendered, but for Date, Connection and the final empty line, which the connection adds.
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: Bytes,
+    pub(crate) extra: Bytes,
+    pub(crate) body: Body,
+    pub(crate) close: bool,
+}
+
+impl Response {
+    /// A response whose head is made field by field.
+    #[must_use]
+    pub fn builder(status: u16) -> Builder {
+        let mut head = Vec::with_capacity(256);
+        status_line(&mut head, status);
+        Builder {
+            status,
+            head,
+            extra: Bytes::new(),
+            close: false,
+        }
+    }
+
+    /// A short plain-text response, such as an error.
+    #[must_use]
+    pub fn text(status: u16, text: &str) -> Self {
+        Self::builder(status)
+            .field("Content-Type", "text/plain; charset=utf-8")
+            .field("X-Content-Type-Options", "nosniff")
+            .body(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    /// A response whose head was rendered before. `head` is the status line and field lines, each ending with CRLF,
+    /// without Date, Connection and the final empty line, and with the Content-Length of `body` (unless the status
+    /// has no content); `extra` is more such field lines, or empty. Costs no allocation.
+    #[must_use]
+    pub fn prepared(status: u16, head: Bytes, extra: Bytes, body: Body) -> Self {
+        debug_assert!(head.ends_with(b"\r\n") && (extra.is_empty() || extra.ends_with(b"\r\n")));
+        Self {
+            status,
+            head,
+            extra,
+            body,
+            close: false,
+        }
+    }
+
+    /// The same response with `extra` field lines (each ending with CRLF) instead of those it had.
+    #[must_use]
+    pub fn with_extra(mut self, extra: Bytes) -> Self {
+        debug_assert!(extra.is_empty() || extra.ends_with(b"\r\n"));
+        self.extra = extra;
+        self
+    }
+
+    /// The same response, after which the connection is closed.
+    #[must_use]
+    pub fn closing(mut self) -> Self {
+        self.close = true;
+        self
+    }
+
+    /// The status code.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The status line and field lines, each ending with CRLF.
+    #[must_use]
+    pub const fn head(&self) -> &Bytes {
+        &self.head
+    }
+
+    /// Further field lines, each ending with CRLF.
+    #[must_use]
+    pub const fn extra(&self) -> &Bytes {
+        &self.extra
+    }
+
+    /// The content.
+    #[must_use]
+    pub const fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Whether the connection is closed after it.
+    #[must_use]
+    pub const fn closes(&self) -> bool {
+        self.close
+    }
+
+    /// The value of the first field with this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        [&self.head, &self.extra]
+            .into_iter()
+            .filter_map(|part| std::str::from_utf8(part).ok())
+            .find_map(|part| {
+                let mut fields = part.split("\r\n").filter_map(|line| line.split_once(':'));
+                fields
+                    .find(|(found, _)| found.eq_ignore_ascii_case(name))
+                    .map(|(_, value)| value.trim_ascii())
+            })
+    }
+}
+
+/// Makes a [`Response`]; the last call gives the body and with it Content-Length.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    status: u16,
+    head: Vec<u8>,
+    extra: Bytes,
+    close: bool,
+}
+
+impl Builder {
+    /// Adds a field line. Bytes that a value cannot have become spaces (RFC 9110 section 5.5), so that no value can
+    /// begin another line; a name that is not a token is a mistake of the caller and is left out.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: &str) -> Self {
+        field_line(&mut self.head, name, value);
+        self
+    }
+
+    /// Adds field lines that are already rendered, each ending with CRLF.
+    #[must_use]
+    pub fn extra(mut self, extra: Bytes) -> Self {
+        self.extra = extra;
+        self
+    }
+
+    /// Closes the connection after the response.
+    #[must_use]
+    pub fn close(mut self) -> Self {
+        self.close = true;
+        self
+    }
+
+    /// A body in memory.
+    #[must_use]
+    pub fn body(self, body: impl Into<Bytes>) -> Response {
+        self.finish(Body::Bytes(body.into()))
+    }
+
+    /// `len` bytes of a file from `offset` on.
+    #[must_use]
+    pub fn file(self, file: Arc<File>, offset: u64, len: u64) -> Response {
+        self.finish(Body::File { file, offset, len })
+    }
+
+    /// No body.
+    #[must_use]
+    pub fn empty(self) -> Response {
+        self.finish(Body::Empty)
+    }
+
+    fn finish(mut self, body: Body) -> Response {
+        // RFC 9110 section 8.6: no Content-Length where the status has no content.
+        if !is_bodiless(self.status) {
+            length_line(&mut self.head, body.len());
+        }
+        Response {
+            status: self.status,
+            head: self.head.into(),
+            extra: self.extra,
+            body,
+            close: self.close,
+        }
+    }
+}
+
+/// `HTTP/1.1 200 OK` and CRLF.
+pub(crate) fn status_line(head: &mut Vec<u8>, status: u16) {
+    debug_assert!((100..1000).contains(&status));
+    head.extend_from_slice(b"HTTP/1.1 ");
+    head.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+    head.push(b' ');
+    head.extend_from_slice(reason_phrase(status).as_bytes());
+    head.extend_from_slice(b"\r\n");
+}
+
+/// `name: value` and CRLF, made safe as [`Builder::field`] says.
+pub(crate) fn field_line(head: &mut Vec<u8>, name: &str, value: &str) {
+    if name.is_empty() || !name.bytes().all(is_token) {
+        debug_assert!(false, "{name:?} is not a field name");
+        return;
+    }
+    head.extend_from_slice(name.as_bytes());
+    head.extend_from_slice(b": ");
+    head.extend(
+        value
+            .bytes()
+            .map(|b| if is_field_value(b) { b } else { b' ' }),
+    );
+    head.extend_from_slice(b"\r\n");
+}
+
+/// `Content-Length` and CRLF.
+pub(crate) fn length_line(head: &mut Vec<u8>, len: u64) {
+    head.extend_from_slice(b"Content-Length: ");
+    head.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+    head.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_begin_another_line() {
+        let response = Response::builder(303)
+            .field("Location", "/a\r\nSet-Cookie: x")
+            .empty();
+        assert_eq!(
+            &response.head[..],
+            b"HTTP/1.1 303 See Other\r\nLocation: /a  Set-Cookie: x\r\nContent-Length: 0\r\n"
+        );
+    }
+
+    #[test]
+    fn a_status_without_content_has_no_length() {
+        assert_eq!(
+            &Response::builder(204).empty().head[..],
+            b"HTTP/1.1 204 No Content\r\n"
+        );
+        assert_eq!(
+            Response::text(404, "none").field("content-length"),
+            Some("4")
+        );
+    }
+}

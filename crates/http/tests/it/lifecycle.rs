@@ -1,0 +1,72 @@
+//! How a server ends.
+
+use std::time::Duration;
+
+use millpond_http::Limits;
+
+use crate::support::{Seen, Server};
+
+#[test]
+fn a_request_in_flight_is_finished() {
+    let mut server = Server::start(Limits::default());
+    let mut client = server.connect();
+    client.post("/later", "x");
+    assert_eq!(server.next_seen(), Seen::Waiting);
+    let mut idle = server.connect();
+    idle.get("/a");
+    assert_eq!(idle.response().text(), "/a");
+    server.shared.shutdown();
+    assert!(idle.is_at_end(), "idle connections are closed first");
+    server.gate.add_permits(1);
+    let answer = client.response();
+    assert_eq!(
+        (answer.text(), answer.field("connection")),
+        ("x", Some("close"))
+    );
+    assert!(client.is_at_end());
+    drop((client, idle));
+    server.join();
+    assert_eq!(server.shared.open(), 0);
+}
+
+#[test]
+fn a_request_that_does_not_end_is_cut_off() {
+    let mut server = Server::start(Limits {
+        drain_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    let mut client = server.connect();
+    client.get("/later");
+    assert_eq!(server.next_seen(), Seen::Waiting);
+    server.shared.shutdown();
+    server.join();
+    assert!(client.is_at_end());
+    assert_eq!(server.shared.open(), 0);
+}
+
+#[test]
+fn a_half_sent_request_may_be_finished() {
+    let mut server = Server::start(Limits::default());
+    let mut client = server.connect();
+    client.send(
+        "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+    );
+    assert_eq!(client.response().status, 100);
+    server.shared.shutdown();
+    client.send("abc");
+    let answer = client.response();
+    assert_eq!(
+        (answer.text(), answer.field("connection")),
+        ("abc", Some("close"))
+    );
+    drop(client);
+    server.join();
+}
+
+#[test]
+fn a_shutdown_before_the_start_is_not_missed() {
+    let mut server = Server::start(Limits::default());
+    server.shared.shutdown();
+    server.join();
+    assert!(server.shared.is_shutdown());
+}

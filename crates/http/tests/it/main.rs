@@ -1,0 +1,8 @@
+//! The server over real sockets: the basic first, then limits, then its end.
+
+mod support;
+
+mod exchange;
+mod files;
+mod lifecycle;
+mod limits;

@@ -1,0 +1,283 @@
+//! A server on a free port with a service that does what its paths say, and a client that speaks in bytes.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use millpond_http::{Limits, Reply, Request, Response, Service, Shared, listen, run_worker};
+use tokio::sync::Semaphore;
+
+/// What the service saw.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// `/later` was called and waits for the gate.
+    Waiting,
+    Done {
+        target: String,
+        status: u16,
+        body_bytes: u64,
+    },
+    Refused(u16),
+}
+
+/// See [`App::call`].
+struct App {
+    gate: Arc<Semaphore>,
+    file: Option<Arc<File>>,
+    seen: Sender<Seen>,
+    value: Rc<RefCell<String>>,
+}
+
+impl App {
+    /// Waits for the gate, then stores the body and answers with it.
+    async fn later(gate: Arc<Semaphore>, value: Rc<RefCell<String>>, body: Bytes) -> Response {
+        gate.acquire().await.unwrap().forget();
+        *value.borrow_mut() = String::from_utf8_lossy(&body).into_owned();
+        Response::builder(200).body(body)
+    }
+}
+
+impl Service for App {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        match request.path {
+            "/echo" => Response::builder(200).body(request.body.clone()).into(),
+            "/value" => Response::text(200, &self.value.borrow()).into(),
+            "/later" => {
+                self.seen.send(Seen::Waiting).unwrap();
+                Reply::later(Self::later(
+                    Arc::clone(&self.gate),
+                    Rc::clone(&self.value),
+                    request.body.clone(),
+                ))
+            }
+            "/big" => Response::builder(200).body(vec![b'x'; 32 << 20]).into(),
+            "/file" => {
+                let file = Arc::clone(self.file.as_ref().unwrap());
+                let len = file.metadata().unwrap().len();
+                let more = request.query.map_or(0, |more| more.parse().unwrap());
+                Response::builder(200).file(file, 0, len + more).into()
+            }
+            "/none" => Response::builder(204).body("not sent").into(),
+            "/close" => Response::text(200, "bye").closing().into(),
+            "/panic" => panic!("asked for"),
+            "/panic-later" => Reply::later(async { panic!("asked for") }),
+            path => Response::text(200, path).into(),
+        }
+    }
+
+    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
+        if request.path == "/panic-in-log" {
+            panic!("asked for");
+        }
+        // A test that has ended does not listen any more.
+        let _ = self.seen.send(Seen::Done {
+            target: request.target.to_owned(),
+            status,
+            body_bytes,
+        });
+    }
+
+    fn refused(&self, _peer: SocketAddr, status: u16) {
+        let _ = self.seen.send(Seen::Refused(status));
+    }
+}
+
+/// A running worker; it is shut down and awaited when dropped.
+pub(crate) struct Server {
+    pub(crate) addr: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) gate: Arc<Semaphore>,
+    pub(crate) seen: Receiver<Seen>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub(crate) fn start(limits: Limits) -> Self {
+        Self::with_file(limits, None)
+    }
+
+    pub(crate) fn with_file(limits: Limits, file: Option<File>) -> Self {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (sender, seen) = mpsc::channel();
+        let (shared, gate) = (Shared::new(), Arc::new(Semaphore::new(0)));
+        let thread = std::thread::spawn({
+            let (shared, gate) = (Arc::clone(&shared), Arc::clone(&gate));
+            move || {
+                let app = App {
+                    gate,
+                    file: file.map(Arc::new),
+                    seen: sender,
+                    value: Rc::default(),
+                };
+                run_worker(listener, app, limits, shared).unwrap();
+            }
+        });
+        Self {
+            addr,
+            shared,
+            gate,
+            seen,
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.addr).unwrap();
+        // Only so that a broken server fails a test instead of holding it for ever.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client {
+            stream,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The server still does what it is for.
+    #[track_caller]
+    pub(crate) fn check_serves(&self) {
+        let mut client = self.connect();
+        client.get("/ok");
+        assert_eq!(client.response().text(), "/ok");
+    }
+
+    #[track_caller]
+    pub(crate) fn next_seen(&self) -> Seen {
+        self.seen.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    /// Waits for the worker's thread to end.
+    pub(crate) fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.shutdown();
+        self.gate.add_permits(100);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
+        self.stream.write_all(text.as_ref()).unwrap();
+    }
+
+    pub(crate) fn get(&mut self, target: &str) {
+        self.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+
+    pub(crate) fn post(&mut self, target: &str, body: &str) {
+        let len = body.len();
+        self.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {len}\r\n\r\n{body}"
+        ));
+    }
+
+    /// The next response, with its body by Content-Length.
+    #[track_caller]
+    pub(crate) fn response(&mut self) -> Answer {
+        let mut answer = self.head();
+        let len = answer
+            .field("content-length")
+            .map_or(0, |len| len.parse().unwrap());
+        while self.buffer.len() < len {
+            assert!(
+                self.read() > 0,
+                "the body ends after {} of {len} bytes",
+                self.buffer.len()
+            );
+        }
+        answer.body = self.buffer.drain(..len).collect();
+        answer
+    }
+
+    /// The head of the next response only.
+    #[track_caller]
+    pub(crate) fn head(&mut self) -> Answer {
+        let end = loop {
+            match self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None => assert!(
+                    self.read() > 0,
+                    "no head: {:?}",
+                    String::from_utf8_lossy(&self.buffer)
+                ),
+            }
+        };
+        let head = String::from_utf8(self.buffer.drain(..end).collect()).unwrap();
+        let status = head[9..12].parse().unwrap();
+        Answer {
+            status,
+            head,
+            body: Vec::new(),
+        }
+    }
+
+    /// Whether the server closes here, without another byte.
+    #[track_caller]
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.buffer.is_empty() && self.read() == 0
+    }
+
+    /// Reads once; a reset counts as the end.
+    #[track_caller]
+    pub(crate) fn read(&mut self) -> usize {
+        let mut piece = [0; 16 << 10];
+        match self.stream.read(&mut piece) {
+            Ok(len) => {
+                self.buffer.extend_from_slice(&piece[..len]);
+                len
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Bytes received that belong to no response yet.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+}

@@ -1,0 +1,181 @@
+//! The chunked transfer coding (RFC 9112, section 7.1) as a state machine: bytes in, framing checked, nothing kept.
+
+use crate::response::Malformed;
+
+/// Bytes allowed in one chunk's extensions, and in all trailer fields together.
+const EXTRA: u32 = 16 * 1024;
+
+/// Where in a chunked body the next byte belongs.
+#[derive(Debug)]
+pub(crate) struct Chunked {
+    state: State,
+    /// Bytes of extensions or trailers so far.
+    extra: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Size { size: u64, digits: u8 },
+    Extension { size: u64 },
+    SizeLf { size: u64 },
+    Data { left: u64 },
+    DataCr,
+    DataLf,
+    TrailerStart,
+    Trailer,
+    TrailerLf,
+    LastLf,
+    Done,
+}
+
+impl Chunked {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::Size { size: 0, digits: 0 },
+            extra: 0,
+        }
+    }
+
+    /// Consumes bytes up to the end of the body; the number consumed, and whether that was the end.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if let State::Data { left } = self.state {
+                // The one state that takes more than a byte: where the body itself is.
+                let taken = left.min((bytes.len() - at) as u64);
+                at += taken as usize;
+                self.state = if taken == left {
+                    State::DataCr
+                } else {
+                    State::Data { left: left - taken }
+                };
+                continue;
+            }
+            self.state = self.framing(bytes[at])?;
+            at += 1;
+            if let State::Done = self.state {
+                return Ok((at, true));
+            }
+        }
+        Ok((at, false))
+    }
+
+    fn framing(&mut self, byte: u8) -> Result<State, Malformed> {
+        Ok(match (self.state, byte) {
+            (State::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
+                if digits == 15 {
+                    return Err(Malformed("a chunk size of more than 15 digits"));
+                }
+                let digit = char::from(byte).to_digit(16).unwrap_or_default();
+                State::Size {
+                    size: size << 4 | u64::from(digit),
+                    digits: digits + 1,
+                }
+            }
+            (State::Size { digits: 0, .. }, _) => {
+                return Err(Malformed("a chunk size that is not hexadecimal"));
+            }
+            (State::Size { size, .. } | State::Extension { size }, b'\r') => State::SizeLf { size },
+            (State::Size { size, .. }, b';' | b' ' | b'\t') => State::Extension { size },
+            (State::Size { .. }, _) => {
+                return Err(Malformed("a chunk size that is not hexadecimal"));
+            }
+            (State::Extension { .. }, b'\n') => {
+                return Err(Malformed("a bare line feed in a chunk's extension"));
+            }
+            (State::Extension { size }, _) => {
+                self.count()?;
+                State::Extension { size }
+            }
+            (State::SizeLf { size: 0 }, b'\n') => State::TrailerStart,
+            (State::SizeLf { size }, b'\n') => State::Data { left: size },
+            (State::DataCr, b'\r') => State::DataLf,
+            (State::DataLf, b'\n') => {
+                self.extra = 0;
+                State::Size { size: 0, digits: 0 }
+            }
+            (State::TrailerStart, b'\r') => State::LastLf,
+            (State::LastLf, b'\n') => State::Done,
+            (State::Trailer, b'\r') => State::TrailerLf,
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::TrailerStart | State::Trailer, _) if byte != b'\n' => {
+                self.count()?;
+                State::Trailer
+            }
+            _ => return Err(Malformed("a chunk that does not end where its size says")),
+        })
+    }
+
+    fn count(&mut self) -> Result<(), Malformed> {
+        self.extra += 1;
+        if self.extra > EXTRA {
+            Err(Malformed("chunk extensions or trailers without end"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds in every possible split into two, and byte by byte: the answer must not depend on it.
+    fn check(body: &[u8], expected: Option<usize>) {
+        for cut in 0..=body.len() {
+            let mut chunked = Chunked::new();
+            let end = match chunked.feed(&body[..cut]) {
+                Ok((used, true)) => Some(used),
+                Ok((_, false)) => match chunked.feed(&body[cut..]) {
+                    Ok((used, true)) => Some(cut + used),
+                    _ => None,
+                },
+                Err(_) => None,
+            };
+            assert_eq!(
+                end,
+                expected,
+                "{:?} cut at {cut}",
+                String::from_utf8_lossy(body)
+            );
+        }
+    }
+
+    #[test]
+    fn bodies_end_where_they_should() {
+        check(b"0\r\n\r\n", Some(5));
+        check(b"5\r\nhello\r\n0\r\n\r\nHTTP/1.1", Some(15));
+        check(b"a;x=\"y\"\r\n0123456789\r\n00\r\nT: v\r\n\r\n", Some(33));
+        check(b"5 \r\nhello\r\n0\r\n\r\n", Some(16));
+    }
+
+    #[test]
+    fn bad_framing_is_refused() {
+        for body in [
+            &b"\r\n"[..],
+            b"x\r\n",
+            b"5\nhello",
+            b"5\r\nhelloo\r\n",
+            b"5\r\nhello\n0",
+            b"-1\r\n",
+            b"5;a\nb",
+            b"0\r\n\n",
+            b"10000000000000000\r\n",
+            b"0\r\nT: v\n\r\n",
+        ] {
+            check(body, None);
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_bounded() {
+        let mut chunked = Chunked::new();
+        assert!(chunked.feed(b"1;").is_ok());
+        assert!(chunked.feed(&vec![b'x'; 100_000]).is_err());
+        let mut chunked = Chunked::new();
+        assert!(chunked.feed(b"0\r\n").is_ok());
+        let mut trailers = Vec::new();
+        (0..10_000).for_each(|_| trailers.extend_from_slice(b"A: b\r\n"));
+        assert!(chunked.feed(&trailers).is_err());
+    }
+}

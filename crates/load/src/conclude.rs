@@ -1,0 +1,199 @@
+//! From what the threads brought home to the figures of a run.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Nanos;
+use crate::engine::Harvest;
+use crate::latency::{buckets, quantiles, summary};
+use crate::outcome::Kind;
+use crate::run::{Accounting, Client, Connections, Loop, Run};
+use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict};
+
+/// Makes one run of what the threads brought home.
+pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
+    let start = harvests
+        .iter()
+        .map(|harvest| harvest.times.start)
+        .min()
+        .unwrap_or_default();
+    let steady = harvests
+        .iter()
+        .map(|harvest| harvest.stopped_at)
+        .min()
+        .unwrap_or(start)
+        .saturating_sub(start);
+    let cut_short = stopped && !ended_by_itself(plan, &harvests);
+    let duration = match plan.stop {
+        Stop::Requests(_) => harvests
+            .iter()
+            .map(|harvest| harvest.recorder.last)
+            .max()
+            .unwrap_or(start),
+        Stop::Duration(_) => harvests
+            .iter()
+            .map(|harvest| harvest.stopped_at)
+            .max()
+            .unwrap_or(start),
+    }
+    .saturating_sub(start);
+    let busiest_thread = harvests
+        .iter()
+        .map(|harvest| busy(harvest, start))
+        .fold(0.0, f64::max);
+    let (threads, cpu) = (
+        harvests.len(),
+        harvests.iter().map(|harvest| harvest.cpu).sum::<Nanos>(),
+    );
+    let never_established = harvests.iter().map(|harvest| harvest.never).sum();
+    let established = harvests
+        .iter()
+        .map(|harvest| harvest.established as u64)
+        .sum();
+    let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
+    let Some(all) =
+        harvests
+            .into_iter()
+            .map(|harvest| harvest.recorder)
+            .reduce(|mut all, recorder| {
+                all.merge(recorder);
+                all
+            })
+    else {
+        unreachable!("a plan has at least one connection, and so at least one thread")
+    };
+    let accounting = Accounting {
+        issued: all.issued,
+        answered: all.answered,
+        good: all.good,
+        failed: all.failed,
+        in_flight,
+        resent: all.resent,
+    };
+    let errors = Errors::new(&all.errors);
+    let little = verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64);
+    let (verdict, reasons) = verdict::judge(&verdict::Evidence {
+        accounting: &accounting,
+        errors: errors.total(),
+        never_established,
+        asked: plan.connections,
+        busiest_thread,
+        little: little.as_ref(),
+        cut_short,
+    });
+    let seconds = duration as f64 / 1e9;
+    let rate = |count: u64| {
+        if duration == 0 {
+            0.0
+        } else {
+            count as f64 / seconds
+        }
+    };
+    let finished = all.answered + all.failed;
+    Run {
+        verdict,
+        reasons,
+        kind: Loop::Closed,
+        url: plan.url.clone(),
+        duration_s: seconds,
+        warmup_s: plan.warmup.as_secs_f64(),
+        requests: all.answered,
+        accounting,
+        offered_rate: None,
+        achieved_rate: rate(all.answered_in_time),
+        good_rate: rate(all.good_in_time),
+        bytes: all.bytes,
+        errors,
+        error_examples: examples(&all.examples),
+        latency_us: Latencies {
+            response: None,
+            service: summary(&all.service),
+            send_lag: None,
+            connect: summary(&all.connect),
+        },
+        connections: Connections {
+            asked: plan.connections as u64,
+            established,
+            opened: all.connects,
+            keep_alive: plan.keep_alive,
+            depth: plan.depth as u64,
+        },
+        client: Client {
+            cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
+            busiest_thread,
+            threads: threads as u64,
+        },
+        little,
+        host: Host::here(),
+        command: command(),
+        series: timeline::timeline(&all.series),
+        histogram: buckets(&all.service),
+        percentiles: quantiles(&all.service),
+    }
+}
+
+/// Whether the plan was carried out although a stop was asked for: it came when all was done.
+fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
+    let finished: u64 = harvests
+        .iter()
+        .map(|harvest| harvest.recorder.answered + harvest.recorder.failed)
+        .sum();
+    let open = harvests.iter().any(|harvest| harvest.in_flight > 0);
+    match plan.stop {
+        Stop::Requests(count) => finished >= count,
+        Stop::Duration(_) => {
+            !open
+                && harvests
+                    .iter()
+                    .all(|harvest| harvest.stopped_at >= harvest.times.end)
+        }
+    }
+}
+
+/// Share of a core that a thread used.
+fn busy(harvest: &Harvest, start: Nanos) -> f64 {
+    let span = harvest
+        .recorder
+        .last
+        .max(harvest.stopped_at)
+        .saturating_sub(start);
+    if span == 0 {
+        0.0
+    } else {
+        (harvest.cpu as f64 / span as f64).min(1.0)
+    }
+}
+
+fn examples(found: &[Option<&'static str>]) -> BTreeMap<String, String> {
+    let named = Kind::ALL
+        .iter()
+        .filter_map(|kind| Some((kind.key().to_owned(), found[*kind as usize]?.to_owned())));
+    named.collect()
+}
+
+/// The command line, with the program's name instead of its path.
+fn command() -> String {
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        *program = std::path::Path::new(program.as_str())
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+    }
+    let plain = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@%+[]?&".contains(&b))
+    };
+    let quoted = words.iter().map(|word| {
+        if plain(word) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

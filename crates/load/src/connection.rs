@@ -1,0 +1,218 @@
+//! One connection of the client: its socket, what is in flight on it, what is still to be written.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::clock::{MS, Nanos};
+use crate::outcome::Kind;
+use crate::recorder::Pending;
+use crate::response::Parser;
+
+/// The longest pause before another attempt, when attempts fail in a row.
+const LONGEST_PAUSE: Nanos = 250 * MS;
+
+/// A place for one connection; the socket in it may be replaced many times.
+pub(crate) struct Connection {
+    pub(crate) state: State,
+    pub(crate) parser: Parser,
+    /// Requests issued on this connection, in the order of their answers.
+    pub(crate) pending: VecDeque<Pending>,
+    /// Rendered requests that the socket has not taken, from `written` on.
+    out: Vec<u8>,
+    written: usize,
+    /// Requests at the back of `pending` whose first byte has not been offered to the socket.
+    unsent: usize,
+    /// Whether epoll watches for room to write.
+    pub(crate) watches_room: bool,
+    /// Since when the free places of this connection have been free.
+    pub(crate) free_at: Nanos,
+    /// Whether anybody tried to open it.
+    pub(crate) attempted: bool,
+    /// Whether it was ever open.
+    pub(crate) established: bool,
+    /// Attempts since the last answer.
+    fruitless: u32,
+}
+
+/// What the place is doing.
+pub(crate) enum State {
+    /// Nothing: the run has not begun, or is over.
+    Idle,
+    /// Pausing until this time after fruitless attempts.
+    Paused(Nanos),
+    /// Waiting for the server to accept, since this time.
+    Connecting(OwnedFd, Nanos),
+    /// Open.
+    Open(OwnedFd),
+}
+
+impl Connection {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::Idle,
+            parser: Parser::new(),
+            pending: VecDeque::new(),
+            out: Vec::new(),
+            written: 0,
+            unsent: 0,
+            watches_room: false,
+            free_at: 0,
+            attempted: false,
+            established: false,
+            fruitless: 0,
+        }
+    }
+
+    /// Appends a request; it is sent by the next [`flush`](Self::flush).
+    pub(crate) fn push(&mut self, request: Pending, bytes: &[u8]) {
+        self.pending.push_back(request);
+        self.out.extend_from_slice(bytes);
+        self.unsent += 1;
+    }
+
+    /// Offers what is to be written to the socket; whether all of it was taken.
+    pub(crate) fn flush(&mut self, now: Nanos) -> Result<bool, Errno> {
+        let State::Open(socket) = &self.state else {
+            return Ok(true);
+        };
+        let first = self.pending.len() - self.unsent;
+        for request in self.pending.range_mut(first..) {
+            if request.sent_at == 0 {
+                request.sent_at = now;
+            }
+        }
+        self.unsent = 0;
+        while self.written < self.out.len() {
+            match rustix::net::send(socket, &self.out[self.written..], SendFlags::NOSIGNAL) {
+                Ok(count) => self.written += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// The socket takes no more: what is pending may still be answered.
+    pub(crate) fn stop_writing(&mut self) {
+        self.out.clear();
+        self.written = 0;
+    }
+
+    /// An answer has come: the server is well.
+    pub(crate) fn fruitful(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// Another attempt has failed: how long to pause before the next. The first one is free, then 1 ms and doubling,
+    /// so that a server that is down costs neither the client's CPU nor all source ports.
+    pub(crate) fn pause(&mut self) -> Nanos {
+        self.fruitless = self.fruitless.saturating_add(1);
+        match self.fruitless {
+            1 => 0,
+            n => (MS << (n - 2).min(10)).min(LONGEST_PAUSE),
+        }
+    }
+
+    /// Forgets the socket and what was to be written. What is pending stays, and can be written again by
+    /// [`rewind`](Self::rewind).
+    pub(crate) fn close(&mut self) {
+        self.state = State::Idle;
+        self.parser = Parser::new();
+        self.out.clear();
+        self.written = 0;
+        self.watches_room = false;
+        self.unsent = self.pending.len();
+    }
+
+    /// Makes everything pending ready to be written to a new socket.
+    pub(crate) fn rewind<'a>(&mut self, bytes: impl Fn(u32) -> &'a [u8]) {
+        self.out.clear();
+        self.written = 0;
+        for request in &self.pending {
+            self.out.extend_from_slice(bytes(request.index));
+        }
+        self.unsent = self.pending.len();
+    }
+
+    /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer.
+    pub(crate) fn waits_since(&self) -> Option<Nanos> {
+        match &self.state {
+            State::Connecting(_, since) => Some(*since),
+            State::Open(_) => self
+                .pending
+                .front()
+                .map(|request| request.sent_at)
+                .filter(|&sent_at| sent_at != 0),
+            State::Idle | State::Paused(_) => None,
+        }
+    }
+}
+
+/// Begins to connect.
+pub(crate) fn connect(address: &SockAddr) -> Result<OwnedFd, Kind> {
+    let socket = Socket::new(
+        Domain::from(i32::from(address.family())),
+        Type::STREAM.nonblocking().cloexec(),
+        None,
+    )
+    .map_err(|_| Kind::ConnectFailed)?;
+    // Where Nagle's algorithm cannot be turned off there is none.
+    let _ = socket.set_tcp_nodelay(true);
+    match socket.connect(address) {
+        Ok(()) => Ok(socket.into()),
+        Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::INPROGRESS) => Ok(socket.into()),
+            Some(errno) => Err(kind_of_connect(errno)),
+            None => Err(Kind::ConnectFailed),
+        },
+    }
+}
+
+/// How a failed attempt to connect is counted.
+pub(crate) fn kind_of_connect(errno: Errno) -> Kind {
+    match errno {
+        Errno::CONNREFUSED => Kind::ConnectRefused,
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Kind::NoSourcePort,
+        Errno::TIMEDOUT => Kind::Timeout,
+        _ => Kind::ConnectFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_an_answer_ends_them() {
+        let mut connection = Connection::new();
+        let pauses: Vec<Nanos> = (0..12).map(|_| connection.pause()).collect();
+        assert_eq!(pauses[..4], [0, MS, 2 * MS, 4 * MS]);
+        assert_eq!(pauses[11], LONGEST_PAUSE);
+        connection.fruitful();
+        assert_eq!(connection.pause(), 0);
+    }
+
+    #[test]
+    fn what_is_pending_can_be_written_again_and_keeps_its_times() {
+        let mut connection = Connection::new();
+        let request = Pending {
+            index: 0,
+            measured: true,
+            free_at: 3,
+            sent_at: 5,
+        };
+        connection.push(request, b"abc");
+        connection.close();
+        assert!(connection.out.is_empty());
+        connection.rewind(|_| b"abc");
+        assert_eq!(connection.out, b"abc");
+        assert_eq!(connection.pending[0].sent_at, 5);
+    }
+}

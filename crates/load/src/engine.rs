@@ -1,0 +1,259 @@
+//! The client engine: one thread, one epoll, its share of the connections.
+//!
+//! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
+//! after the first and before the last. How connections come and go is in `lifecycle`.
+
+mod lifecycle;
+
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use socket2::SockAddr;
+
+use crate::clock::{self, MS, Nanos, nanos};
+use crate::connection::{Connection, State};
+use crate::outcome::Kind;
+use crate::recorder::{Live, Pending, Recorder};
+use crate::request::Requests;
+use crate::tickets::{Arrival, Gate, Tickets, Times};
+use crate::{Error, Plan};
+
+/// What all threads of a run share.
+pub(crate) struct Shared<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) address: &'a SockAddr,
+    pub(crate) requests: &'a Requests,
+    pub(crate) tickets: &'a Tickets<'a>,
+    pub(crate) gate: &'a Gate,
+    pub(crate) live: &'a Live,
+}
+
+/// What a thread brings home.
+pub(crate) struct Harvest {
+    pub(crate) recorder: Recorder,
+    /// Places for a connection that were ever connected.
+    pub(crate) established: usize,
+    /// Places for a connection that never succeeded, however often they tried.
+    pub(crate) never: usize,
+    /// Measured requests without an end, because the run was stopped.
+    pub(crate) in_flight: u64,
+    /// CPU time of the measured part.
+    pub(crate) cpu: Nanos,
+    pub(crate) times: Times,
+    /// When the first request could not be issued any more.
+    pub(crate) stopped_at: Nanos,
+}
+
+/// Bytes read at once. Also the most that is read of one connection before the others have their turn.
+const READ: usize = 64 * 1024;
+/// Events taken from epoll at once.
+const EVENTS: usize = 256;
+
+struct Engine<'a> {
+    shared: &'a Shared<'a>,
+    epoll: std::os::fd::OwnedFd,
+    connections: Vec<Connection>,
+    buffer: Box<[u8]>,
+    recorder: Recorder,
+    times: Times,
+    timeout: Nanos,
+    /// Requests may be sent: the gate is open.
+    started: bool,
+    /// When the first ticket was refused.
+    stopped_at: Option<Nanos>,
+    /// Requests issued and not finished, warm-up included.
+    outstanding: usize,
+    /// When timeouts and pauses are looked at next.
+    next_sweep: Nanos,
+}
+
+/// Runs `connections` connections to the end of the plan; `arrival` is given up when they are open.
+pub(crate) fn run(
+    shared: &Shared<'_>,
+    connections: usize,
+    arrival: Arrival<'_>,
+) -> Result<Harvest, Error> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
+        what: "create an epoll",
+        source: errno.into(),
+    })?;
+    let never = Times {
+        start: Nanos::MAX,
+        end: Nanos::MAX,
+    };
+    let mut engine = Engine {
+        shared,
+        epoll,
+        connections: (0..connections).map(|_| Connection::new()).collect(),
+        buffer: vec![0; READ].into_boxed_slice(),
+        recorder: Recorder::new(never.start, never.end, None),
+        times: never,
+        timeout: nanos(shared.plan.timeout),
+        started: false,
+        stopped_at: None,
+        outstanding: 0,
+        next_sweep: 0,
+    };
+    let mut events = Vec::with_capacity(EVENTS);
+    engine.open_all(&mut events)?;
+    drop(arrival);
+    let opened_at = shared.gate.wait();
+    engine.start(Times::new(opened_at, shared.plan.warmup, shared.plan.stop));
+    while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
+        let now = clock::now();
+        let until = engine.next_sweep.min(if engine.stopped_at.is_none() {
+            engine.times.end
+        } else {
+            Nanos::MAX
+        });
+        engine.turn(&mut events, until.saturating_sub(now))?;
+    }
+    Ok(engine.finish())
+}
+
+impl Engine<'_> {
+    /// Waits for events, at most `patience`, and handles them.
+    fn turn(&mut self, events: &mut Vec<epoll::Event>, patience: Nanos) -> Result<(), Error> {
+        // Never longer than a tenth of a second, so that a stop is noticed.
+        let patience = Duration::from_nanos(patience.min(100 * MS));
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        });
+        events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&patience)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => {
+                return Err(Error::System {
+                    what: "wait for events",
+                    source: errno.into(),
+                });
+            }
+        }
+        for event in events.iter() {
+            let (id, flags) = (event.data.u64() as usize, event.flags);
+            match self.connections[id].state {
+                State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
+                State::Open(_) => self.write(id),
+                State::Connecting(..) => self.connected(id),
+                State::Idle | State::Paused(_) => {}
+            }
+        }
+        let now = clock::now();
+        self.recorder.turn(now);
+        if now >= self.next_sweep || now >= self.times.end && self.stopped_at.is_none() {
+            self.sweep(now);
+        }
+        Ok(())
+    }
+
+    /// The hot path: answers are taken from the socket and new requests put in their place.
+    fn readable(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let State::Open(socket) = &connection.state else {
+            return;
+        };
+        let count = match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
+            Ok((_, 0)) => return self.closed(id),
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return self.write(id),
+            Err(_) => return self.fail(id, Kind::Reset, None),
+        };
+        let now = clock::now();
+        let mut bytes = &self.buffer[..count];
+        while !bytes.is_empty() {
+            if connection
+                .pending
+                .front()
+                .is_none_or(|request| request.sent_at == 0)
+            {
+                return self.unsolicited(id, now);
+            }
+            let (used, answer) = match connection.parser.feed(bytes, self.shared.requests.head) {
+                Ok(fed) => fed,
+                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+            };
+            bytes = &bytes[used..];
+            let Some(answer) = answer else { return };
+            let Some(request) = connection.pending.pop_front() else {
+                return;
+            };
+            let good = self.shared.plan.is_good(answer.status);
+            self.recorder
+                .answered(&request, &answer, good, now, self.shared.live);
+            self.outstanding -= 1;
+            connection.fruitful();
+            connection.free_at = now;
+            if !answer.reusable || !self.shared.plan.keep_alive {
+                return self.reopen(id);
+            }
+        }
+        self.refill(id);
+    }
+
+    /// Issues requests until the connection is as full as the plan says.
+    fn refill(&mut self, id: usize) {
+        let now = clock::now();
+        while self.connections[id].pending.len() < self.shared.plan.depth && self.issue(id, now) {}
+        self.write(id);
+    }
+
+    /// Issues one request on a connection, unless the run is over.
+    fn issue(&mut self, id: usize, now: Nanos) -> bool {
+        let Some(ticket) = self.shared.tickets.take(&self.times, now) else {
+            self.stopped_at.get_or_insert(now);
+            return false;
+        };
+        let index = self.shared.requests.pick(ticket.number);
+        let connection = &mut self.connections[id];
+        let free_at = connection
+            .free_at
+            .max(if ticket.measured { self.times.start } else { 0 });
+        let request = Pending {
+            index,
+            measured: ticket.measured,
+            free_at,
+            sent_at: 0,
+        };
+        connection.push(request, self.shared.requests.bytes(index));
+        self.recorder.issued += u64::from(ticket.measured);
+        self.outstanding += 1;
+        true
+    }
+
+    fn write(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        match connection.flush(clock::now()) {
+            Ok(all) if all != connection.watches_room => {}
+            Ok(all) => {
+                connection.watches_room = !all;
+                if let State::Open(socket) = &connection.state
+                    && let Err(errno) = epoll::modify(
+                        &self.epoll,
+                        socket,
+                        epoll::EventData::new_u64(id as u64),
+                        interest(!all),
+                    )
+                {
+                    // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
+                    debug_assert!(false, "epoll_ctl: {errno}");
+                    self.fail(id, Kind::ConnectFailed, None);
+                }
+            }
+            // An early answer may be waiting to be read before the close: the next event brings it.
+            Err(_) => connection.stop_writing(),
+        }
+    }
+}
+
+fn interest(room: bool) -> epoll::EventFlags {
+    let read = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+    if room {
+        read | epoll::EventFlags::OUT
+    } else {
+        read
+    }
+}

@@ -1,0 +1,47 @@
+//! The measuring client: sends requests to an HTTP server and says what came back, how fast, and whether to believe
+//! it.
+//!
+//! It knows sockets, HTTP/1.1 as a client sees it, and statistics. It must not know any code of the server (a shared
+//! bug would hide itself), nor how results are drawn. Each thread runs an epoll loop of its own; requests are
+//! rendered beforehand; responses are validated in full and never kept. However hostile the server, a connection
+//! holds at most a head of 64 KiB, and a request ends with its timeout.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use millpond_load::{Plan, Stop, run};
+//!
+//! let plan = Plan { connections: 10, stop: Stop::Requests(1000), ..Plan::new("http://127.0.0.1:8080/") };
+//! let run = run(&plan, None, &AtomicBool::new(false))?;
+//! println!("{} {:.0}/s", run.verdict, run.achieved_rate);
+//! # Ok::<(), millpond_load::Error>(())
+//! ```
+
+mod chunked;
+mod clock;
+mod conclude;
+mod connection;
+mod driver;
+mod engine;
+mod error;
+mod host;
+mod latency;
+mod limits;
+mod outcome;
+mod plan;
+mod recorder;
+mod request;
+mod response;
+mod run;
+mod series;
+mod tickets;
+mod timeline;
+mod url;
+mod verdict;
+
+pub use driver::{Phase, Progress, run};
+pub use error::Error;
+pub use host::Host;
+pub use latency::{Bucket, Latencies, Latency, Quantile};
+pub use outcome::Errors;
+pub use plan::{Order, Plan, Stop};
+pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};

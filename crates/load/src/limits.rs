@@ -1,0 +1,51 @@
+//! Whether this process may have what the plan needs, and where its threads may run.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::Error;
+
+/// File descriptors beside the connections: epolls, standard streams, what the caller has open.
+const BESIDE: u64 = 256;
+
+/// Raises the limit of file descriptors to what `connections` need.
+pub(crate) fn descriptors(connections: usize) -> Result<(), Error> {
+    let need = connections as u64 + BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= need) {
+        return Ok(());
+    }
+    let refused = Error::Descriptors {
+        need,
+        have: limit.maximum.unwrap_or(u64::MAX),
+    };
+    if limit.maximum.is_some_and(|maximum| maximum < need) {
+        return Err(refused);
+    }
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(need),
+            maximum: limit.maximum,
+        },
+    )
+    .map_err(|_| refused)
+}
+
+/// Pins the calling thread to one core.
+pub(crate) fn pin(core: usize) -> Result<(), Error> {
+    let cannot = |why: String| Error::Plan(format!("cannot run on core {core}: {why}"));
+    if core >= CpuSet::MAX_CPU {
+        return Err(cannot("there is none of that number".to_owned()));
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).map_err(|errno| cannot(std::io::Error::from(errno).to_string()))
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    sched_getaffinity(None)
+        .map_or(1, |set| set.count() as usize)
+        .max(1)
+}

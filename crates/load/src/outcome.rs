@@ -1,0 +1,92 @@
+//! What can go wrong with a request, and how often it did.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How a request ended other than with a good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    ConnectRefused,
+    ConnectFailed,
+    NoSourcePort,
+    Timeout,
+    ClosedEarly,
+    Reset,
+    BadResponse,
+    Unsolicited,
+    Status4xx,
+    Status5xx,
+    StatusOther,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::ConnectRefused,
+        Self::ConnectFailed,
+        Self::NoSourcePort,
+        Self::Timeout,
+        Self::ClosedEarly,
+        Self::Reset,
+        Self::BadResponse,
+        Self::Unsolicited,
+        Self::Status4xx,
+        Self::Status5xx,
+        Self::StatusOther,
+    ];
+
+    /// The key in a run's `errors`.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connect_refused",
+            Self::ConnectFailed => "connect_failed",
+            Self::NoSourcePort => "no_source_port",
+            Self::Timeout => "timeout",
+            Self::ClosedEarly => "closed_early",
+            Self::Reset => "reset",
+            Self::BadResponse => "bad_response",
+            Self::Unsolicited => "unsolicited",
+            Self::Status4xx => "status_4xx",
+            Self::Status5xx => "status_5xx",
+            Self::StatusOther => "status_other",
+        }
+    }
+
+    /// The kind of a complete answer whose status was not expected.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status {
+            400..=499 => Self::Status4xx,
+            500..=599 => Self::Status5xx,
+            _ => Self::StatusOther,
+        }
+    }
+}
+
+/// Measured requests that did not end with a good answer, by kind. Every kind is present, also with a count of 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errors {
+    /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
+    /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`.
+    #[serde(flatten)]
+    pub by_kind: BTreeMap<String, u64>,
+}
+
+impl Errors {
+    pub(crate) fn new(counts: &[u64; Kind::ALL.len()]) -> Self {
+        let by_kind = Kind::ALL
+            .iter()
+            .map(|kind| (kind.key().to_owned(), counts[*kind as usize]))
+            .collect();
+        Self { by_kind }
+    }
+
+    /// The count of one kind; 0 if there is none of that name.
+    pub fn count(&self, kind: &str) -> u64 {
+        self.by_kind.get(kind).copied().unwrap_or(0)
+    }
+
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.by_kind.values().sum()
+    }
+}

@@ -1,0 +1,199 @@
+//! What to measure: the plan of one run.
+
+use std::time::Duration;
+
+use crate::Error;
+use crate::url::Url;
+
+/// One closed-loop run: every connection sends its next request when the answer to the last one is complete.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The server and, without `urls`, the target: `http://host[:port][/path]`.
+    pub url: String,
+    /// Targets to choose from: paths, or URLs on the same server. Empty: only `url`.
+    pub urls: Vec<String>,
+    /// How a target is chosen from `urls`.
+    pub order: Order,
+    /// Connections, all open at the same time.
+    pub connections: usize,
+    /// When the measured part ends. Requests in flight are then followed to their answer or timeout.
+    pub stop: Stop,
+    /// Time for which requests are sent but not measured.
+    pub warmup: Duration,
+    /// Whether a connection serves more than one request.
+    pub keep_alive: bool,
+    /// Requests in flight on one connection (pipelining), at least 1.
+    pub depth: usize,
+    /// Client threads; 0 is one for each core, never more than connections.
+    pub threads: usize,
+    /// Longest wait for a connection, and for a complete answer.
+    pub timeout: Duration,
+    /// Further request fields. `Host` and `User-Agent` replace the client's own.
+    pub headers: Vec<(String, String)>,
+    /// The request method.
+    pub method: String,
+    /// The request body; empty is none.
+    pub body: Vec<u8>,
+    /// Statuses that count as good; empty is 200 to 399.
+    pub expect: Vec<u16>,
+    /// Cores to pin the threads to, in turn.
+    pub cores: Option<Vec<usize>>,
+}
+
+/// How a target is chosen for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Uniformly at random; the same seed chooses the same targets.
+    Random(u64),
+    /// One after the other, from the beginning again after the last.
+    Sequence,
+}
+
+/// When the measured part of a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// After this many requests.
+    Requests(u64),
+    /// After this time.
+    Duration(Duration),
+}
+
+impl Plan {
+    /// One connection with keep-alive for ten seconds: the defaults of every other field.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            urls: Vec::new(),
+            order: Order::Sequence,
+            connections: 1,
+            stop: Stop::Duration(Duration::from_secs(10)),
+            warmup: Duration::ZERO,
+            keep_alive: true,
+            depth: 1,
+            threads: 0,
+            timeout: Duration::from_secs(5),
+            headers: Vec::new(),
+            method: "GET".to_owned(),
+            body: Vec::new(),
+            expect: Vec::new(),
+            cores: None,
+        }
+    }
+
+    /// The lines of a file of URLs, without empty ones and those that begin with `#`.
+    pub fn urls_from(text: &str) -> Vec<String> {
+        let lines = text.lines().map(str::trim);
+        lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The plan's URL, after a check of everything that can be checked without a network.
+    pub(crate) fn check(&self) -> Result<Url, Error> {
+        let url = Url::parse(&self.url)?;
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if self.connections == 0 {
+            return refuse("at least one connection is needed");
+        }
+        if self.connections > 1_000_000 {
+            return refuse("more than a million connections are asked for");
+        }
+        if self.depth == 0 || self.depth > 10_000 {
+            return refuse("the pipelining depth must be from 1 to 10000");
+        }
+        if self.depth > 1 && !self.keep_alive {
+            return refuse("pipelining needs keep-alive");
+        }
+        if self.threads > 1024 {
+            return refuse("more than 1024 threads are asked for");
+        }
+        if self.timeout < Duration::from_millis(1) {
+            return refuse("the timeout must be at least 1 ms");
+        }
+        match self.stop {
+            Stop::Requests(0) => return refuse("at least one request is needed"),
+            Stop::Duration(Duration::ZERO) => {
+                return refuse("the duration must be longer than nothing");
+            }
+            Stop::Requests(_) | Stop::Duration(_) => {}
+        }
+        if self.cores.as_ref().is_some_and(Vec::is_empty) {
+            return refuse("the list of cores is empty");
+        }
+        Ok(url)
+    }
+
+    /// Whether `status` counts as a good answer.
+    pub(crate) fn is_good(&self, status: u16) -> bool {
+        if self.expect.is_empty() {
+            (200..400).contains(&status)
+        } else {
+            self.expect.contains(&status)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_cannot_be_carried_out_is_refused() {
+        let good = Plan::new("http://h/");
+        assert!(good.check().is_ok());
+        for bad in [
+            Plan {
+                connections: 0,
+                ..good.clone()
+            },
+            Plan {
+                depth: 0,
+                ..good.clone()
+            },
+            Plan {
+                depth: 2,
+                keep_alive: false,
+                ..good.clone()
+            },
+            Plan {
+                stop: Stop::Requests(0),
+                ..good.clone()
+            },
+            Plan {
+                stop: Stop::Duration(Duration::ZERO),
+                ..good.clone()
+            },
+            Plan {
+                timeout: Duration::ZERO,
+                ..good.clone()
+            },
+            Plan {
+                cores: Some(Vec::new()),
+                ..good.clone()
+            },
+            Plan {
+                url: "https://h/".into(),
+                ..good
+            },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_urls_may_have_comments() {
+        assert_eq!(Plan::urls_from("# all\n/a\r\n\n  /b \n"), ["/a", "/b"]);
+    }
+
+    #[test]
+    fn expected_statuses_replace_the_usual_ones() {
+        let plan = Plan::new("http://h/");
+        assert!(plan.is_good(200) && plan.is_good(304) && !plan.is_good(404) && !plan.is_good(199));
+        let only = Plan {
+            expect: vec![404],
+            ..plan
+        };
+        assert!(only.is_good(404) && !only.is_good(200));
+    }
+}

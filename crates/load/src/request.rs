@@ -1,0 +1,229 @@
+//! Requests, rendered before the run: on the hot path one is a slice of bytes.
+
+use crate::url::Url;
+use crate::{Error, Order, Plan};
+
+/// All requests of a plan.
+pub(crate) struct Requests {
+    rendered: Vec<Box<[u8]>>,
+    order: Order,
+    /// Answers to HEAD have no body, whatever their fields say.
+    pub(crate) head: bool,
+}
+
+impl Requests {
+    pub(crate) fn render(plan: &Plan, url: &Url) -> Result<Self, Error> {
+        if plan.method.is_empty() || !plan.method.bytes().all(is_token) {
+            return Err(Error::Plan(format!(
+                "{:?} is no request method",
+                plan.method
+            )));
+        }
+        if plan.method == "CONNECT" {
+            return Err(Error::Plan(
+                "CONNECT opens a tunnel, which cannot be measured".to_owned(),
+            ));
+        }
+        let fields = fields(plan, url)?;
+        let one = |target: &str| {
+            let mut bytes = format!("{} {target} HTTP/1.1\r\n", plan.method).into_bytes();
+            bytes.extend_from_slice(fields.as_bytes());
+            bytes.extend_from_slice(&plan.body);
+            bytes.into_boxed_slice()
+        };
+        let rendered = if plan.urls.is_empty() {
+            vec![one(&url.target)]
+        } else {
+            let targets = plan.urls.iter().enumerate().map(|(n, text)| {
+                url.join(text)
+                    .map_err(|error| Error::Plan(format!("URL {}: {error}", n + 1)))
+            });
+            targets
+                .map(|target| target.map(|target| one(&target)))
+                .collect::<Result<_, _>>()?
+        };
+        Ok(Self {
+            rendered,
+            order: plan.order,
+            head: plan.method == "HEAD",
+        })
+    }
+
+    /// The index of the `n`th request's bytes: the same for every number of threads.
+    pub(crate) fn pick(&self, n: u64) -> u32 {
+        let count = self.rendered.len() as u64;
+        let index = match self.order {
+            Order::Sequence => n % count,
+            Order::Random(seed) => ((u128::from(mix(seed, n)) * u128::from(count)) >> 64) as u64,
+        };
+        index as u32
+    }
+
+    pub(crate) fn bytes(&self, index: u32) -> &[u8] {
+        &self.rendered[index as usize]
+    }
+}
+
+/// The fields with the empty line that ends them.
+fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
+    let given = |name: &str| {
+        plan.headers
+            .iter()
+            .any(|(given, _)| given.eq_ignore_ascii_case(name))
+    };
+    let mut text = String::new();
+    if !given("host") {
+        text.push_str(&format!("Host: {}\r\n", url.authority));
+    }
+    if !given("user-agent") {
+        text.push_str(concat!(
+            "User-Agent: millpond-load/",
+            env!("CARGO_PKG_VERSION"),
+            "\r\n"
+        ));
+    }
+    for (name, value) in &plan.headers {
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(Error::Plan(format!("{name:?} is no field name")));
+        }
+        if value
+            .bytes()
+            .any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f)
+        {
+            return Err(Error::Plan(format!(
+                "the field {name} has a control character in its value"
+            )));
+        }
+        // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
+        if [
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "expect",
+            "upgrade",
+        ]
+        .iter()
+        .any(|own| name.eq_ignore_ascii_case(own))
+        {
+            return Err(Error::Plan(format!("the field {name} is the client's own")));
+        }
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !plan.keep_alive {
+        text.push_str("Connection: close\r\n");
+    }
+    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
+        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
+    }
+    text.push_str("\r\n");
+    Ok(text)
+}
+
+/// A `tchar` of RFC 9110, section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// SplitMix64 at position `n`: random access, so that threads need no generator of their own.
+fn mix(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(plan: &Plan) -> Result<Requests, Error> {
+        Requests::render(plan, &Url::parse(&plan.url).unwrap())
+    }
+
+    #[test]
+    fn requests_are_rendered_once() {
+        let plan = Plan {
+            urls: vec!["/a".into(), "/b".into()],
+            ..Plan::new("http://h:81/")
+        };
+        let requests = render(&plan).unwrap();
+        let text = std::str::from_utf8(requests.bytes(1)).unwrap();
+        assert!(
+            text.starts_with("GET /b HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millpond-load/"),
+            "{text}"
+        );
+        assert!(text.ends_with("\r\n\r\n"));
+        assert_eq!(
+            (requests.pick(0), requests.pick(1), requests.pick(2)),
+            (0, 1, 0)
+        );
+    }
+
+    #[test]
+    fn a_body_has_its_length_and_a_host_field_replaces_ours() {
+        let plan = Plan {
+            method: "POST".into(),
+            body: b"x=1".to_vec(),
+            keep_alive: false,
+            headers: vec![("host".into(), "other".into())],
+            ..Plan::new("http://h/")
+        };
+        let requests = render(&plan).unwrap();
+        let text = std::str::from_utf8(requests.bytes(0)).unwrap();
+        assert!(text.contains("host: other\r\n") && !text.contains("Host: h"));
+        assert!(text.ends_with("Connection: close\r\nContent-Length: 3\r\n\r\nx=1"));
+    }
+
+    #[test]
+    fn nothing_smuggles_a_second_request() {
+        let plan = Plan::new("http://h/");
+        for (name, value) in [
+            ("X", "a\r\nY: b"),
+            ("X\r\nY", "b"),
+            ("", "b"),
+            ("X Y", "b"),
+            ("Content-Length", "5"),
+            ("transfer-encoding", "chunked"),
+        ] {
+            let bad = Plan {
+                headers: vec![(name.into(), value.into())],
+                ..plan.clone()
+            };
+            assert!(render(&bad).is_err(), "{name:?}: {value:?}");
+        }
+        assert!(
+            render(&Plan {
+                method: "GET /x HTTP/1.1\r\nX:".into(),
+                ..plan.clone()
+            })
+            .is_err()
+        );
+        let error = render(&Plan {
+            urls: vec!["/a".into(), "http://other/".into()],
+            ..plan
+        })
+        .err()
+        .unwrap();
+        assert!(error.to_string().starts_with("URL 2:"));
+    }
+
+    #[test]
+    fn random_order_is_even_and_repeats_with_its_seed() {
+        let urls: Vec<String> = (0..10).map(|n| format!("/{n}")).collect();
+        let plan = Plan {
+            urls,
+            order: Order::Random(7),
+            ..Plan::new("http://h/")
+        };
+        let requests = render(&plan).unwrap();
+        let mut counts = [0; 10];
+        for n in 0..10_000 {
+            counts[requests.pick(n) as usize] += 1;
+        }
+        assert!(
+            counts.iter().all(|&count| (850..1150).contains(&count)),
+            "{counts:?}"
+        );
+        assert_eq!(requests.pick(5), render(&plan).unwrap().pick(5));
+    }
+}

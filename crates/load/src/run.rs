@@ -1,0 +1,174 @@
+//! What a run found, as it is stored and shown.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bucket, Errors, Host, Latencies, Quantile};
+
+/// Whether a run's figures can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// Every check passed.
+    Valid,
+    /// Something speaks against the figures; the reasons say what.
+    Suspect,
+    /// The figures mean nothing.
+    Invalid,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(match self {
+            Self::Valid => "VALID",
+            Self::Suspect => "SUSPECT",
+            Self::Invalid => "INVALID",
+        })
+    }
+}
+
+/// What decides when a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Loop {
+    /// The answer to the one before.
+    Closed,
+    /// A schedule, whatever the server does.
+    Open,
+}
+
+/// One measured run. Its JSON is the format of `millpond load --json`; times are in the unit of their name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Whether to believe the rest.
+    pub verdict: Verdict,
+    /// What speaks against it; empty for `VALID`.
+    pub reasons: Vec<String>,
+    /// Open or closed loop.
+    #[serde(rename = "loop")]
+    pub kind: Loop,
+    /// The URL that was asked for, or stood for the server of a list.
+    pub url: String,
+    /// Length of the measured part: to its planned end, or to the last answer of a counted run.
+    pub duration_s: f64,
+    /// Length of the warm-up before it.
+    pub warmup_s: f64,
+    /// Measured requests with a complete answer, good or not.
+    pub requests: u64,
+    /// Where every measured request is.
+    pub accounting: Accounting,
+    /// Requests a second that the schedule asked for; a closed loop has none.
+    pub offered_rate: Option<f64>,
+    /// Complete answers a second, of any status.
+    pub achieved_rate: f64,
+    /// Good answers a second.
+    pub good_rate: f64,
+    /// Bytes of the answers of measured requests, heads included.
+    pub bytes: u64,
+    /// What was no good answer, by kind.
+    pub errors: Errors,
+    /// A word more on some kinds of error, by kind.
+    pub error_examples: BTreeMap<String, String>,
+    /// The latencies.
+    pub latency_us: Latencies,
+    /// The connections.
+    pub connections: Connections,
+    /// What the client itself used.
+    pub client: Client,
+    /// Little's law, where the run was long enough to check it.
+    pub little: Option<Little>,
+    /// The machine of the client.
+    pub host: Host,
+    /// The command line.
+    pub command: String,
+    /// The run over time.
+    pub series: Timeline,
+    /// Service times of good answers as a histogram with logarithmic bars.
+    pub histogram: Vec<Bucket>,
+    /// Service times of good answers as a percentile curve.
+    pub percentiles: Vec<Quantile>,
+}
+
+/// Where every measured request is: `issued = answered + failed + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// Requests issued.
+    pub issued: u64,
+    /// Those with a complete answer.
+    pub answered: u64,
+    /// Those among the answered whose status was expected.
+    pub good: u64,
+    /// Those that will not be answered.
+    pub failed: u64,
+    /// Those still open when the run was stopped.
+    pub in_flight: u64,
+    /// Requests sent again, because the server closed the connection in good order after an earlier answer.
+    pub resent: u64,
+}
+
+/// The connections of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How many were to be open at the same time.
+    pub asked: u64,
+    /// How many of those were open at least once.
+    pub established: u64,
+    /// How many were opened in all, replacements and warm-up included.
+    pub opened: u64,
+    /// Whether a connection served more than one request.
+    pub keep_alive: bool,
+    /// Requests in flight on one connection.
+    pub depth: u64,
+}
+
+/// What the client itself used in the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Client {
+    /// CPU time of all client threads, user and system, for one finished request.
+    pub cpu_us_per_request: Option<f64>,
+    /// Share of one core that the busiest thread used, from 0 to 1.
+    pub busiest_thread: f64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// Little's law for a closed loop: what rate and cycle time multiply to, against the requests that should be in
+/// flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Little {
+    /// Connections times depth.
+    pub expected: f64,
+    /// Rate times mean cycle (send lag and service time), mean of the windows.
+    pub found: f64,
+    /// The larger of 5 % and three standard errors.
+    pub tolerance: f64,
+    /// Windows of at least twenty cycles.
+    pub windows: u64,
+}
+
+/// The measured part in intervals of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Length of one interval.
+    pub interval_s: f64,
+    /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
+    pub points: Vec<Point>,
+}
+
+/// One interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its beginning, from the start of the measured part.
+    pub at_s: f64,
+    /// Requests that ended in it, well or not.
+    pub requests: u64,
+    /// Those that ended otherwise than with a good answer.
+    pub errors: u64,
+    /// Median service time, with ten samples beyond it or not at all.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the service time, with ten samples beyond it or not at all.
+    pub p99_us: Option<f64>,
+    /// Longest service time.
+    pub max_us: Option<f64>,
+}

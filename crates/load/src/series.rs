@@ -1,0 +1,167 @@
+//! The run over time: counts and latencies in intervals of equal length.
+//!
+//! The number of intervals is bounded whatever the length of the run: when there are too many, neighbours are joined
+//! and the interval doubles.
+
+use hdrhistogram::Histogram;
+
+use crate::clock::{MS, Nanos};
+
+/// Intervals past which neighbours are joined.
+const MOST: usize = 120;
+/// The longest latency that an interval's histogram tells apart: an hour.
+pub(crate) const LONGEST: Nanos = 3_600_000_000_000;
+
+/// One thread's intervals, counted from the start of the measured part.
+pub(crate) struct Series {
+    pub(crate) interval: Nanos,
+    pub(crate) slots: Vec<Slot>,
+}
+
+/// What finished within one interval.
+pub(crate) struct Slot {
+    /// Requests that ended, well or not.
+    pub(crate) finished: u64,
+    pub(crate) errors: u64,
+    /// Time from a slot becoming free to the end of the request that used it, summed over `finished`.
+    pub(crate) cycle: u128,
+    /// Service times of good answers, to two digits.
+    pub(crate) service: Option<Histogram<u64>>,
+}
+
+impl Series {
+    /// For a run of known length some sixty intervals, else milliseconds that grow.
+    pub(crate) fn new(duration: Option<Nanos>) -> Self {
+        let interval = duration.map_or(MS, |duration| duration.div_ceil(60).max(MS));
+        Self {
+            interval,
+            slots: Vec::new(),
+        }
+    }
+
+    /// A request ended `at` after the start; `service` is given for a good answer.
+    pub(crate) fn record(&mut self, at: Nanos, cycle: Nanos, service: Option<Nanos>) {
+        while at / self.interval >= MOST as u64 {
+            self.double();
+        }
+        let index = (at / self.interval) as usize;
+        while self.slots.len() <= index {
+            self.slots.push(Slot {
+                finished: 0,
+                errors: 0,
+                cycle: 0,
+                service: None,
+            });
+        }
+        let slot = &mut self.slots[index];
+        slot.finished += 1;
+        slot.cycle += u128::from(cycle);
+        match service {
+            Some(service) => slot
+                .service
+                .get_or_insert_with(coarse)
+                .saturating_record(service),
+            None => slot.errors += 1,
+        }
+    }
+
+    /// Adds another thread's intervals.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        while self.interval < other.interval {
+            self.double();
+        }
+        while other.interval < self.interval {
+            other.double();
+        }
+        for (index, slot) in other.slots.into_iter().enumerate() {
+            match self.slots.get_mut(index) {
+                Some(mine) => mine.join(slot),
+                None => self.slots.push(slot),
+            }
+        }
+    }
+
+    fn double(&mut self) {
+        self.interval *= 2;
+        let mut joined: Vec<Slot> = Vec::with_capacity(MOST);
+        for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            match joined.last_mut() {
+                Some(last) if index % 2 == 1 => last.join(slot),
+                _ => joined.push(slot),
+            }
+        }
+        self.slots = joined;
+    }
+}
+
+impl Slot {
+    fn join(&mut self, other: Self) {
+        self.finished += other.finished;
+        self.errors += other.errors;
+        self.cycle += other.cycle;
+        self.service = match (self.service.take(), other.service) {
+            (Some(mut mine), Some(other)) => {
+                // Both have the same bounds, so nothing can fall outside.
+                let _ = mine.add(other);
+                Some(mine)
+            }
+            (mine, other) => mine.or(other),
+        };
+    }
+}
+
+/// Two digits: 30 KiB an interval and thread.
+fn coarse() -> Histogram<u64> {
+    histogram(2)
+}
+
+/// From a nanosecond to an hour.
+pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, digits).expect("constant bounds are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+
+    #[test]
+    fn a_long_run_keeps_a_bounded_number_of_intervals_and_every_count() {
+        let mut series = Series::new(None);
+        for second in 0..100_000 {
+            series.record(second * SECOND, 5, (second % 2 == 0).then_some(3));
+        }
+        assert!(series.slots.len() <= MOST);
+        assert_eq!(
+            series.slots.iter().map(|slot| slot.finished).sum::<u64>(),
+            100_000
+        );
+        assert_eq!(
+            series.slots.iter().map(|slot| slot.errors).sum::<u64>(),
+            50_000
+        );
+        assert_eq!(
+            series.slots.iter().map(|slot| slot.cycle).sum::<u128>(),
+            500_000
+        );
+        let latencies: u64 = series
+            .slots
+            .iter()
+            .filter_map(|slot| slot.service.as_ref())
+            .map(Histogram::len)
+            .sum();
+        assert_eq!(latencies, 50_000);
+    }
+
+    #[test]
+    fn threads_with_different_intervals_are_merged() {
+        let (mut one, mut other) = (Series::new(None), Series::new(None));
+        one.record(50 * MS, 1, Some(1));
+        other.record(150 * MS, 1, Some(1));
+        other.record(20 * SECOND, 1, None);
+        one.merge(other);
+        assert_eq!(one.interval, 256 * MS);
+        assert_eq!(one.slots[0].finished, 2);
+        assert_eq!(one.slots[78].errors, 1);
+    }
+}

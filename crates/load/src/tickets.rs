@@ -1,0 +1,189 @@
+//! Who may send: the one place that knows when the warm-up ends and when the run does.
+//!
+//! A ticket is the permission to issue one request, numbered over all threads, so that a count is met exactly and a
+//! file of URLs is walked in order whatever the number of threads.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::Stop;
+use crate::clock::{self, Nanos, nanos};
+
+/// Shared by all threads of a run.
+pub(crate) struct Tickets<'a> {
+    warm: AtomicU64,
+    measured: AtomicU64,
+    limit: u64,
+    stop: &'a AtomicBool,
+    /// A thread has failed: the run has no meaning any more.
+    aborted: AtomicBool,
+}
+
+/// When the parts of a run begin and end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// The measured part begins.
+    pub(crate) start: Nanos,
+    /// No request is issued any more; the end of time for a run that counts requests.
+    pub(crate) end: Nanos,
+}
+
+impl Times {
+    /// For a run whose connections are ready `now`.
+    pub(crate) fn new(now: Nanos, warmup: std::time::Duration, stop: Stop) -> Self {
+        let start = now.saturating_add(nanos(warmup));
+        let end = match stop {
+            Stop::Requests(_) => Nanos::MAX,
+            Stop::Duration(duration) => start.saturating_add(nanos(duration)),
+        };
+        Self { start, end }
+    }
+}
+
+/// Permission for one request.
+pub(crate) struct Ticket {
+    pub(crate) number: u64,
+    pub(crate) measured: bool,
+}
+
+impl<'a> Tickets<'a> {
+    pub(crate) fn new(stop_at: Stop, stop: &'a AtomicBool) -> Self {
+        let limit = match stop_at {
+            Stop::Requests(count) => count,
+            Stop::Duration(_) => u64::MAX,
+        };
+        Self {
+            warm: AtomicU64::new(0),
+            measured: AtomicU64::new(0),
+            limit,
+            stop,
+            aborted: AtomicBool::new(false),
+        }
+    }
+
+    /// The next ticket, `None` once the run is over.
+    pub(crate) fn take(&self, times: &Times, now: Nanos) -> Option<Ticket> {
+        if now >= times.end || self.is_stopped() {
+            return None;
+        }
+        let measured = now >= times.start;
+        let counter = if measured { &self.measured } else { &self.warm };
+        let number = counter.fetch_add(1, Ordering::Relaxed);
+        (!measured || number < self.limit).then_some(Ticket { number, measured })
+    }
+
+    /// Whether someone asked for the end (Ctrl-C).
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run for all threads, because one of them failed.
+    pub(crate) fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where threads wait for each other until every connection is open; the last to arrive sets the time of the start.
+pub(crate) struct Gate {
+    state: Mutex<Missing>,
+    opened: Condvar,
+}
+
+struct Missing {
+    threads: usize,
+    opened_at: Option<Nanos>,
+}
+
+impl Gate {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            state: Mutex::new(Missing {
+                threads,
+                opened_at: None,
+            }),
+            opened: Condvar::new(),
+        }
+    }
+
+    /// A thread that will arrive when the value is dropped, also when it panics: nobody waits for the dead.
+    pub(crate) fn arrival(&self) -> Arrival<'_> {
+        Arrival(self)
+    }
+
+    /// When the gate opened, if it has.
+    pub(crate) fn opened_at(&self) -> Option<Nanos> {
+        self.lock().opened_at
+    }
+
+    /// Waits for the gate to open; when it did.
+    pub(crate) fn wait(&self) -> Nanos {
+        let mut state = self.lock();
+        while state.threads > 0 {
+            state = self
+                .opened
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.opened_at.unwrap_or_else(clock::now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Missing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Gate::arrival`].
+pub(crate) struct Arrival<'a>(&'a Gate);
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.threads -= 1;
+        if state.threads == 0 {
+            state.opened_at = Some(clock::now());
+            self.0.opened.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn exactly_as_many_measured_tickets_as_asked_for() {
+        let stop = AtomicBool::new(false);
+        let tickets = Tickets::new(Stop::Requests(2), &stop);
+        let times = Times::new(100, Duration::from_nanos(50), Stop::Requests(2));
+        assert!(!tickets.take(&times, 149).unwrap().measured);
+        let first = tickets.take(&times, 150).unwrap();
+        assert!(first.measured && first.number == 0);
+        assert!(tickets.take(&times, 151).is_some());
+        assert!(tickets.take(&times, 152).is_none());
+    }
+
+    #[test]
+    fn time_and_stop_end_a_run() {
+        let stop = AtomicBool::new(false);
+        let until = Stop::Duration(Duration::from_nanos(10));
+        let tickets = Tickets::new(until, &stop);
+        let times = Times::new(100, Duration::ZERO, until);
+        assert!(tickets.take(&times, 109).is_some());
+        assert!(tickets.take(&times, 110).is_none());
+        stop.store(true, Ordering::Relaxed);
+        assert!(tickets.take(&times, 105).is_none());
+    }
+
+    #[test]
+    fn the_gate_opens_for_the_last_even_if_one_dies() {
+        let gate = Gate::new(2);
+        drop(gate.arrival());
+        assert!(gate.opened_at().is_none());
+        let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _arrival = gate.arrival();
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(died.is_err() && gate.opened_at().is_some());
+    }
+}

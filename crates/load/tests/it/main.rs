@@ -1,0 +1,6 @@
+//! The client against little servers that behave, and against some that do not.
+
+mod counts;
+mod hostile;
+mod stub;
+mod timing;

@@ -1,0 +1,3 @@
+//! The millpond binary.
+
+fn main() {}

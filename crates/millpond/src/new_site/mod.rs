@@ -1,0 +1,168 @@
+//! `millpond new DIR`: a small site to start from.
+//!
+//! The files are in `files/` beside this module, as they are written, and part of the binary. Knows nothing of the
+//! server that will read them.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where each file goes below the new folder, and what is in it.
+const FILES: [(&str, &str); 11] = [
+    ("README.md", include_str!("files/README.md")),
+    ("millpond.toml", include_str!("files/millpond.toml")),
+    (".gitignore", include_str!("files/gitignore")),
+    (
+        "migrations/0001_notes.sql",
+        include_str!("files/migrations/0001_notes.sql"),
+    ),
+    ("pages/index.html", include_str!("files/pages/index.html")),
+    ("pages/index.sql", include_str!("files/pages/index.sql")),
+    (
+        "pages/note.post.sql",
+        include_str!("files/pages/note.post.sql"),
+    ),
+    (
+        "pages/notes/[id].html",
+        include_str!("files/pages/notes/[id].html"),
+    ),
+    (
+        "pages/notes/[id].sql",
+        include_str!("files/pages/notes/[id].sql"),
+    ),
+    (
+        "templates/layout.html",
+        include_str!("files/templates/layout.html"),
+    ),
+    ("static/style.css", include_str!("files/static/style.css")),
+];
+
+/// Why no site was made.
+#[derive(Debug)]
+pub enum Error {
+    /// The folder is there and has something in it, or is no folder.
+    NotEmpty(PathBuf),
+    /// A file or folder could not be written.
+    Write(PathBuf, io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEmpty(dir) => {
+                write!(
+                    f,
+                    "{} is there already and is not an empty folder: choose another name",
+                    dir.display()
+                )
+            }
+            Self::Write(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotEmpty(_) => None,
+            Self::Write(_, error) => Some(error),
+        }
+    }
+}
+
+/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their paths in order.
+///
+/// # Errors
+/// When `dir` is not empty, in which case nothing is written, or a file cannot be written. No file is ever replaced.
+pub fn create(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !is_free(dir)? {
+        return Err(Error::NotEmpty(dir.to_owned()));
+    }
+    let mut written = Vec::with_capacity(FILES.len());
+    for (name, contents) in FILES {
+        let path = dir.join(name);
+        write(&path, contents).map_err(|error| Error::Write(path.clone(), error))?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Whether there is nothing at `dir`, or an empty folder.
+fn is_free(dir: &Path) -> Result<bool, Error> {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(error) => Err(Error::Write(dir.to_owned(), error)),
+    }
+}
+
+fn write(path: &Path, contents: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)?
+        .write_all(contents.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_folder_gets_every_file() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("a/blog");
+        let written = create(&dir).unwrap();
+        assert_eq!(written.len(), FILES.len());
+        for path in &written {
+            assert!(fs::metadata(path).unwrap().len() > 0, "{}", path.display());
+        }
+        assert!(dir.join("pages/notes/[id].html").is_file());
+    }
+
+    #[test]
+    fn an_empty_folder_will_do_and_any_other_is_left_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        create(temporary.path()).unwrap();
+        let error = create(temporary.path()).unwrap_err();
+        assert!(matches!(error, Error::NotEmpty(_)));
+        assert!(error.to_string().contains("choose another name"));
+
+        let file = temporary.path().join("README.md");
+        let before = fs::read(&file).unwrap();
+        assert!(matches!(create(&file).unwrap_err(), Error::NotEmpty(_)));
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+
+    #[test]
+    fn the_migration_and_the_queries_are_good_sql() {
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        for (name, contents) in FILES
+            .iter()
+            .filter(|(name, _)| name.starts_with("migrations/"))
+        {
+            db.execute_batch(contents)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        for (name, contents) in FILES
+            .iter()
+            .filter(|(name, _)| name.starts_with("pages/") && name.ends_with(".sql"))
+        {
+            for query in contents.split("-- name: ").skip(1) {
+                let sql = query.split_once('\n').unwrap().1;
+                db.prepare(sql)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        }
+        assert_eq!(
+            db.query_row("select count(*) from note", [], |row| row.get::<_, i64>(0))
+                .unwrap(),
+            1
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! Reports: figures, tables and graphs as one self-contained HTML file, and tables for a terminal.
+//!
+//! It knows how results are shown, and of `millpond-load` only its stored format. It must not know how anything was
+//! measured or served, and it does no IO: a report goes out as a `String`. The HTML needs no script and no network,
+//! follows the reader's light or dark preference, fits a phone, prints, and has every graph as a table too. All text
+//! that is handed in is escaped.
+//!
+//! ```
+//! use millpond_report::{Figure, Report, Section};
+//!
+//! let mut report = Report::new("A quiet afternoon", "One page, asked for a thousand times");
+//! report.push(Section::Figures(vec![Figure::new("requests", "1\u{202f}000")]));
+//! assert!(report.to_html().starts_with("<!doctype html>"));
+//! ```
+
+mod escape;
+mod html;
+mod measured;
+mod model;
+pub mod number;
+mod svg;
+mod text;
+
+pub use measured::{run_report, run_sections, run_table};
+pub use model::{
+    Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
+    Table, Tone, Unit,
+};
+pub use text::text_table;

@@ -1,0 +1,368 @@
+//! A measured run as a report.
+
+use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
+
+use crate::number::{bytes, count, micros, percent, plain, rate};
+use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
+
+/// A run as a report of its own.
+pub fn run_report(run: &Run) -> Report {
+    let subtitle = format!("{} at {}", how(run), run.url);
+    Report {
+        title: "A measured run".to_owned(),
+        subtitle,
+        sections: run_sections(run),
+    }
+}
+
+/// A run as sections of a larger report.
+pub fn run_sections(run: &Run) -> Vec<Section> {
+    let mut sections = vec![Section::Banner(banner(run)), Section::Figures(figures(run))];
+    sections.push(Section::Table(latency_table(run)));
+    if run.percentiles.len() > 1 {
+        sections.push(Section::Lines(percentile_curve(run)));
+    }
+    // The last interval is not complete, and neither are those of late answers.
+    let points: Vec<Point> = run
+        .series
+        .points
+        .iter()
+        .filter(|point| point.at_s + run.series.interval_s <= run.duration_s * 1.000_001)
+        .copied()
+        .collect();
+    if points.len() > 1 {
+        sections.push(Section::Lines(throughput(run, &points)));
+        sections.push(Section::Lines(latency_over_time(&points)));
+    }
+    if run.errors.total() > 0 {
+        sections.push(Section::Table(errors_table(&run.errors, run)));
+    }
+    sections.push(Section::Table(conditions(run)));
+    sections.push(Section::Code {
+        caption: "The command".to_owned(),
+        text: run.command.clone(),
+    });
+    sections
+}
+
+/// The figures of a run in a few rows, for a terminal.
+pub fn run_table(run: &Run) -> Table {
+    let mut rows = vec![
+        vec!["verdict".to_owned(), run.verdict.to_string()],
+        vec!["requests".to_owned(), count(run.requests)],
+        vec!["rate".to_owned(), rate(run.achieved_rate)],
+        vec!["bytes".to_owned(), bytes(run.bytes as f64)],
+        vec!["errors".to_owned(), count(run.errors.total())],
+    ];
+    rows.extend(
+        run.errors
+            .by_kind
+            .iter()
+            .filter(|(_, number)| **number > 0)
+            .map(|(kind, number)| vec![format!("  {}", kind_name(kind)), count(*number)]),
+    );
+    if let Some(latency) = main_latency(run) {
+        let mut row = |name: &str, value: Option<f64>| {
+            rows.push(vec![name.to_owned(), value.map_or_else(none, micros)]);
+        };
+        row("mean", Some(latency.mean));
+        row("median", latency.p50);
+        row("90 %", latency.p90);
+        row("99 %", latency.p99);
+        row("99.9 %", latency.p999);
+        row("longest", Some(latency.max));
+    }
+    rows.push(vec![
+        "client CPU per request".to_owned(),
+        run.client.cpu_us_per_request.map_or_else(none, micros),
+    ]);
+    let note = run
+        .reasons
+        .iter()
+        .map(|reason| format!("{}: {reason}", run.verdict))
+        .collect::<Vec<_>>()
+        .join("; ");
+    Table {
+        caption: how(run),
+        columns: vec![Column::text(""), Column::number("")],
+        rows,
+        note,
+    }
+}
+
+/// How the run was made, in one phrase.
+fn how(run: &Run) -> String {
+    let connections = &run.connections;
+    let kind = match run.kind {
+        Loop::Closed => "Closed loop",
+        Loop::Open => "Open loop",
+    };
+    let plural = if connections.asked == 1 { "" } else { "s" };
+    let mut text = format!("{kind}, {} connection{plural}", count(connections.asked));
+    if !connections.keep_alive {
+        text.push_str(", a new one for each request");
+    }
+    if connections.depth > 1 {
+        text.push_str(&format!(
+            ", {} requests in flight on each",
+            connections.depth
+        ));
+    }
+    format!("{text}, {}", Unit::Seconds.format(run.duration_s))
+}
+
+fn banner(run: &Run) -> Banner {
+    let tone = match run.verdict {
+        Verdict::Valid => Tone::Good,
+        Verdict::Suspect => Tone::Doubtful,
+        Verdict::Invalid => Tone::Bad,
+    };
+    let mut reasons: Vec<String> = run.reasons.iter().map(|reason| sentence(reason)).collect();
+    if run.verdict == Verdict::Valid {
+        reasons.push(
+            "Every request is accounted for, and every check of the figures passed.".to_owned(),
+        );
+    }
+    Banner {
+        tone,
+        title: run.verdict.to_string(),
+        reasons,
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters
+        .next()
+        .map(|first| first.to_uppercase().collect())
+        .unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// From the schedule where there is one, else from the send.
+fn main_latency(run: &Run) -> Option<&Latency> {
+    run.latency_us
+        .response
+        .as_ref()
+        .or(run.latency_us.service.as_ref())
+}
+
+fn figures(run: &Run) -> Vec<Figure> {
+    let latency = main_latency(run);
+    let time = |value: Option<f64>| value.map_or_else(none, micros);
+    let errors = run.errors.total();
+    let share = errors as f64 / run.accounting.issued.max(1) as f64;
+    let error_note = if errors > 0 {
+        format!("{} of all requests", percent(share))
+    } else {
+        String::new()
+    };
+    vec![
+        Figure::new("requests per second", rate(run.achieved_rate))
+            .with_note(format!("{} in all", count(run.requests))),
+        Figure::new("median", time(latency.and_then(|latency| latency.p50))),
+        Figure::new(
+            "99th percentile",
+            time(latency.and_then(|latency| latency.p99)),
+        )
+        .with_note(latency.map_or_else(String::new, |latency| {
+            format!("{} at the longest", micros(latency.max))
+        })),
+        Figure::new("errors", count(errors)).with_note(error_note),
+    ]
+}
+
+fn latency_table(run: &Run) -> Table {
+    let latencies = &run.latency_us;
+    let kinds = [
+        ("from the scheduled send", &latencies.response),
+        ("from the actual send", &latencies.service),
+        ("send lag", &latencies.send_lag),
+        ("connecting", &latencies.connect),
+    ];
+    let row = |(name, latency): (&str, &Option<Latency>)| {
+        let latency = (*latency)?;
+        let time = |value: Option<f64>| value.map_or_else(none, micros);
+        let Latency {
+            mean,
+            p50,
+            p90,
+            p95,
+            p99,
+            p999,
+            max,
+            ..
+        } = latency;
+        let times = [Some(mean), p50, p90, p95, p99, p999, Some(max)].map(time);
+        Some(
+            [name.to_owned(), count(latency.count)]
+                .into_iter()
+                .chain(times)
+                .collect(),
+        )
+    };
+    let titles = [
+        "samples", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "longest",
+    ];
+    Table {
+        caption: "Latency".to_owned(),
+        columns: std::iter::once(Column::text(""))
+            .chain(titles.map(Column::number))
+            .collect(),
+        rows: kinds.into_iter().filter_map(row).collect(),
+        note: "A percentile with fewer than ten samples beyond it is not given.".to_owned(),
+    }
+}
+
+fn percentile_curve(run: &Run) -> LineChart {
+    LineChart {
+        title: "Latency by percentile".to_owned(),
+        note: "Each further nine has the same room. The curve ends where fewer than ten samples lie beyond.".to_owned(),
+        x: Axis::percentile("percentile"),
+        y: Axis::log("latency", Unit::Micros),
+        lines: vec![Line {
+            name: "latency".to_owned(),
+            points: run.percentiles.iter().map(|point| (point.q, Some(point.us))).collect(),
+        }],
+    }
+}
+
+fn throughput(run: &Run, points: &[Point]) -> LineChart {
+    let line = |name: &str, of: fn(&Point) -> u64| Line {
+        name: name.to_owned(),
+        points: points
+            .iter()
+            .map(|point| (point.at_s, Some(of(point) as f64 / run.series.interval_s)))
+            .collect(),
+    };
+    let mut lines = vec![line("finished", |point| point.requests)];
+    if run.errors.total() > 0 {
+        lines.push(line("errors", |point| point.errors));
+    }
+    LineChart {
+        title: "Requests over time".to_owned(),
+        note: format!(
+            "In intervals of {}.",
+            Unit::Seconds.format(run.series.interval_s)
+        ),
+        x: Axis::linear("time", Unit::Seconds),
+        y: Axis::linear("requests per second", Unit::Rate),
+        lines,
+    }
+}
+
+fn latency_over_time(points: &[Point]) -> LineChart {
+    let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
+        name: name.to_owned(),
+        points: points.iter().map(|point| (point.at_s, of(point))).collect(),
+    };
+    LineChart {
+        title: "Latency over time".to_owned(),
+        note: String::new(),
+        x: Axis::linear("time", Unit::Seconds),
+        y: Axis::log("latency", Unit::Micros),
+        lines: vec![
+            line("median", |point| point.p50_us),
+            line("99th percentile", |point| point.p99_us),
+            line("longest", |point| point.max_us),
+        ],
+    }
+}
+
+fn errors_table(errors: &Errors, run: &Run) -> Table {
+    let row = |(kind, number): (&String, &u64)| {
+        let example = run.error_examples.get(kind).cloned().unwrap_or_default();
+        (*number > 0).then(|| vec![kind_name(kind), count(*number), example])
+    };
+    Table {
+        caption: "Errors".to_owned(),
+        columns: vec![
+            Column::text("kind"),
+            Column::number("requests"),
+            Column::text("for example"),
+        ],
+        rows: errors.by_kind.iter().filter_map(row).collect(),
+        note: String::new(),
+    }
+}
+
+/// A kind of error in words.
+fn kind_name(kind: &str) -> String {
+    match kind {
+        "connect_refused" => "connection refused",
+        "connect_failed" => "connection failed",
+        "no_source_port" => "no source port left",
+        "timeout" => "no answer in time",
+        "closed_early" => "closed before the end of the answer",
+        "reset" => "connection reset",
+        "bad_response" => "not a valid response",
+        "unsolicited" => "bytes that answer no request",
+        "status_4xx" => "status 4xx",
+        "status_5xx" => "status 5xx",
+        "status_other" => "another status than expected",
+        other => other,
+    }
+    .to_owned()
+}
+
+fn conditions(run: &Run) -> Table {
+    let (connections, client) = (&run.connections, &run.client);
+    let mut rows = vec![
+        [
+            "connections".to_owned(),
+            format!(
+                "{} asked for, {} established, {} opened in all",
+                count(connections.asked),
+                count(connections.established),
+                count(connections.opened)
+            ),
+        ],
+        ["bytes received".to_owned(), bytes(run.bytes as f64)],
+        [
+            "client".to_owned(),
+            format!(
+                "{} thread{}, {} of CPU per request, the busiest thread at {} of a core",
+                client.threads,
+                if client.threads == 1 { "" } else { "s" },
+                client.cpu_us_per_request.map_or_else(none, micros),
+                percent(client.busiest_thread)
+            ),
+        ],
+    ];
+    if let Some(law) = &run.little {
+        let text = format!(
+            "{} requests in flight by rate and time, {} by the plan, in {} windows",
+            plain(law.found),
+            count(law.expected as u64),
+            count(law.windows)
+        );
+        rows.push(["Little’s law".to_owned(), text]);
+    }
+    if run.warmup_s > 0.0 {
+        rows.push(["warm-up".to_owned(), Unit::Seconds.format(run.warmup_s)]);
+    }
+    let host = &run.host;
+    let cpu = if host.cpu.is_empty() {
+        &host.machine
+    } else {
+        &host.cpu
+    };
+    rows.push([
+        "machine".to_owned(),
+        format!("{cpu}, {} cores for the client", host.cores),
+    ]);
+    rows.push([
+        "system".to_owned(),
+        format!("{}, {}", host.kernel, host.machine),
+    ]);
+    Table {
+        caption: "Conditions".to_owned(),
+        columns: vec![Column::text(""), Column::text("")],
+        rows: rows.into_iter().map(Vec::from).collect(),
+        note: String::new(),
+    }
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,90 @@
+//! Horizontal bars: names of any length have room above their group, also on a phone.
+
+use std::fmt::Write as _;
+
+use super::scale::Placed;
+use super::{COLOURS, LETTER, Width, fit, label, open, rule};
+use crate::{BarChart, Scale};
+
+const BAR: f64 = 15.0;
+const GAP: f64 = 3.0;
+const NAME: f64 = 21.0;
+const BETWEEN: f64 = 12.0;
+const FOOT: f64 = 26.0;
+
+/// Draws the chart.
+pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
+    let total = width.units();
+    let values = || {
+        chart
+            .series
+            .iter()
+            .flat_map(|series| series.values.iter().flatten().copied())
+    };
+    let widest = values()
+        .map(|value| chart.unit.format(value).chars().count())
+        .max()
+        .unwrap_or(0);
+    let right = total - widest as f64 * LETTER - 10.0;
+    let scale = if chart.scale == Scale::Log {
+        Scale::Log
+    } else {
+        Scale::Linear
+    };
+    let ticks = if width == Width::Wide { 6 } else { 3 };
+    let axis = Placed::new(scale, chart.unit, values(), 1.0, right, ticks);
+    let group_height = NAME + chart.series.len() as f64 * (BAR + GAP) + BETWEEN;
+    let foot = chart.groups.len() as f64 * group_height;
+    let mut svg = open(total, foot + FOOT, width.class(), &chart.title);
+    let mut last = f64::NEG_INFINITY;
+    for (x, name) in axis.ticks() {
+        rule(&mut svg, "grid", (x, 4.0), (x, foot));
+        // Names at the edges must not be cut off, nor run into each other.
+        let half = name.chars().count() as f64 * LETTER / 2.0;
+        let centre = x.max(half).min(total - half);
+        if centre - half > last + 4.0 {
+            label(&mut svg, "tick", "middle", (centre, foot + 18.0), &name);
+            last = centre + half;
+        }
+    }
+    // Bars begin at zero, or where a logarithmic axis begins.
+    let base = if scale == Scale::Linear {
+        axis.place(0.0).unwrap_or(1.0)
+    } else {
+        1.0
+    };
+    rule(&mut svg, "axis", (base, 4.0), (base, foot));
+    for (group, name) in chart.groups.iter().enumerate() {
+        let top = group as f64 * group_height;
+        label(
+            &mut svg,
+            "name",
+            "start",
+            (5.0, top + NAME - 6.0),
+            &fit(name, total - 8.0),
+        );
+        for (n, series) in chart.series.iter().enumerate() {
+            let y = top + NAME + n as f64 * (BAR + GAP);
+            let value = series.values.get(group).copied().flatten();
+            let name = value.map_or_else(|| "–".to_owned(), |value| chart.unit.format(value));
+            // What has no place on the axis, such as zero on a logarithmic one, still has its value.
+            let end = value.and_then(|value| axis.place(value)).unwrap_or(base);
+            if value.is_some_and(|value| axis.place(value).is_some()) {
+                let (colour, x, length) = (n % COLOURS, base.min(end), (end - base).abs().max(1.5));
+                let _ = writeln!(
+                    svg,
+                    "<rect class=\"bar c{colour}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\"/>"
+                );
+            }
+            label(
+                &mut svg,
+                "value",
+                "start",
+                (base.max(end) + 6.0, y + BAR - 3.5),
+                &name,
+            );
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}

@@ -1,0 +1,101 @@
+//! Lines over a common axis.
+
+use std::fmt::Write as _;
+
+use super::scale::Placed;
+use super::{COLOURS, LETTER, Width, label, open, rule};
+use crate::{Line, LineChart};
+
+const TOP: f64 = 26.0;
+const FOOT: f64 = 44.0;
+
+/// Draws the chart.
+pub(crate) fn lines(chart: &LineChart, width: Width) -> String {
+    let (total, height) = (
+        width.units(),
+        if width == Width::Wide { 320.0 } else { 260.0 },
+    );
+    let (x_ticks, y_ticks) = if width == Width::Wide { (8, 5) } else { (4, 4) };
+    let points = || chart.lines.iter().flat_map(|line| &line.points);
+    let known = || points().filter(|(_, y)| y.is_some());
+    let bottom = height - FOOT;
+    let y = Placed::new(
+        chart.y.scale,
+        chart.y.unit,
+        points().filter_map(|(_, y)| *y),
+        bottom,
+        TOP,
+        y_ticks,
+    );
+    let gutter = y
+        .ticks()
+        .map(|(_, name)| name.chars().count())
+        .max()
+        .unwrap_or(0) as f64
+        * LETTER
+        + 10.0;
+    let x = Placed::new(
+        chart.x.scale,
+        chart.x.unit,
+        known().map(|(x, _)| *x),
+        gutter,
+        total - 12.0,
+        x_ticks,
+    );
+    let mut svg = open(total, height, width.class(), &chart.title);
+    label(&mut svg, "title", "start", (0.0, 12.0), &chart.y.title);
+    for (place, name) in y.ticks() {
+        rule(&mut svg, "grid", (gutter, place), (total - 12.0, place));
+        label(&mut svg, "tick", "end", (gutter - 8.0, place + 4.0), &name);
+    }
+    rule(&mut svg, "axis", (gutter, bottom), (total - 12.0, bottom));
+    let mut last = f64::NEG_INFINITY;
+    for (place, name) in x.ticks() {
+        let half = name.chars().count() as f64 * LETTER / 2.0;
+        let centre = place.min(total - half);
+        if centre - half > last + 6.0 {
+            rule(&mut svg, "axis", (place, bottom), (place, bottom + 4.0));
+            label(&mut svg, "tick", "middle", (centre, bottom + 18.0), &name);
+            last = centre + half;
+        }
+    }
+    label(
+        &mut svg,
+        "title",
+        "end",
+        (total - 12.0, height - 6.0),
+        &chart.x.title,
+    );
+    for (n, line) in chart.lines.iter().enumerate() {
+        draw(&mut svg, line, n % COLOURS, &x, &y);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// One line: in pieces where it has gaps, a dot where a piece is a single point.
+fn draw(svg: &mut String, line: &Line, colour: usize, x: &Placed, y: &Placed) {
+    let place = |(at, value): &(f64, Option<f64>)| Some((x.place(*at)?, y.place((*value)?)?));
+    let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
+    for piece in places
+        .split(Option::is_none)
+        .filter(|piece| !piece.is_empty())
+    {
+        let mut piece = piece.iter().flatten();
+        let Some((x, y)) = piece.next() else { continue };
+        let mut path = format!("M{x:.1} {y:.1}");
+        let mut single = true;
+        for (x, y) in piece {
+            let _ = write!(path, "L{x:.1} {y:.1}");
+            single = false;
+        }
+        let _ = if single {
+            writeln!(
+                svg,
+                "<circle class=\"dot c{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>"
+            )
+        } else {
+            writeln!(svg, "<path class=\"line c{colour}\" d=\"{path}\"/>")
+        };
+    }
+}

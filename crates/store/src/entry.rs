@@ -1,0 +1,155 @@
+//! One stored value, with what it takes to know whether it may still be given.
+
+use crate::{
+    Class, Feed, Tag,
+    clock::Boottime,
+    policy::{Handle, Resident},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+/// What the whole store agrees on at a hit: the epoch, and until when the feed's word counts.
+#[derive(Default)]
+pub(crate) struct Present {
+    pub(crate) epoch: AtomicU64,
+    /// Boottime in nanoseconds.
+    pub(crate) fresh_until: AtomicU64,
+}
+
+/// A generation counter of one tag, compared at each hit by the entries that depend on it.
+#[derive(Default)]
+pub(crate) struct Generation(AtomicU64);
+
+impl Generation {
+    pub(crate) fn advance(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A tag's counter and what it stood at when the entry was stored.
+pub(crate) struct Witness {
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) at: u64,
+}
+
+pub(crate) struct Entry<V, F: Feed> {
+    pub(crate) hash: u64,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) value: Arc<V>,
+    pub(crate) present: Arc<Present>,
+    pub(crate) epoch: u64,
+    /// The entry may be combined with others once the feed has passed this.
+    pub(crate) position: F::Position,
+    /// `max-age` of the owner's; a moment, `None` for entries that only the feed bounds.
+    pub(crate) expires: Option<Boottime>,
+    pub(crate) tags: Box<[Tag]>,
+    pub(crate) witnesses: Box<[Witness]>,
+    pub(crate) cost: f32,
+    pub(crate) class: Class,
+    /// Set once, by the change that touched one of the narrow tags, or by replacement.
+    pub(crate) dead: AtomicBool,
+    pub(crate) visits: AtomicU8,
+    pub(crate) weight: AtomicUsize,
+    /// Where the eviction policy keeps it. Written and read under the ledger's lock.
+    pub(crate) handle: HandleCell,
+}
+
+/// A [`Handle`] in a shared entry. Only touched under the ledger's lock, which orders the accesses.
+pub(crate) struct HandleCell(AtomicU32);
+
+const NO_HANDLE: u32 = u32::MAX;
+
+impl HandleCell {
+    pub(crate) fn empty() -> Self {
+        Self(AtomicU32::new(NO_HANDLE))
+    }
+
+    pub(crate) fn set(&self, handle: Handle) {
+        self.0.store(handle.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take(&self) -> Option<Handle> {
+        let raw = self.0.swap(NO_HANDLE, Ordering::Relaxed);
+        (raw != NO_HANDLE).then_some(Handle(raw))
+    }
+
+    pub(crate) fn get(&self) -> Option<Handle> {
+        let raw = self.0.load(Ordering::Relaxed);
+        (raw != NO_HANDLE).then_some(Handle(raw))
+    }
+}
+
+/// Why an entry may not be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There is no such entry.
+    Absent,
+    /// A change touched something that the entry depends on.
+    Invalidated,
+    /// The entry was stored in an earlier epoch.
+    Epoch,
+    /// The entry's own `max-age` is over.
+    Expired,
+    /// The feed has not been heard of for longer than the bound.
+    FeedOld,
+}
+
+impl<V, F: Feed> Entry<V, F> {
+    /// Whether the entry may be given at `now`. The feed's age is the caller's to check: it is the same for all.
+    ///
+    /// The loads acquire what [`Generation::advance`] and the store to `dead` release, so whoever learned of a
+    /// change after it was applied cannot find the entry valid here.
+    pub(crate) fn valid(&self, now: Boottime) -> Result<(), Why> {
+        if self.epoch != self.present.epoch.load(Ordering::Acquire) {
+            return Err(Why::Epoch);
+        }
+        if self.dead.load(Ordering::Acquire) || self.witnesses.iter().any(|witness| witness.generation.now() != witness.at) {
+            return Err(Why::Invalidated);
+        }
+        match self.expires {
+            Some(end) if now >= end => Err(Why::Expired),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes a hit for the eviction policy; writes nothing once the count is full.
+    pub(crate) fn visit(&self) {
+        let visits = self.visits.load(Ordering::Relaxed);
+        if visits < 3 {
+            self.visits.store(visits + 1, Ordering::Relaxed);
+        }
+    }
+
+}
+
+impl<V, F: Feed> Resident for Arc<Entry<V, F>> {
+    fn weight(&self) -> usize {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn visits(&self) -> u8 {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    fn set_visits(&self, visits: u8) {
+        self.visits.store(visits, Ordering::Relaxed);
+    }
+
+    fn cost(&self) -> f32 {
+        self.cost
+    }
+
+    fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed) || self.epoch != self.present.epoch.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,182 @@
+//! Single flight: one fill for all who wait (COHERENCE, rules 3 and 5).
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// What a flight leaves behind.
+enum Done<V> {
+    /// For everyone: the result was stored, or it is a failure, which is no staler for one than for another.
+    All(Arc<V>),
+    /// Only for those who asked before the snapshot was asked for.
+    Early(Arc<V>),
+    /// The result belongs to one visitor: everyone else makes their own.
+    Alone,
+    /// The fill panicked or was cancelled: whoever waits starts again.
+    Gone,
+}
+
+struct State<V> {
+    /// Whether the snapshot has been asked for.
+    begun: bool,
+    done: Option<Done<V>>,
+    wakers: Vec<(u64, Waker)>,
+    next_waker: u64,
+}
+
+/// One running fill with those who wait for it.
+pub(crate) struct Flight<V> {
+    state: Mutex<State<V>>,
+}
+
+impl<V> Flight<V> {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = State { begun: false, done: None, wakers: Vec::new(), next_waker: 0 };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    pub(crate) fn begun(&self) -> bool {
+        self.state.lock().begun
+    }
+
+    pub(crate) fn begin(&self) {
+        self.state.lock().begun = true;
+    }
+
+    fn land(&self, done: Done<V>) {
+        let wakers = {
+            let mut state = self.state.lock();
+            state.done = Some(done);
+            std::mem::take(&mut state.wakers)
+        };
+        for (_, waker) in wakers {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn land_for_all(&self, value: Arc<V>) {
+        self.land(Done::All(value));
+    }
+
+    pub(crate) fn land_for_early(&self, value: Arc<V>) {
+        self.land(Done::Early(value));
+    }
+
+    pub(crate) fn land_alone(&self) {
+        self.land(Done::Alone);
+    }
+
+    pub(crate) fn vanish(&self) {
+        self.land(Done::Gone);
+    }
+
+    /// Registers or renews the waker `id`, unless the flight is over.
+    fn poll<R>(&self, id: &mut Option<u64>, context: &Context<'_>, read: impl FnOnce(&Done<V>) -> R) -> Poll<R> {
+        let mut state = self.state.lock();
+        if let Some(done) = &state.done {
+            return Poll::Ready(read(done));
+        }
+        let known = id.and_then(|id| state.wakers.iter().position(|(other, _)| *other == id));
+        match known {
+            Some(at) => state.wakers[at].1.clone_from(context.waker()),
+            None => {
+                let fresh = state.next_waker;
+                state.next_waker += 1;
+                state.wakers.push((fresh, context.waker().clone()));
+                *id = Some(fresh);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn forget(&self, id: Option<u64>) {
+        let Some(id) = id else { return };
+        let mut state = self.state.lock();
+        if let Some(at) = state.wakers.iter().position(|(other, _)| *other == id) {
+            state.wakers.swap_remove(at);
+        }
+    }
+}
+
+/// How a flight ended for one who waited.
+#[derive(Debug)]
+pub enum Landed<V> {
+    /// The result, and it may be given to this request.
+    Value(Arc<V>),
+    /// The result is too old for this request, or there is none: [`join`](crate::Store::join) again.
+    Again,
+    /// The answer belongs to another visitor, as every answer for this key will: make one without the store.
+    Alone,
+}
+
+/// Waits for a flight to land. Dropping it gives up the place.
+pub struct Waiting<V> {
+    flight: Arc<Flight<V>>,
+    /// Joined before the snapshot was asked for.
+    early: bool,
+    waker: Option<u64>,
+    waiters: Arc<AtomicUsize>,
+}
+
+impl<V> Waiting<V> {
+    /// `waiters` was already counted up for this one.
+    pub(crate) fn new(flight: Arc<Flight<V>>, early: bool, waiters: Arc<AtomicUsize>) -> Self {
+        Self { flight, early, waker: None, waiters }
+    }
+}
+
+impl<V> Future for Waiting<V> {
+    type Output = Landed<V>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landed<V>> {
+        let this = &mut *self;
+        let early = this.early;
+        this.flight.poll(&mut this.waker, context, |done| match done {
+            Done::All(value) => Landed::Value(value.clone()),
+            Done::Early(value) if early => Landed::Value(value.clone()),
+            Done::Early(_) | Done::Gone => Landed::Again,
+            Done::Alone => Landed::Alone,
+        })
+    }
+}
+
+impl<V> Drop for Waiting<V> {
+    fn drop(&mut self) {
+        self.flight.forget(self.waker);
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Resolves when the flight before is over, whatever its end.
+pub(crate) struct Turn<'a, V> {
+    flight: &'a Flight<V>,
+    waker: Option<u64>,
+}
+
+impl<'a, V> Turn<'a, V> {
+    pub(crate) fn after(flight: &'a Flight<V>) -> Self {
+        Self { flight, waker: None }
+    }
+}
+
+impl<V> Future for Turn<'_, V> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        this.flight.poll(&mut this.waker, context, |_| ())
+    }
+}
+
+impl<V> Drop for Turn<'_, V> {
+    fn drop(&mut self) {
+        self.flight.forget(self.waker);
+    }
+}

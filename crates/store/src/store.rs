@@ -1,0 +1,232 @@
+//! The store itself: hits, joining flights, and the feed's side.
+
+use crate::{
+    Change, Config, Feed, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    clock::Boottime,
+    entry::Present,
+    flight::Flight,
+    index::Index,
+    ledger::{Ledger, Leaving, Slot},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// The coherent store of values `V` whose source of truth speaks `F`. See the [crate's documentation](crate).
+pub struct Store<V: Value, F: Feed> {
+    pub(crate) present: Arc<Present>,
+    pub(crate) index: Index<V, F>,
+    pub(crate) waiters: Arc<AtomicUsize>,
+    ledger: Mutex<Ledger<V, F>>,
+    config: Config,
+}
+
+/// How fresh the flight that a request joins must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The feed is healthy: a running flight will do, for what it stores has been held against everything that the feed
+    /// has brought until then.
+    Any,
+    /// Only a flight that has not begun to read: the feed is too old to vouch for one that has.
+    Unbegun,
+}
+
+/// What a request that found no hit is to do.
+pub enum Joined<V: Value, F: Feed> {
+    /// Make the value: this request leads.
+    Lead(Permit<V, F>),
+    /// Another makes it: wait.
+    Wait(Waiting<V>),
+    /// Too many flights or too many waiters.
+    Refused,
+}
+
+/// Stored values that were all valid at one position of the feed (COHERENCE, rule 4).
+pub struct Combined<V, F: Feed> {
+    /// The values, in the order of the keys.
+    pub values: Vec<Arc<V>>,
+    /// Everything that they depend on.
+    pub tags: Vec<Tag>,
+    /// The position at which they were all valid.
+    pub position: F::Position,
+    /// The earliest end of their own `max-age`, if one has any.
+    pub expires: Option<Boottime>,
+}
+
+impl<V: Value, F: Feed> Store<V, F> {
+    /// An empty store. Nothing is a hit before the feed's first heartbeat.
+    #[must_use]
+    pub fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            present: Arc::default(),
+            index: Index::new(),
+            waiters: Arc::default(),
+            ledger: Mutex::new(Ledger::new(&config)),
+            config,
+        })
+    }
+
+    /// The value under `key`, if it may be given to a request that was sent no later than `now`.
+    ///
+    /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at most one byte of the entry.
+    ///
+    /// # Errors
+    /// Says why there is no hit.
+    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Arc<V>, Why> {
+        if !self.healthy(now) {
+            return Err(Why::FeedOld);
+        }
+        let found = self.index.read(key, |entry| {
+            entry.valid(now)?;
+            entry.visit();
+            Ok(entry.value.clone())
+        });
+        found.unwrap_or(Err(Why::Absent))
+    }
+
+    /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
+    #[must_use]
+    pub fn healthy(&self, now: Boottime) -> bool {
+        now.as_nanos() <= self.present.fresh_until.load(Ordering::Acquire)
+    }
+
+    /// Joins the flight for `key`, or starts one.
+    pub fn join(self: &Arc<Self>, key: &[u8], need: Need) -> Joined<V, F> {
+        let mut ledger = self.lock();
+        let room = ledger.flying < self.config.flights;
+        let Some(slot) = ledger.flights.get_mut(key) else {
+            if !room {
+                ledger.stats.refused += 1;
+                return Joined::Refused;
+            }
+            let flight = Flight::new();
+            ledger.flights.insert(key.into(), Slot { current: flight.clone(), next: None });
+            ledger.flying += 1;
+            return Joined::Lead(Permit::new(self.clone(), key, flight, None));
+        };
+        let begun = slot.current.begun();
+        let flight = match (&slot.next, need) {
+            _ if !begun => slot.current.clone(),
+            (_, Need::Any) => slot.current.clone(),
+            (Some(next), Need::Unbegun) => next.clone(),
+            (None, Need::Unbegun) if room => {
+                let next = Flight::new();
+                slot.next = Some(next.clone());
+                let before = slot.current.clone();
+                ledger.flying += 1;
+                return Joined::Lead(Permit::new(self.clone(), key, next, Some(before)));
+            }
+            (None, Need::Unbegun) => {
+                ledger.stats.refused += 1;
+                return Joined::Refused;
+            }
+        };
+        if self.waiters.fetch_add(1, Ordering::Relaxed) >= self.config.waiters {
+            self.waiters.fetch_sub(1, Ordering::Relaxed);
+            ledger.stats.refused += 1;
+            return Joined::Refused;
+        }
+        ledger.stats.waited += 1;
+        let early = !flight.begun();
+        Joined::Wait(Waiting::new(flight, early, self.waiters.clone()))
+    }
+
+    /// The values under `keys`, if every one is valid and the feed has passed all their positions.
+    #[must_use]
+    pub fn combine(&self, keys: &[&[u8]], now: Boottime) -> Option<Combined<V, F>> {
+        if !self.healthy(now) {
+            return None;
+        }
+        // Under the lock no change is applied between the first look and the last.
+        let ledger = self.lock();
+        let position = ledger.passed?;
+        let mut combined = Combined { values: Vec::with_capacity(keys.len()), tags: Vec::new(), position, expires: None };
+        for key in keys {
+            let value = self.index.read(key, |entry| {
+                if entry.valid(now).is_err() || entry.position > position {
+                    return None;
+                }
+                entry.visit();
+                combined.tags.extend_from_slice(&entry.tags);
+                combined.expires = [combined.expires, entry.expires].into_iter().flatten().min();
+                Some(entry.value.clone())
+            });
+            combined.values.push(value.flatten()?);
+        }
+        Some(combined)
+    }
+
+    /// Tells the store that the value under `key` takes `bytes` more than when it was stored (a coding of it was made). Does
+    /// nothing if `value` is no longer what is stored there.
+    pub fn grow(&self, key: &[u8], value: &Arc<V>, bytes: usize) {
+        let mut leaving = Leaving::new();
+        let mut ledger = self.lock();
+        let entry = self.index.read(key, Arc::clone);
+        if let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.value, value)) {
+            ledger.grow(&self.index, &entry, bytes, &mut leaving);
+        }
+        drop(ledger);
+    }
+
+    /// Counters and gauges.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let ledger = self.lock();
+        let (logged, logged_tags) = ledger.log.size();
+        Stats {
+            entries: self.index.len(),
+            bytes: ledger.bytes(),
+            tags: ledger.tags.len(),
+            epoch: self.present.epoch.load(Ordering::Relaxed),
+            flights: ledger.flying,
+            waiting: self.waiters.load(Ordering::Relaxed),
+            logged,
+            logged_tags,
+            ..ledger.stats.clone()
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ledger<V, F>> {
+        self.ledger.lock()
+    }
+
+    fn renew(&self, ledger: &mut Ledger<V, F>, reason: &str) {
+        self.present.epoch.fetch_add(1, Ordering::Release);
+        ledger.passed = None;
+        ledger.log.clear();
+        reason.clone_into(&mut ledger.stats.epoch_reason);
+    }
+}
+
+impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
+    fn apply(&self, change: Change<F>) {
+        let mut ledger = self.lock();
+        for &tag in &change.tags {
+            let marked = ledger.tags.touch(tag);
+            ledger.stats.invalidated += marked as u64;
+        }
+        ledger.stats.changes += 1;
+        ledger.log.push(change);
+        let (changes, tags) = ledger.log.size();
+        if changes > self.config.logged_changes || tags > self.config.logged_tags {
+            self.renew(&mut ledger, "the change log was full");
+        }
+    }
+
+    fn visible(&self, snapshot: &F::Snapshot) {
+        self.lock().log.visible(snapshot);
+    }
+
+    fn heartbeat(&self, sent: Boottime, position: F::Position) {
+        let mut ledger = self.lock();
+        ledger.passed = Some(position);
+        let until = sent.plus(self.config.max_staleness).as_nanos();
+        self.present.fresh_until.fetch_max(until, Ordering::AcqRel);
+    }
+
+    fn new_epoch(&self, reason: &str) {
+        let mut ledger = self.lock();
+        self.renew(&mut ledger, reason);
+    }
+}

@@ -1,0 +1,94 @@
+//! Who depends on what: the inverted index from tags to entries, with generation counters where a list would be long.
+
+use hashbrown::HashMap;
+
+use crate::{
+    Feed, Tag,
+    entry::{Entry, Generation, Witness},
+    sync::{Arc, atomic::Ordering},
+};
+
+/// A narrow tag lists at most this many dependents; further ones compare its generation like those of a broad tag. So one
+/// touched tag costs at most this many marks, however much depends on it.
+pub(crate) const LISTED: usize = 64;
+
+struct Dependents<V, F: Feed> {
+    generation: Option<Arc<Generation>>,
+    /// Entries that compare the generation.
+    watching: usize,
+    listed: Vec<Arc<Entry<V, F>>>,
+}
+
+/// All tags that something stored depends on.
+pub(crate) struct TagTable<V, F: Feed> {
+    tags: HashMap<Tag, Dependents<V, F>, foldhash::fast::RandomState>,
+}
+
+impl<V, F: Feed> TagTable<V, F> {
+    pub(crate) fn new() -> Self {
+        Self { tags: HashMap::default() }
+    }
+
+    /// The generations that an entry with these tags will have to compare. Tags whose list has room are left to
+    /// [`TagTable::list`].
+    pub(crate) fn witnesses(&mut self, tags: &[Tag]) -> Box<[Witness]> {
+        tags.iter()
+            .filter_map(|&tag| {
+                let dependents = self.tags.entry(tag).or_insert_with(|| Dependents { generation: None, watching: 0, listed: Vec::new() });
+                if !tag.is_broad() && dependents.listed.len() < LISTED {
+                    return None;
+                }
+                dependents.watching += 1;
+                let generation = dependents.generation.get_or_insert_with(Arc::default).clone();
+                Some(Witness { at: generation.now(), generation })
+            })
+            .collect()
+    }
+
+    /// Lists the entry under those of its narrow tags that have room. Goes with [`TagTable::witnesses`] under one lock.
+    pub(crate) fn list(&mut self, entry: &Arc<Entry<V, F>>) {
+        for tag in entry.tags.iter().filter(|tag| !tag.is_broad()) {
+            if let Some(dependents) = self.tags.get_mut(tag)
+                && dependents.listed.len() < LISTED
+            {
+                dependents.listed.push(entry.clone());
+            }
+        }
+    }
+
+    /// Invalidates everything that depends on `tag`. Returns how many entries were marked one by one.
+    pub(crate) fn touch(&mut self, tag: Tag) -> usize {
+        let Some(dependents) = self.tags.get_mut(&tag) else { return 0 };
+        if let Some(generation) = &dependents.generation {
+            generation.advance();
+        }
+        let marked = dependents.listed.len();
+        for entry in dependents.listed.drain(..) {
+            entry.dead.store(true, Ordering::Release);
+        }
+        marked
+    }
+
+    /// Forgets an entry that leaves the store, and every tag that nothing depends on any more.
+    pub(crate) fn unlist(&mut self, entry: &Arc<Entry<V, F>>) {
+        for tag in &entry.tags {
+            let hashbrown::hash_map::Entry::Occupied(mut slot) = self.tags.entry(*tag) else { continue };
+            let dependents = slot.get_mut();
+            if let Some(at) = dependents.listed.iter().position(|listed| Arc::ptr_eq(listed, entry)) {
+                dependents.listed.swap_remove(at);
+            }
+            if let Some(generation) = &dependents.generation
+                && entry.witnesses.iter().any(|witness| Arc::ptr_eq(&witness.generation, generation))
+            {
+                dependents.watching -= 1;
+            }
+            if dependents.listed.is_empty() && dependents.watching == 0 {
+                slot.remove();
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tags.len()
+    }
+}

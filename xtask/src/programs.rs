@@ -1,0 +1,83 @@
+//! Programs of the system that the tests use.
+//!
+//! Root on a machine with apt gets them installed; everybody else is told the one command that does it.
+
+use std::{
+    env,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// A program, and the Debian package that has it.
+struct Program {
+    name: &'static str,
+    package: &'static str,
+}
+
+/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI.
+const NEEDED: [Program; 1] = [Program {
+    name: "cc",
+    package: "gcc libc6-dev",
+}];
+
+/// Sees to it that every program is there.
+pub(crate) fn provide() -> Result<(), String> {
+    let packages = missing(is_installed);
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let install = format!(
+        "apt-get install --yes --no-install-recommends {}",
+        packages.join(" ")
+    );
+    if !may_install() {
+        return Err(format!(
+            "programs are missing; to install them:\n  sudo {install}"
+        ));
+    }
+    println!("{install}");
+    if shell(&install) || (shell("apt-get update") && shell(&install)) {
+        Ok(())
+    } else {
+        Err(format!("this did not work:\n  {install}"))
+    }
+}
+
+fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    NEEDED
+        .iter()
+        .filter(|program| !is_there(program.name))
+        .flat_map(|program| program.package.split(' '))
+        .collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn may_install() -> bool {
+    let id = Command::new("id").arg("-u").stderr(Stdio::null()).output();
+    let root = id.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    root && Path::new("/usr/bin/apt-get").exists()
+}
+
+fn shell(command: &str) -> bool {
+    let mut words = command.split(' ');
+    let program = words.next().unwrap_or_default();
+    let mut command = Command::new(program);
+    command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_installed, missing};
+
+    #[test]
+    fn only_what_is_missing_is_installed() {
+        assert!(missing(|_| true).is_empty());
+        assert_eq!(missing(|program| program != "cc"), ["gcc", "libc6-dev"]);
+        assert!(is_installed("sh") && !is_installed("no-such-program"));
+    }
+}
