@@ -1,3 +1,29 @@
-//! The millpond binary.
+//! The `millpond` program: its commands, and how they are wired to the crates that do the work.
+//!
+//! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line.
 
-fn main() {}
+mod access;
+mod command_line;
+mod commands;
+mod demo;
+mod descriptors;
+mod events;
+mod failure;
+pub mod import;
+pub mod new_site;
+mod output;
+mod server;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match commands::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,41 @@
-//! stub
+//! A site folder to routes, pages, forms and static files: requests in, responses out.
+//!
+//! This crate knows the folder's format (`docs/site.md`), templates, and how a page is made of queries; it wires the store, the database
+//! and HTTP together. It must not know sockets, signals or the command line.
+//!
+//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to [`Page`s](page) with every fault named;
+//! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
+//! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
+//! - `config`: `millpond.toml`.
+
+mod answer;
+mod cached;
+mod check;
+mod compile;
+mod compress;
+mod config;
+mod core;
+mod duration;
+mod folder;
+mod form;
+mod object;
+mod page;
+mod params;
+mod problem;
+mod render;
+mod route;
+mod script;
+mod service;
+mod site;
+mod statics;
+mod submit;
+mod suggest;
+mod template;
+mod visitor;
+mod watch;
+
+pub use check::{QueryReport, check};
+pub use config::Config;
+pub use problem::Problem;
+pub use service::SiteService;
+pub use site::{Options, RouteStats, Site, SiteStats};

@@ -18,7 +18,12 @@ pub struct Problem {
 impl Problem {
     /// A problem with a file as a whole.
     pub fn new(file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Self { file: file.into(), at: None, message: message.into(), hint: None }
+        Self {
+            file: file.into(),
+            at: None,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// Adds line and column, both from 1.
@@ -33,7 +38,10 @@ impl Problem {
     pub fn at_offset(self, text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let start = before
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
         let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
         self.at(line, column)
     }

@@ -12,7 +12,8 @@ pub struct Config {
     pub negative_percent: usize,
     /// How old the feed may be while its word still counts. Past it: no hits.
     pub max_staleness: Duration,
-    /// Committed transactions that are kept because a fill is running that may not have seen them. Past it: a new epoch.
+    /// Committed transactions that are kept because a fill is running that may not have seen them. Past it: a new epoch, in
+    /// which only the marks of those are kept that the feed has not said to be [visible](crate::Sink::visible).
     pub logged_changes: usize,
     /// Tags in those transactions. Past it: a new epoch.
     pub logged_tags: usize,

@@ -109,7 +109,12 @@ impl<V, F: Feed> Entry<V, F> {
         if self.epoch != self.present.epoch.load(Ordering::Acquire) {
             return Err(Why::Epoch);
         }
-        if self.dead.load(Ordering::Acquire) || self.witnesses.iter().any(|witness| witness.generation.now() != witness.at) {
+        if self.dead.load(Ordering::Acquire)
+            || self
+                .witnesses
+                .iter()
+                .any(|witness| witness.generation.now() != witness.at)
+        {
             return Err(Why::Invalidated);
         }
         match self.expires {
@@ -125,7 +130,6 @@ impl<V, F: Feed> Entry<V, F> {
             self.visits.store(visits + 1, Ordering::Relaxed);
         }
     }
-
 }
 
 impl<V, F: Feed> Resident for Arc<Entry<V, F>> {
@@ -150,6 +154,7 @@ impl<V, F: Feed> Resident for Arc<Entry<V, F>> {
     }
 
     fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Relaxed) || self.epoch != self.present.epoch.load(Ordering::Relaxed)
+        self.dead.load(Ordering::Relaxed)
+            || self.epoch != self.present.epoch.load(Ordering::Relaxed)
     }
 }

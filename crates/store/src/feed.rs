@@ -50,5 +50,8 @@ pub trait Sink<F: Feed>: Send + Sync + 'static {
     fn heartbeat(&self, sent: Boottime, position: F::Position);
 
     /// The feed may have missed something, or what it cannot tell has changed: nothing that was stored before is served again.
+    ///
+    /// Changes that were applied, but not said to be [visible](Self::visible), still count: a fill that does not see
+    /// them is not stored. What was missed must be visible to all new snapshots when this is called.
     fn new_epoch(&self, reason: &str);
 }

@@ -1,6 +1,7 @@
 //! Single flight: one fill for all who wait (COHERENCE, rules 3 and 5).
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
@@ -27,7 +28,8 @@ struct State<V> {
     /// Whether the snapshot has been asked for.
     begun: bool,
     done: Option<Done<V>>,
-    wakers: Vec<(u64, Waker)>,
+    /// In the order of their registration. A tree, because thousands may wait and each may give up.
+    wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
@@ -38,8 +40,15 @@ pub(crate) struct Flight<V> {
 
 impl<V> Flight<V> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State { begun: false, done: None, wakers: Vec::new(), next_waker: 0 };
-        Arc::new(Self { state: Mutex::new(state) })
+        let state = State {
+            begun: false,
+            done: None,
+            wakers: BTreeMap::new(),
+            next_waker: 0,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+        })
     }
 
     pub(crate) fn begun(&self) -> bool {
@@ -56,7 +65,7 @@ impl<V> Flight<V> {
             state.done = Some(done);
             std::mem::take(&mut state.wakers)
         };
-        for (_, waker) in wakers {
+        for waker in wakers.into_values() {
             waker.wake();
         }
     }
@@ -78,30 +87,33 @@ impl<V> Flight<V> {
     }
 
     /// Registers or renews the waker `id`, unless the flight is over.
-    fn poll<R>(&self, id: &mut Option<u64>, context: &Context<'_>, read: impl FnOnce(&Done<V>) -> R) -> Poll<R> {
+    fn poll<R>(
+        &self,
+        id: &mut Option<u64>,
+        context: &Context<'_>,
+        read: impl FnOnce(&Done<V>) -> R,
+    ) -> Poll<R> {
+        // A waker may be the last to hold a task that waits here, too; so none is dropped under the lock.
+        let mut waker = context.waker().clone();
         let mut state = self.state.lock();
         if let Some(done) = &state.done {
             return Poll::Ready(read(done));
         }
-        let known = id.and_then(|id| state.wakers.iter().position(|(other, _)| *other == id));
-        match known {
-            Some(at) => state.wakers[at].1.clone_from(context.waker()),
-            None => {
-                let fresh = state.next_waker;
-                state.next_waker += 1;
-                state.wakers.push((fresh, context.waker().clone()));
-                *id = Some(fresh);
-            }
+        if let Some(known) = id.and_then(|id| state.wakers.get_mut(&id)) {
+            std::mem::swap(known, &mut waker);
+        } else {
+            let fresh = state.next_waker;
+            state.next_waker += 1;
+            state.wakers.insert(fresh, waker);
+            *id = Some(fresh);
         }
         Poll::Pending
     }
 
     fn forget(&self, id: Option<u64>) {
         let Some(id) = id else { return };
-        let mut state = self.state.lock();
-        if let Some(at) = state.wakers.iter().position(|(other, _)| *other == id) {
-            state.wakers.swap_remove(at);
-        }
+        let waker = self.state.lock().wakers.remove(&id);
+        drop(waker);
     }
 }
 
@@ -128,7 +140,12 @@ pub struct Waiting<V> {
 impl<V> Waiting<V> {
     /// `waiters` was already counted up for this one.
     pub(crate) fn new(flight: Arc<Flight<V>>, early: bool, waiters: Arc<AtomicUsize>) -> Self {
-        Self { flight, early, waker: None, waiters }
+        Self {
+            flight,
+            early,
+            waker: None,
+            waiters,
+        }
     }
 }
 
@@ -138,12 +155,13 @@ impl<V> Future for Waiting<V> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landed<V>> {
         let this = &mut *self;
         let early = this.early;
-        this.flight.poll(&mut this.waker, context, |done| match done {
-            Done::All(value) => Landed::Value(value.clone()),
-            Done::Early(value) if early => Landed::Value(value.clone()),
-            Done::Early(_) | Done::Gone => Landed::Again,
-            Done::Alone => Landed::Alone,
-        })
+        this.flight
+            .poll(&mut this.waker, context, |done| match done {
+                Done::All(value) => Landed::Value(value.clone()),
+                Done::Early(value) if early => Landed::Value(value.clone()),
+                Done::Early(_) | Done::Gone => Landed::Again,
+                Done::Alone => Landed::Alone,
+            })
     }
 }
 
@@ -162,7 +180,10 @@ pub(crate) struct Turn<'a, V> {
 
 impl<'a, V> Turn<'a, V> {
     pub(crate) fn after(flight: &'a Flight<V>) -> Self {
-        Self { flight, waker: None }
+        Self {
+            flight,
+            waker: None,
+        }
     }
 }
 

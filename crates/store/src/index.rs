@@ -23,7 +23,9 @@ pub(crate) struct Index<V, F: Feed> {
 impl<V, F: Feed> Index<V, F> {
     pub(crate) fn new() -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Padded(RwLock::new(HashTable::new()))).collect(),
+            shards: (0..SHARDS)
+                .map(|_| Padded(RwLock::new(HashTable::new())))
+                .collect(),
             hasher: foldhash::fast::RandomState::default(),
         }
     }
@@ -38,7 +40,11 @@ impl<V, F: Feed> Index<V, F> {
     }
 
     /// Looks `key` up and has `read` look at the entry, under the shard's read lock.
-    pub(crate) fn read<R>(&self, key: &[u8], read: impl FnOnce(&Arc<Entry<V, F>>) -> R) -> Option<R> {
+    pub(crate) fn read<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&Arc<Entry<V, F>>) -> R,
+    ) -> Option<R> {
         let hash = self.hash(key);
         let shard = self.shard(hash).read();
         shard.find(hash, |entry| *entry.key == *key).map(read)
@@ -47,8 +53,14 @@ impl<V, F: Feed> Index<V, F> {
     /// Puts the entry in the place of whatever has the same key, which is returned.
     pub(crate) fn replace(&self, entry: &Arc<Entry<V, F>>) -> Option<Arc<Entry<V, F>>> {
         let mut shard = self.shard(entry.hash).write();
-        match shard.entry(entry.hash, |other| other.key == entry.key, |other| other.hash) {
-            hashbrown::hash_table::Entry::Occupied(mut slot) => Some(std::mem::replace(slot.get_mut(), entry.clone())),
+        match shard.entry(
+            entry.hash,
+            |other| other.key == entry.key,
+            |other| other.hash,
+        ) {
+            hashbrown::hash_table::Entry::Occupied(mut slot) => {
+                Some(std::mem::replace(slot.get_mut(), entry.clone()))
+            }
             hashbrown::hash_table::Entry::Vacant(slot) => {
                 slot.insert(entry.clone());
                 None

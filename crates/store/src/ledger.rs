@@ -7,7 +7,7 @@
 use hashbrown::HashMap;
 
 use crate::{
-    Class, Config, Feed, Fill, Stats, Value,
+    Class, Config, Feed, Fill, Stats, Tag, Value,
     entry::{Entry, HandleCell, Present},
     flight::Flight,
     index::Index,
@@ -42,10 +42,25 @@ pub(crate) struct Ledger<V, F: Feed> {
 /// Entries that left the store, to be dropped after the lock is released.
 pub(crate) type Leaving<V, F> = Vec<Arc<Entry<V, F>>>;
 
-/// What the maps and lists that refer to an entry take for it beside its own fields: index slot, policy node, and for each tag a
-/// list slot and a share of the tag's own bucket. Checked against an allocator's count by `bench-peers overhead`.
-const REFERENCES: usize = 64;
-const PER_TAG: usize = 72;
+/// What refers to an entry beside its own fields: its slot in the index, the two counts of its `Arc`, its node in the
+/// eviction policy, and, once the store is full, one and a half ghosts of entries that have left.
+const REFERENCES: usize = 128;
+/// A narrow tag: itself in the entry, its bucket in the tag table, and the shortest list of dependents.
+const NARROW: usize = 128;
+/// A broad tag: itself and its witness in the entry, and a share of the bucket and the counter that all dependents share.
+const BROAD: usize = 32;
+/// The most by which one fill may exceed the mean and move it, in multiples of the mean.
+const OUTLIER: f32 = 16.0;
+
+/// The bytes that an entry with these tags takes beside its key and its value.
+///
+/// Without tags 256: 128 of its own fields (when a position takes 8) and 128 of references. That is what an allocator counts
+/// once the store is full (`tests/it/memory.rs`; `bench-peers overhead`); before, when there are no ghosts yet, it is a quarter less.
+/// Three narrow tags that no other entry has make it 640, one broad tag that all have 288.
+fn overhead<V: Value, F: Feed>(tags: &[Tag]) -> usize {
+    let broad = tags.iter().filter(|tag| tag.is_broad()).count();
+    size_of::<Entry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
+}
 
 impl<V: Value, F: Feed> Ledger<V, F> {
     pub(crate) fn new(config: &Config) -> Self {
@@ -56,13 +71,16 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             flights: HashMap::default(),
             flying: 0,
             passed: None,
-            stats: Stats { epoch_reason: "start".to_owned(), ..Stats::default() },
+            stats: Stats {
+                epoch_reason: "start".to_owned(),
+                ..Stats::default()
+            },
             policies: [Policy::new(config.memory - negative), Policy::new(negative)],
             mean_cost: 0.0,
         }
     }
 
-    /// Stores a fill that the fence let through.
+    /// Stores a fill that the fence let through. Its tags are sorted, without duplicates.
     pub(crate) fn insert(
         &mut self,
         index: &Index<V, F>,
@@ -71,10 +89,11 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         fill: Fill<V, F>,
         leaving: &mut Leaving<V, F>,
     ) {
-        let mut tags = fill.tags;
-        tags.sort_unstable();
-        tags.dedup();
-        let weight = fill.value.weight() + key.len() + tags.len() * PER_TAG + REFERENCES + size_of::<Entry<V, F>>();
+        let tags = fill.tags;
+        let weight = fill
+            .value
+            .weight()
+            .saturating_add(key.len() + overhead::<V, F>(&tags));
         let witnesses = self.tags.witnesses(&tags);
         let entry = Arc::new(Entry {
             hash: index.hash(key),
@@ -96,7 +115,9 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         self.tags.list(&entry);
         if let Some(old) = index.replace(&entry) {
             // What was hot before a change is hot after it: its visits stay.
-            entry.visits.store(old.visits.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry
+                .visits
+                .store(old.visits.load(Ordering::Relaxed), Ordering::Relaxed);
             self.release(&old);
             leaving.push(old);
         }
@@ -108,8 +129,13 @@ impl<V: Value, F: Feed> Ledger<V, F> {
 
     /// A fill's cost as a multiple of the mean; 1 while there is no mean to compare with.
     fn relative_cost(&mut self, seconds: f32) -> f32 {
-        let mean = if self.mean_cost > 0.0 { self.mean_cost } else { seconds };
-        self.mean_cost = mean + (seconds - mean) / 64.0;
+        let mean = if self.mean_cost > 0.0 {
+            self.mean_cost
+        } else {
+            seconds
+        };
+        // One fill that hung for half a minute would otherwise make hundreds of later ones look cheap.
+        self.mean_cost = mean + (seconds.min(OUTLIER * mean) - mean) / 64.0;
         if mean > 0.0 { seconds / mean } else { 1.0 }
     }
 
@@ -135,15 +161,69 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 
     /// The entry's value grew by `bytes`.
-    pub(crate) fn grow(&mut self, index: &Index<V, F>, entry: &Arc<Entry<V, F>>, bytes: usize, leaving: &mut Leaving<V, F>) {
-        let Some(handle) = entry.handle.get() else { return };
+    pub(crate) fn grow(
+        &mut self,
+        index: &Index<V, F>,
+        entry: &Arc<Entry<V, F>>,
+        bytes: usize,
+        leaving: &mut Leaving<V, F>,
+    ) {
+        let Some(handle) = entry.handle.get() else {
+            return;
+        };
         let old = entry.weight.load(Ordering::Relaxed);
-        entry.weight.store(old + bytes, Ordering::Relaxed);
-        self.policies[entry.class as usize].reweigh(handle, old, old + bytes);
+        let new = old.saturating_add(bytes);
+        entry.weight.store(new, Ordering::Relaxed);
+        self.policies[entry.class as usize].reweigh(handle, old, new);
         self.make_room(index, entry.class, leaving);
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.policies.iter().map(Policy::used).sum()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Feed, Ledger, Value};
+    use crate::Config;
+
+    struct Nothing;
+
+    impl Value for Nothing {
+        fn weight(&self) -> usize {
+            0
+        }
+    }
+
+    impl Feed for Nothing {
+        type Mark = ();
+        type Snapshot = ();
+        type Position = ();
+
+        fn sees((): &(), (): ()) -> bool {
+            true
+        }
+
+        fn snapshot_at((): ()) {}
+    }
+
+    #[test]
+    fn a_cost_is_told_by_the_mean_and_one_outlier_does_not_move_it_far() {
+        let mut ledger = Ledger::<Nothing, Nothing>::new(&Config::default());
+        assert_eq!(ledger.relative_cost(0.0), 1.0);
+        for _ in 0..1000 {
+            ledger.relative_cost(0.001);
+        }
+        assert!((ledger.relative_cost(0.004) - 4.0).abs() < 0.1);
+        assert!(ledger.relative_cost(30.0) > 10_000.0);
+        assert!(ledger.relative_cost(0.001) > 0.7);
+        assert!(
+            ledger
+                .relative_cost(Duration::MAX.as_secs_f32())
+                .is_finite()
+        );
     }
 }

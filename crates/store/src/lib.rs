@@ -6,8 +6,9 @@
 //!
 //! # The promise
 //! With a feed that keeps its word, whatever [`Store::get`] gives at `now`, and whatever a flight joined at `now` gives,
-//! reflects every change that was committed more than `max_staleness` before `now`, and every change whose
-//! [`apply`](Sink::apply) had returned at `now`.
+//! reflects every change that was committed more than `max_staleness` before `now`, and every change that new snapshots saw
+//! and whose [`apply`](Sink::apply) had returned at `now`. (A writer is told of its commit when both are true. Where a feed runs ahead
+//! of visibility, a hit reflects what was applied even if new snapshots do not show it yet.)
 //!
 //! # Why it holds
 //! *Invalidation reaches what is stored.* An entry lists its tags when it is stored; [`apply`](Sink::apply) marks the
@@ -22,7 +23,9 @@
 //! visibility: a change applied *before* a fill has begun may still be missing from what the fill reads.
 //!
 //! *The log forgets nothing too early.* A change leaves the log when it is known to be visible to all new snapshots *and*
-//! every running fill began after that was known. When the log is full, a new epoch begins instead.
+//! every running fill began after that was known. When the log is full, a new epoch begins instead. An epoch ends what is stored and
+//! what is being filled, but not the changes that were applied and cannot be seen yet: of those the marks stay, and a fill
+//! that does not see all of them is not stored.
 //!
 //! *It reaches those who wait.* Storing and leaving the board are one step under the lock. So who joined a flight that was
 //! stored had joined before any later change was applied; and who joined a flight that was not stored gets its result only if
@@ -37,7 +40,7 @@
 //! *Several values make one state.* [`Store::combine`] looks at all of them under the ledger's lock, so that no change is
 //! applied between; each was valid at that moment, and none contains anything that the feed had not passed.
 //!
-//! The property test in `tests/it/model.rs` holds all of this against a plain model; `tests/it/schedules.rs` runs the
+//! The property test in `tests/it/model.rs` holds all of this against a plain model; `src/model_checked.rs` runs the
 //! races under a model checker.
 
 pub mod clock;
@@ -48,6 +51,8 @@ mod flight;
 mod index;
 mod ledger;
 mod log;
+#[cfg(all(test, shuttle))]
+mod model_checked;
 mod permit;
 mod policy;
 mod stats;

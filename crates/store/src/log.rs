@@ -10,10 +10,50 @@ use crate::{Change, Feed, Tag};
 
 struct Logged<F: Feed> {
     mark: F::Mark,
-    /// Sorted, without duplicates.
-    tags: Box<[Tag]>,
+    touched: Touched,
     /// Fills with this number or a later one began when the change was visible.
     visible_from: Option<u64>,
+}
+
+impl<F: Feed> Logged<F> {
+    /// Whether the fill `number` and all later ones see the change.
+    fn is_seen_from(&self, number: FillNumber) -> bool {
+        self.visible_from.is_some_and(|from| from <= number)
+    }
+
+    /// Takes the change out of the sums.
+    fn leave(&self, tags: &mut usize, sealed: &mut usize) {
+        *tags -= self.touched.len();
+        *sealed -= usize::from(matches!(self.touched, Touched::Anything));
+    }
+}
+
+enum Touched {
+    /// Sorted, without duplicates.
+    Tags(Box<[Tag]>),
+    /// What it was is no longer known: it may have been anything.
+    Anything,
+}
+
+impl Touched {
+    fn len(&self) -> usize {
+        match self {
+            Self::Tags(tags) => tags.len(),
+            Self::Anything => 0,
+        }
+    }
+
+    /// Whether one of `tags`, which are sorted, is among them.
+    fn meets(&self, tags: &[Tag]) -> bool {
+        match self {
+            Self::Anything => true,
+            // A page may have thousands of tags, and so may a transaction; the other side is searched for the fewer.
+            Self::Tags(own) if own.len() < tags.len() => {
+                own.iter().any(|tag| tags.binary_search(tag).is_ok())
+            }
+            Self::Tags(own) => tags.iter().any(|tag| own.binary_search(tag).is_ok()),
+        }
+    }
 }
 
 /// A fill's number, in the order in which fills begin.
@@ -21,6 +61,8 @@ pub(crate) type FillNumber = u64;
 
 pub(crate) struct ChangeLog<F: Feed> {
     changes: VecDeque<Logged<F>>,
+    /// Of those in `changes`, how many stand for [`Touched::Anything`].
+    sealed: usize,
     tags: usize,
     running: BTreeSet<FillNumber>,
     next: FillNumber,
@@ -28,7 +70,13 @@ pub(crate) struct ChangeLog<F: Feed> {
 
 impl<F: Feed> ChangeLog<F> {
     pub(crate) fn new() -> Self {
-        Self { changes: VecDeque::new(), tags: 0, running: BTreeSet::new(), next: 0 }
+        Self {
+            changes: VecDeque::new(),
+            sealed: 0,
+            tags: 0,
+            running: BTreeSet::new(),
+            next: 0,
+        }
     }
 
     /// A fill is about to ask for its snapshot.
@@ -45,48 +93,86 @@ impl<F: Feed> ChangeLog<F> {
         self.trim();
     }
 
+    /// Takes a change in, whose tags are sorted and without duplicates.
     pub(crate) fn push(&mut self, change: Change<F>) {
-        let mut tags = change.tags;
-        tags.sort_unstable();
-        tags.dedup();
-        self.tags += tags.len();
-        self.changes.push_back(Logged { mark: change.mark, tags: tags.into_boxed_slice(), visible_from: None });
+        let touched = Touched::Tags(change.tags.into_boxed_slice());
+        self.tags += touched.len();
+        self.changes.push_back(Logged {
+            mark: change.mark,
+            touched,
+            visible_from: None,
+        });
     }
 
     /// Every snapshot taken from now on sees what `snapshot` sees.
     pub(crate) fn visible(&mut self, snapshot: &F::Snapshot) {
-        for change in self.changes.iter_mut().filter(|change| change.visible_from.is_none()) {
+        for change in self
+            .changes
+            .iter_mut()
+            .filter(|change| change.visible_from.is_none())
+        {
             if F::sees(snapshot, change.mark) {
                 change.visible_from = Some(self.next);
             }
         }
-        self.trim();
+        // One transaction may stay invisible for minutes (it waits for a standby); what came after it need not stay with it.
+        let oldest = self.oldest();
+        let (tags, sealed) = (&mut self.tags, &mut self.sealed);
+        self.changes.retain(|change| {
+            let kept = !change.is_seen_from(oldest);
+            if !kept {
+                change.leave(tags, sealed);
+            }
+            kept
+        });
     }
 
+    /// The first fill that runs, or the next one.
+    fn oldest(&self) -> FillNumber {
+        self.running.first().copied().unwrap_or(self.next)
+    }
+
+    /// Called at the end of each fill, so it looks no further than the first change that has to stay.
     fn trim(&mut self) {
-        let oldest = self.running.first().copied().unwrap_or(self.next);
-        while self.changes.front().and_then(|change| change.visible_from).is_some_and(|from| from <= oldest) {
+        let oldest = self.oldest();
+        while self
+            .changes
+            .front()
+            .is_some_and(|change| change.is_seen_from(oldest))
+        {
             let change = self.changes.pop_front().expect("there is a front");
-            self.tags -= change.tags.len();
+            change.leave(&mut self.tags, &mut self.sealed);
         }
     }
 
-    /// Whether some change touched one of `tags` without being certainly visible in `snapshot`.
+    /// Whether some change touched one of `tags`, which are sorted, without being certainly visible in `snapshot`.
     pub(crate) fn contradicts(&self, snapshot: &F::Snapshot, tags: &[Tag]) -> bool {
         self.changes
             .iter()
             .filter(|change| !F::sees(snapshot, change.mark))
-            .any(|change| tags.iter().any(|tag| change.tags.binary_search(tag).is_ok()))
+            .any(|change| change.touched.meets(tags))
     }
 
-    /// Forgets all changes: what was stored before, or is being filled, belongs to an epoch that is over.
-    pub(crate) fn clear(&mut self) {
-        self.changes.clear();
+    /// An epoch has ended: what was stored before, or is being filled, is over, so nobody asks what the changes touched.
+    ///
+    /// Those that are not known to be visible stay, without their tags: a feed may run ahead of visibility, so a fill of
+    /// the new epoch may miss one, and the feed will not bring it again.
+    pub(crate) fn seal(&mut self) {
+        self.changes.retain_mut(|change| {
+            change.touched = Touched::Anything;
+            change.visible_from.is_none()
+        });
+        self.sealed = self.changes.len();
         self.tags = 0;
     }
 
     /// Changes and tags held.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.changes.len(), self.tags)
+    }
+
+    /// Whether it holds more than so many changes of this epoch, or more tags.
+    pub(crate) fn exceeds(&self, changes: usize, tags: usize) -> bool {
+        self.changes.len() - self.sealed > changes || self.tags > tags
     }
 }

@@ -58,16 +58,35 @@ pub struct Permit<V: Value, F: Feed> {
 }
 
 impl<V: Value, F: Feed> Permit<V, F> {
-    pub(crate) fn new(store: Arc<Store<V, F>>, key: &[u8], flight: Arc<Flight<V>>, before: Option<Arc<Flight<V>>>) -> Self {
-        Self { store, key: key.into(), flight, before, begun: None, landed: false }
+    pub(crate) fn new(
+        store: Arc<Store<V, F>>,
+        key: &[u8],
+        flight: Arc<Flight<V>>,
+        before: Option<Arc<Flight<V>>>,
+    ) -> Self {
+        Self {
+            store,
+            key: key.into(),
+            flight,
+            before,
+            begun: None,
+            landed: false,
+        }
     }
 
     /// Waits for the flight before this one, if there is one, and begins: to be called before the first snapshot is asked
-    /// for. Notes the epoch; from here on every change is kept until this fill is over.
+    /// for. Notes the epoch; from here on every change is kept until this fill is over. Cancelled while it waits, it may be
+    /// called again; once the flight has begun, it does nothing.
     pub async fn begin(&mut self) {
-        if let Some(before) = self.before.take() {
-            Turn::after(&before).await;
+        if self.begun.is_some() {
+            return;
         }
+        // Forgotten only once it is over: were it forgotten before the wait, a second call would begin while the first flight
+        // runs, and a request that needs a flight that has not begun would join this one.
+        if let Some(before) = &self.before {
+            Turn::after(before).await;
+        }
+        self.before = None;
         let mut ledger = self.store.lock();
         let number = ledger.log.begin();
         let epoch = self.store.present.epoch.load(Ordering::Relaxed);
@@ -85,7 +104,10 @@ impl<V: Value, F: Feed> Permit<V, F> {
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn also(&self, key: &[u8], fill: Fill<V, F>) -> Outcome {
+    pub fn also(&self, key: &[u8], mut fill: Fill<V, F>) -> Outcome {
+        // If it is refused, it is dropped outside the lock.
+        let _value = fill.value.clone();
+        sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let mut ledger = self.store.lock();
         self.insert(&mut ledger, key, fill, &mut leaving)
@@ -98,8 +120,9 @@ impl<V: Value, F: Feed> Permit<V, F> {
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn complete(mut self, fill: Fill<V, F>) -> Outcome {
+    pub fn complete(mut self, mut fill: Fill<V, F>) -> Outcome {
         let value = fill.value.clone();
+        sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let store = self.store.clone();
         let mut ledger = store.lock();
@@ -133,8 +156,14 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.flight.land_alone();
     }
 
-    /// The fence (COHERENCE, rules 1 and 2).
-    fn insert(&self, ledger: &mut Ledger<V, F>, key: &[u8], fill: Fill<V, F>, leaving: &mut Leaving<V, F>) -> Outcome {
+    /// The fence (COHERENCE, rules 1 and 2). The fill's tags are sorted, without duplicates.
+    fn insert(
+        &self,
+        ledger: &mut Ledger<V, F>,
+        key: &[u8],
+        fill: Fill<V, F>,
+        leaving: &mut Leaving<V, F>,
+    ) -> Outcome {
         let begun = self.begun.as_ref().expect("a fill begins before it reads");
         if begun.epoch != self.store.present.epoch.load(Ordering::Relaxed) {
             ledger.stats.outlived += 1;
@@ -160,7 +189,9 @@ impl<V: Value, F: Feed> Permit<V, F> {
         }
         ledger.flying -= 1;
         self.landed = true;
-        let Some(slot) = ledger.flights.get_mut(&self.key) else { return };
+        let Some(slot) = ledger.flights.get_mut(&self.key) else {
+            return;
+        };
         if Arc::ptr_eq(&slot.current, &self.flight) {
             match slot.next.take() {
                 Some(next) => slot.current = next,
@@ -168,7 +199,11 @@ impl<V: Value, F: Feed> Permit<V, F> {
                     ledger.flights.remove(&self.key);
                 }
             }
-        } else if slot.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, &self.flight)) {
+        } else if slot
+            .next
+            .as_ref()
+            .is_some_and(|next| Arc::ptr_eq(next, &self.flight))
+        {
             slot.next = None;
         }
     }
@@ -181,4 +216,10 @@ impl<V: Value, F: Feed> Drop for Permit<V, F> {
             self.flight.vanish();
         }
     }
+}
+
+/// Done before the lock is taken: a page may have thousands.
+fn sort(tags: &mut Vec<Tag>) {
+    tags.sort_unstable();
+    tags.dedup();
 }

@@ -158,7 +158,7 @@ impl<R: Clone + Resident> Policy<R> {
             "the policy was not told of a weight"
         );
         // Where nothing can make room for it, it leaves alone instead of taking all others with it.
-        let hopeless = new > self.budget;
+        let hopeless = self.is_hopeless(new);
         if hopeless {
             self.unlink(handle.0);
             self.settle();
@@ -176,7 +176,7 @@ impl<R: Clone + Resident> Policy<R> {
     /// Moves residents to `out` until the rest weighs no more than the budget.
     pub(crate) fn evict(&mut self, out: &mut Vec<R>) {
         if let Some(index) = self.newcomer
-            && self.seats[index].weight as usize > self.budget
+            && self.is_hopeless(self.seats[index].weight as usize)
         {
             self.newcomer = None;
             out.push(self.vacate(index));
@@ -189,6 +189,11 @@ impl<R: Clone + Resident> Policy<R> {
             }
         }
         self.settle();
+    }
+
+    /// Whether nothing that leaves makes room for so much. What the sums cannot hold is not kept either.
+    fn is_hopeless(&self, weight: usize) -> bool {
+        weight > self.budget || compact(weight) == u32::MAX
     }
 
     /// Takes from the small queue until one has left; what has earned it goes to main on the way.
@@ -274,7 +279,7 @@ impl<R: Clone + Resident> Policy<R> {
     }
 }
 
-/// A weight as it is kept: what weighs 4 GiB or more counts as 4 GiB.
+/// A weight as it is kept: what weighs 4 GiB or more counts as 4 GiB, and does not stay.
 fn compact(weight: usize) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }

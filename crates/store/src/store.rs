@@ -6,7 +6,7 @@ use crate::{
     entry::Present,
     flight::Flight,
     index::Index,
-    ledger::{Ledger, Leaving, Slot},
+    ledger::{Leaving, Ledger, Slot},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
@@ -101,7 +101,13 @@ impl<V: Value, F: Feed> Store<V, F> {
                 return Joined::Refused;
             }
             let flight = Flight::new();
-            ledger.flights.insert(key.into(), Slot { current: flight.clone(), next: None });
+            ledger.flights.insert(
+                key.into(),
+                Slot {
+                    current: flight.clone(),
+                    next: None,
+                },
+            );
             ledger.flying += 1;
             return Joined::Lead(Permit::new(self.clone(), key, flight, None));
         };
@@ -141,7 +147,12 @@ impl<V: Value, F: Feed> Store<V, F> {
         // Under the lock no change is applied between the first look and the last.
         let ledger = self.lock();
         let position = ledger.passed?;
-        let mut combined = Combined { values: Vec::with_capacity(keys.len()), tags: Vec::new(), position, expires: None };
+        let mut combined = Combined {
+            values: Vec::with_capacity(keys.len()),
+            tags: Vec::new(),
+            position,
+            expires: None,
+        };
         for key in keys {
             let value = self.index.read(key, |entry| {
                 if entry.valid(now).is_err() || entry.position > position {
@@ -149,7 +160,10 @@ impl<V: Value, F: Feed> Store<V, F> {
                 }
                 entry.visit();
                 combined.tags.extend_from_slice(&entry.tags);
-                combined.expires = [combined.expires, entry.expires].into_iter().flatten().min();
+                combined.expires = [combined.expires, entry.expires]
+                    .into_iter()
+                    .flatten()
+                    .min();
                 Some(entry.value.clone())
             });
             combined.values.push(value.flatten()?);
@@ -194,13 +208,16 @@ impl<V: Value, F: Feed> Store<V, F> {
     fn renew(&self, ledger: &mut Ledger<V, F>, reason: &str) {
         self.present.epoch.fetch_add(1, Ordering::Release);
         ledger.passed = None;
-        ledger.log.clear();
+        ledger.log.seal();
         reason.clone_into(&mut ledger.stats.epoch_reason);
     }
 }
 
 impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
-    fn apply(&self, change: Change<F>) {
+    fn apply(&self, mut change: Change<F>) {
+        // Before the lock is taken: a transaction may have touched a hundred thousand.
+        change.tags.sort_unstable();
+        change.tags.dedup();
         let mut ledger = self.lock();
         for &tag in &change.tags {
             let marked = ledger.tags.touch(tag);
@@ -208,8 +225,10 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         }
         ledger.stats.changes += 1;
         ledger.log.push(change);
-        let (changes, tags) = ledger.log.size();
-        if changes > self.config.logged_changes || tags > self.config.logged_tags {
+        if ledger
+            .log
+            .exceeds(self.config.logged_changes, self.config.logged_tags)
+        {
             self.renew(&mut ledger, "the change log was full");
         }
     }

@@ -25,7 +25,9 @@ mod primitives {
         }
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+            self.0
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
         }
     }
 
@@ -39,11 +41,15 @@ mod primitives {
         }
 
         pub(crate) fn read(&self) -> shuttle::sync::RwLockReadGuard<'_, T> {
-            self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+            self.0
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
         }
 
         pub(crate) fn write(&self) -> shuttle::sync::RwLockWriteGuard<'_, T> {
-            self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+            self.0
+                .write()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
         }
     }
 }

@@ -26,7 +26,9 @@ pub(crate) struct TagTable<V, F: Feed> {
 
 impl<V, F: Feed> TagTable<V, F> {
     pub(crate) fn new() -> Self {
-        Self { tags: HashMap::default() }
+        Self {
+            tags: HashMap::default(),
+        }
     }
 
     /// The generations that an entry with these tags will have to compare. Tags whose list has room are left to
@@ -34,13 +36,23 @@ impl<V, F: Feed> TagTable<V, F> {
     pub(crate) fn witnesses(&mut self, tags: &[Tag]) -> Box<[Witness]> {
         tags.iter()
             .filter_map(|&tag| {
-                let dependents = self.tags.entry(tag).or_insert_with(|| Dependents { generation: None, watching: 0, listed: Vec::new() });
+                let dependents = self.tags.entry(tag).or_insert_with(|| Dependents {
+                    generation: None,
+                    watching: 0,
+                    listed: Vec::new(),
+                });
                 if !tag.is_broad() && dependents.listed.len() < LISTED {
                     return None;
                 }
                 dependents.watching += 1;
-                let generation = dependents.generation.get_or_insert_with(Arc::default).clone();
-                Some(Witness { at: generation.now(), generation })
+                let generation = dependents
+                    .generation
+                    .get_or_insert_with(Arc::default)
+                    .clone();
+                Some(Witness {
+                    at: generation.now(),
+                    generation,
+                })
             })
             .collect()
     }
@@ -58,7 +70,9 @@ impl<V, F: Feed> TagTable<V, F> {
 
     /// Invalidates everything that depends on `tag`. Returns how many entries were marked one by one.
     pub(crate) fn touch(&mut self, tag: Tag) -> usize {
-        let Some(dependents) = self.tags.get_mut(&tag) else { return 0 };
+        let Some(dependents) = self.tags.get_mut(&tag) else {
+            return 0;
+        };
         if let Some(generation) = &dependents.generation {
             generation.advance();
         }
@@ -71,14 +85,24 @@ impl<V, F: Feed> TagTable<V, F> {
 
     /// Forgets an entry that leaves the store, and every tag that nothing depends on any more.
     pub(crate) fn unlist(&mut self, entry: &Arc<Entry<V, F>>) {
+        // An entry's witnesses stand in the order of its tags, so one walk over both is enough.
+        let mut witnesses = entry.witnesses.iter().peekable();
         for tag in &entry.tags {
-            let hashbrown::hash_map::Entry::Occupied(mut slot) = self.tags.entry(*tag) else { continue };
+            let hashbrown::hash_map::Entry::Occupied(mut slot) = self.tags.entry(*tag) else {
+                continue;
+            };
             let dependents = slot.get_mut();
-            if let Some(at) = dependents.listed.iter().position(|listed| Arc::ptr_eq(listed, entry)) {
+            if let Some(at) = dependents
+                .listed
+                .iter()
+                .position(|listed| Arc::ptr_eq(listed, entry))
+            {
                 dependents.listed.swap_remove(at);
             }
             if let Some(generation) = &dependents.generation
-                && entry.witnesses.iter().any(|witness| Arc::ptr_eq(&witness.generation, generation))
+                && witnesses
+                    .next_if(|witness| Arc::ptr_eq(&witness.generation, generation))
+                    .is_some()
             {
                 dependents.watching -= 1;
             }

@@ -1,0 +1,82 @@
+//! A database with another's schema and none of its rows, to prepare queries against.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{Error, migration};
+
+/// Makes the database `to` with the tables, views, indexes and triggers of `from`, and with the record of the migrations that `from`
+/// has seen. Nothing is written to `from`, and of its rows only that record is read.
+///
+/// # Errors
+/// If `from` cannot be read, or has a definition that this SQLite cannot repeat (a virtual table of a module that it lacks).
+pub fn copy_schema(from: &Path, to: &Path) -> Result<(), Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
+    let target = Connection::open(to).map_err(Error::unavailable)?;
+    for sql in definitions(&source).map_err(Error::unavailable)? {
+        target
+            .execute_batch(&sql)
+            .map_err(|error| Error::from_sqlite(&error, &sql))?;
+    }
+    copy_record(&source, &target).map_err(Error::unavailable)
+}
+
+/// The statements that made everything, in an order in which they can be repeated. A virtual table makes its shadow tables itself.
+fn definitions(source: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = source.prepare(
+        "select sql from sqlite_schema s where sql is not null and name not like 'sqlite\\_%' escape '\\'
+         and not exists (select 1 from pragma_table_list t where t.schema = 'main' and t.name = s.name and t.type = 'shadow')
+         order by case type when 'table' then 0 when 'index' then 1 when 'view' then 2 else 3 end, rowid",
+    )?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+fn copy_record(source: &Connection, target: &Connection) -> rusqlite::Result<()> {
+    let known: bool = source.query_row(
+        "select exists (select 1 from sqlite_schema where name = '_millpond_migrations')",
+        [],
+        |row| row.get(0),
+    )?;
+    if !known {
+        return Ok(());
+    }
+    target.execute_batch(migration::TABLE)?;
+    let mut rows = source.prepare("select name, hash, applied_at from _millpond_migrations")?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let record: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
+        target.execute(
+            "insert into _millpond_migrations (name, hash, applied_at) values (?, ?, ?)",
+            record,
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_takes_the_queries_of_the_original() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.db"), dir.path().join("b.db"));
+        let source = Connection::open(&from).unwrap();
+        source.execute_batch("create table t (a unique, b); create virtual table f using fts5(x); create view v as select a from t; create trigger g after insert on t begin insert into f (x) values (new.a); end; insert into t values (1, 2);").unwrap();
+        copy_schema(&from, &to).unwrap();
+        let target = Connection::open(&to).unwrap();
+        assert_eq!(
+            target.query_row("select count(*) from t", [], |row| row.get::<_, i64>(0)),
+            Ok(0)
+        );
+        target
+            .execute_batch(
+                "insert into t values (1, 2); select * from v; select * from f where f match 'a'",
+            )
+            .unwrap();
+        assert!(copy_schema(&dir.path().join("none.db"), &to).is_err());
+    }
+}

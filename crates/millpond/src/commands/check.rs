@@ -1,0 +1,56 @@
+//! `millpond check`: what is wrong with a site, and what each of its queries depends on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use millpond_report::{Column, Table, text_table};
+use millpond_site::{Config, QueryReport};
+
+use crate::failure::Outcome;
+use crate::output::{note, say};
+
+/// Read a whole site and say what is wrong with it, or what each query depends on
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The site's folder
+    #[arg(default_value = ".")]
+    site: PathBuf,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Outcome {
+        let config = Config::read(&self.site)?;
+        let queries = millpond_site::check(&self.site, &config)?;
+        if !queries.is_empty() {
+            say(text_table(&table(&queries)));
+        }
+        note(format_args!(
+            "{}: all is well, {} queries",
+            self.site.display(),
+            queries.len()
+        ));
+        Ok(())
+    }
+}
+
+fn table(queries: &[QueryReport]) -> Table {
+    let row = |query: &QueryReport| {
+        vec![
+            query.file.display().to_string(),
+            query.name.clone(),
+            match query.dependencies.is_empty() {
+                true => "nothing: it never changes".to_owned(),
+                false => query.dependencies.join(", "),
+            },
+        ]
+    };
+    Table {
+        columns: vec![
+            Column::text("file"),
+            Column::text("query"),
+            Column::text("depends on"),
+        ],
+        rows: queries.iter().map(row).collect(),
+        ..Table::default()
+    }
+}

@@ -1,0 +1,50 @@
+//! The commands, one module each.
+
+mod check;
+mod demo;
+mod import;
+mod load;
+mod new;
+mod serve;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Outcome;
+
+/// A web server for sites on a database, with a cache that is never stale beyond a stated bound, and a tool that
+/// measures both.
+#[derive(Parser)]
+#[command(
+    name = "millpond",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    New(new::New),
+    Check(check::Check),
+    Import(import::Import),
+    Load(Box<load::Load>),
+    Demo(demo::Demo),
+}
+
+impl Cli {
+    /// Does what the command line says.
+    pub(crate) fn run(self) -> Outcome {
+        match self.command {
+            Command::Serve(command) => command.run(),
+            Command::New(command) => command.run(),
+            Command::Check(command) => command.run(),
+            Command::Import(command) => command.run(),
+            Command::Load(command) => command.run(),
+            Command::Demo(command) => command.run(),
+        }
+    }
+}

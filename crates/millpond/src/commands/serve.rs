@@ -1,0 +1,232 @@
+//! `millpond serve`: a site on the network, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use millpond_http::backlog_clamp;
+use millpond_report::number;
+use millpond_site::{Config, Options, Site};
+
+use crate::access::AccessSlot;
+use crate::descriptors;
+use crate::events::{Event, Events};
+use crate::failure::{Failure, Outcome};
+use crate::output::{note, say};
+use crate::server::{Server, bind, worker_count};
+
+/// Serve a site
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// The site's folder
+    #[arg(default_value = ".")]
+    site: PathBuf,
+    /// Answer on this address instead of server.listen; port 0 is any free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Threads that serve, instead of server.workers; 0 is one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    workers: Option<u16>,
+    /// Keep nothing in memory: every request goes to the database
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Outcome {
+        let events = Events::listen()?;
+        let config = Config::read(&self.site)?;
+        let log = open_log(&config)?;
+        let workers = worker_count(self.workers.map_or(config.workers, usize::from));
+        let listeners = bind(self.listen.unwrap_or(config.listen), workers)?;
+        let cache = config.cache && !self.no_cache;
+        let options = Options {
+            cache,
+            readers: None,
+        };
+        let site = Site::open(&self.site, &config, options)?;
+        let mut limits = config.limits.clone();
+        limits.connections = descriptors::make_room(limits.connections);
+        say_what_differs(&config, cache, limits.connections);
+        let server = Server::start(&site, listeners, &limits, &log, &events.sender)
+            .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
+        say(format_args!(
+            "millpond serving {} on http://{}",
+            shown(&self.site),
+            server.address()
+        ));
+        let mut running = Running {
+            dir: self.site,
+            config,
+            site,
+            log,
+            server,
+        };
+        let reason = running.until_stopped(&events);
+        running.stop(reason)
+    }
+}
+
+/// The log that the configuration names.
+fn open_log(config: &Config) -> Outcome<Arc<AccessSlot>> {
+    let log = Arc::<AccessSlot>::default();
+    log.open(config.access_log.as_deref())
+        .map_err(|(path, error)| {
+            Failure::new(format!(
+                "cannot write the access log {}: {error}",
+                path.display()
+            ))
+            .hint("mend log.access in millpond.toml, or take it out")
+        })?;
+    Ok(log)
+}
+
+/// The folder as the first line shows it.
+fn shown(dir: &Path) -> String {
+    if dir == Path::new(".")
+        && let Ok(here) = std::env::current_dir()
+    {
+        return here.display().to_string();
+    }
+    dir.display().to_string()
+}
+
+/// What is other than the configuration, or whoever measures, might expect.
+fn say_what_differs(config: &Config, cache: bool, connections: usize) {
+    if !cache {
+        note("note: the cache is off, every request goes to the database");
+    }
+    if let Some(allowed) = backlog_clamp() {
+        note(format_args!(
+            "note: the kernel holds only {allowed} connections that wait to be accepted; \
+             `sysctl net.core.somaxconn=4096` allows more"
+        ));
+    }
+    if connections < config.limits.connections {
+        note(format_args!(
+            "note: limits.connections is {}, but the limit of file descriptors allows {connections}; \
+             raise it (ulimit -Hn, LimitNOFILE=)",
+            config.limits.connections
+        ));
+    }
+}
+
+/// A server and what its signals act on.
+struct Running {
+    dir: PathBuf,
+    /// What is in use: the file as it was read at the start, and since then what could be applied.
+    config: Config,
+    site: Arc<Site>,
+    log: Arc<AccessSlot>,
+    server: Server,
+}
+
+impl Running {
+    /// Serves until a signal, or until a worker dies, which gives the reason.
+    fn until_stopped(&mut self, events: &Events) -> Option<String> {
+        loop {
+            match events.receiver.recv() {
+                Ok(Event::Reload) => self.reload(),
+                Ok(Event::WorkerEnded(Some(reason))) => {
+                    return Some(format!("a worker ended: {reason}"));
+                }
+                Ok(Event::WorkerEnded(None)) => {}
+                Ok(Event::Stop) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
+    fn reload(&mut self) {
+        match Config::read(&self.dir) {
+            Ok(config) => self.apply(&config),
+            Err(problem) => {
+                note(format_args!(
+                    "error: {problem}\nnote: the configuration in use stays"
+                ));
+            }
+        }
+        if let Err(error) = self.log.reopen() {
+            note(format_args!(
+                "error: the access log cannot be opened again: {error}"
+            ));
+        }
+        match self.site.reload() {
+            Ok(()) => note("note: the site was read again"),
+            Err(problems) => {
+                Failure::Problems(problems).print();
+                note("note: the site as it was stays");
+            }
+        }
+    }
+
+    fn apply(&mut self, new: &Config) {
+        if new.access_log != self.config.access_log {
+            match self.log.open(new.access_log.as_deref()) {
+                Ok(()) => self.config.access_log = new.access_log.clone(),
+                Err((path, error)) => note(format_args!(
+                    "error: cannot write the access log {}: {error}\nnote: the log in use stays",
+                    path.display()
+                )),
+            }
+        }
+        let waiting = self.config.differences(new);
+        let waiting: Vec<_> = waiting
+            .iter()
+            .filter(|key| *key != "log.access")
+            .map(String::as_str)
+            .collect();
+        if !waiting.is_empty() {
+            note(format_args!(
+                "note: changed, but only a restart applies it: {}",
+                waiting.join(", ")
+            ));
+        }
+    }
+
+    /// Lets requests finish, then the site and the log.
+    fn stop(mut self, reason: Option<String>) -> Outcome {
+        let stuck = self.server.stop();
+        self.site.stop();
+        let lost = self.log.close();
+        note(self.summary());
+        if lost > 0 {
+            note(format_args!(
+                "note: {lost} lines of the access log were lost, its disk was too slow"
+            ));
+        }
+        match reason {
+            Some(reason) => Err(Failure::new(reason)),
+            None if stuck > 0 => Err(Failure::new(format!(
+                "{stuck} workers did not end in time and were cut off"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let (http, site) = (self.server.stats(), self.site.stats());
+        let asked = site.hits + site.misses + site.waits + site.bypassed;
+        let share = if asked == 0 {
+            "no page was asked for".to_owned()
+        } else {
+            format!(
+                "{} of {} pages from memory",
+                number::percent(site.hits as f64 / asked as f64),
+                number::count(asked)
+            )
+        };
+        let saved: f64 = site
+            .routes
+            .iter()
+            .map(|route| route.saved.as_secs_f64())
+            .sum();
+        format!(
+            "millpond served {} requests: {share}, {} saved",
+            number::count(http.requests),
+            number::seconds(saved)
+        )
+        .replace(['\u{202f}', '\u{a0}'], " ")
+    }
+}

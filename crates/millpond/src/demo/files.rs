@@ -1,0 +1,156 @@
+//! The article site's folder: part of this program, written out to be served.
+
+use std::env;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+
+/// Every file of `examples/articles` by its path in the folder; made by `build.rs`.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/articles.rs"));
+
+/// What marks a folder as one that the demo made earlier.
+const MARK: &str = "migrations/0001_magazine.sql";
+
+/// A folder with the site in it.
+pub(crate) struct Folder {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Folder {
+    /// Writes the site into `dir`, or into a temporary folder. A folder from an earlier demo keeps what is in it.
+    pub(crate) fn prepare(dir: Option<&Path>) -> Outcome<Self> {
+        let folder = match dir {
+            Some(dir) => {
+                check_free(dir)?;
+                Self {
+                    path: dir.to_owned(),
+                    is_temporary: false,
+                }
+            }
+            None => Self {
+                path: temporary()
+                    .map_err(|error| Failure::new(format!("no temporary folder: {error}")))?,
+                is_temporary: true,
+            },
+        };
+        for (name, contents) in FILES {
+            let path = folder.path.join(name);
+            write_new(&path, contents).map_err(|error| {
+                Failure::new(format!("cannot write {}: {error}", path.display()))
+            })?;
+        }
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it goes when this is dropped.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.is_temporary
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // What cannot be removed is left to whoever cleans the temporary folder.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Whether the demo may write into `dir`: it is missing, empty, or the demo's own.
+fn check_free(dir: &Path) -> Outcome {
+    let shown = dir.display();
+    match fs::read_dir(dir) {
+        Ok(_) if dir.join(MARK).is_file() => Ok(()),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(Failure::new(format!(
+                "{shown} has something else in it than the demo's site"
+            ))
+            .hint("name an empty folder, or one that does not exist")),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::new(format!("{shown}: {error}"))),
+    }
+}
+
+/// A new folder that only this user may look into.
+fn temporary() -> io::Result<PathBuf> {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    for number in 0..100 {
+        let name = format!("millpond-demo-{}-{number}", std::process::id());
+        let path = env::temp_dir().join(name);
+        match builder.create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(contents),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The nearest `Cargo.toml` in `start` and the folders above it.
+pub(crate) fn manifest_above(start: &Path) -> Option<PathBuf> {
+    start
+        .ancestors()
+        .map(|folder| folder.join("Cargo.toml"))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_whole_and_a_temporary_one_goes() {
+        let folder = Folder::prepare(None).unwrap_or_else(|_| panic!("not written"));
+        let path = folder.path().to_owned();
+        for name in ["millpond.toml", MARK, "pages/read.html", "pages/brief.sql"] {
+            assert!(path.join(name).is_file(), "{name}");
+        }
+        assert!(FILES.iter().all(|(name, _)| !name.contains(".db")));
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_of_the_demo_is_kept_and_any_other_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("magazine");
+        assert!(Folder::prepare(Some(&dir)).is_ok());
+        fs::write(dir.join("millpond.toml"), "# mine").unwrap();
+        assert!(Folder::prepare(Some(&dir)).is_ok());
+        assert_eq!(fs::read(dir.join("millpond.toml")).unwrap(), b"# mine");
+        assert!(Folder::prepare(Some(parent.path())).is_err());
+    }
+
+    #[test]
+    fn the_nearest_manifest_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(dir.path().join("Cargo.toml"), "").unwrap();
+        assert_eq!(manifest_above(&inner), Some(dir.path().join("Cargo.toml")));
+    }
+}

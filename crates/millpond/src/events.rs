@@ -1,0 +1,69 @@
+//! What a running command waits for: signals, and the end of a worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Failure, Outcome};
+
+/// Something that happened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// SIGTERM or SIGINT.
+    Stop,
+    /// SIGHUP.
+    Reload,
+    /// A worker ended; with a reason if nobody had asked it to.
+    WorkerEnded(Option<String>),
+}
+
+/// The events, and whether the command was asked to stop.
+pub(crate) struct Events {
+    /// Gives every event once.
+    pub(crate) receiver: Receiver<Event>,
+    /// For threads that report.
+    pub(crate) sender: Sender<Event>,
+    /// Set by the first SIGTERM or SIGINT.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Takes over SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT ends it at once.
+    pub(crate) fn listen() -> Outcome<Self> {
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+        let (sender, receiver) = mpsc::channel();
+        let stop = Arc::<AtomicBool>::default();
+        let (to, flag) = (sender.clone(), Arc::clone(&stop));
+        let work = move || {
+            for signal in signals.forever() {
+                let event = match signal {
+                    SIGHUP => Event::Reload,
+                    // Whoever asks twice does not want to wait for the drain.
+                    _ if flag.swap(true, Ordering::SeqCst) => std::process::exit(1),
+                    _ => Event::Stop,
+                };
+                // Nobody listens any more once the command is ending; the second signal must still be seen.
+                let _ = to.send(event);
+            }
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(work)
+            .map_err(|error| Failure::new(format!("no thread for signals: {error}")))?;
+        Ok(Self {
+            receiver,
+            sender,
+            stop,
+        })
+    }
+
+    /// Whether SIGTERM or SIGINT has come.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+}

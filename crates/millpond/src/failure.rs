@@ -1,0 +1,72 @@
+//! Why a command failed, in sentences.
+
+use std::fmt::Display;
+
+use millpond_site::Problem;
+
+/// The end of a command that did not do what it was asked for.
+pub(crate) enum Failure {
+    /// One thing went wrong.
+    Message {
+        /// What, as a sentence without a full stop.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The site folder is not in order.
+    Problems(Vec<Problem>),
+    /// All is said; only the exit status is left.
+    Said,
+}
+
+/// What a command gives back.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// A failure without advice.
+    pub(crate) fn new(message: impl Display) -> Self {
+        Self::Message {
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// The same failure with advice.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Message { message, .. } => Self::Message {
+                message,
+                hint: Some(hint.into()),
+            },
+            other => other,
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn print(&self) {
+        match self {
+            Self::Message { message, hint } => {
+                eprintln!("error: {message}");
+                if let Some(hint) = hint {
+                    eprintln!("  hint: {hint}");
+                }
+            }
+            Self::Problems(problems) => problems
+                .iter()
+                .for_each(|problem| eprintln!("error: {problem}")),
+            Self::Said => {}
+        }
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Problems(problems)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problems(vec![problem])
+    }
+}

@@ -1,0 +1,186 @@
+//! Mistakes, each with its place and a way out.
+
+use std::net::TcpListener;
+
+use crate::support::{fail, new_site, run, text, write};
+
+#[test]
+fn help_lists_the_commands_that_exist() {
+    let here = tempfile::tempdir().unwrap();
+    let output = run(here.path(), &["--help"]);
+    assert!(output.status.success());
+    let help = text(&output.stdout);
+    let commands: Vec<_> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(
+        commands,
+        ["serve", "new", "check", "import", "load", "demo", "help"]
+    );
+    for command in commands.iter().filter(|command| **command != "help") {
+        let output = run(here.path(), &[command, "--help"]);
+        assert!(output.status.success(), "{command}");
+    }
+}
+
+#[test]
+fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
+    let here = tempfile::tempdir().unwrap();
+    for (args, near) in [
+        (&["srve"][..], "'serve'"),
+        (&["serve", "--lisen", "x"], "'--listen'"),
+        (&["load"], "<URL>"),
+        (&["serve", "--listen", "nowhere"], "--listen"),
+        (&["serve", "--workers", "5000"], "--workers"),
+        (
+            &["load", "http://127.0.0.1/", "--duration", "5"],
+            "--duration",
+        ),
+        (&["load", "http://127.0.0.1/", "-H", "x"], "Name: value"),
+        (&["import"], "--crates"),
+    ] {
+        let (status, said) = fail(here.path(), args);
+        assert_eq!(status, 2, "{args:?}: {said}");
+        assert!(said.contains(near), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_site_says_how_to_make_one() {
+    let here = tempfile::tempdir().unwrap();
+    for command in ["serve", "check"] {
+        let (status, said) = fail(here.path(), &[command]);
+        assert_eq!(status, 1);
+        assert!(said.contains("millpond new"), "{said}");
+    }
+    let (status, said) = fail(here.path(), &["serve", "elsewhere"]);
+    assert!(status == 1 && said.contains("no such folder"), "{said}");
+}
+
+/// Changes one file of a good site, and expects `check` and `serve` to find the same fault.
+fn fault(name: &str, contents: &str, expected: &[&str]) {
+    let site = new_site();
+    write(site.path(), name, contents);
+    for args in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let (status, said) = fail(site.path(), args);
+        assert_eq!(status, 1, "{said}");
+        for part in expected {
+            assert!(said.contains(part), "{args:?}: no {part:?} in:\n{said}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_key_has_file_line_column_and_the_right_one() {
+    fault(
+        "millpond.toml",
+        "[server]\n\nlisten = \"127.0.0.1:0\"\n  workes = 1\n",
+        &[
+            "error: millpond.toml:4:3: ",
+            "workes",
+            "did you mean `workers`?",
+        ],
+    );
+}
+
+#[test]
+fn a_bad_value_has_file_line_column_and_a_good_one() {
+    fault(
+        "millpond.toml",
+        "[cache]\nmemory = \"lots\"\n",
+        &["millpond.toml:2:10: ", "`lots`", "memory = \"256MB\""],
+    );
+    fault(
+        "millpond.toml",
+        "[database]\nurl = \"postgres://u:p@h/d\"\n",
+        &["millpond.toml:2:7: ", "PostgreSQL", "sqlite:site.db"],
+    );
+}
+
+#[test]
+fn a_broken_query_has_file_line_column_and_a_hint() {
+    fault(
+        "pages/index.sql",
+        "-- name: notes :many\nselect id\nfrom nots;\n",
+        &["pages/index.sql:3:6: ", "no such table", "hint: ", "note"],
+    );
+}
+
+#[test]
+fn a_missing_template_has_file_line_column_and_a_hint() {
+    fault(
+        "pages/index.html",
+        "{% extends \"layuot.html\" %}\n",
+        &[
+            "pages/index.html:1:",
+            "layuot.html",
+            "hint: ",
+            "layout.html",
+        ],
+    );
+}
+
+#[test]
+fn a_broken_migration_has_its_place() {
+    fault(
+        "migrations/0002_more.sql",
+        "create table a (b);\ncreate tble c (d);\n",
+        &["migrations/0002_more.sql:2:", "tble"],
+    );
+}
+
+#[test]
+fn check_says_what_each_query_depends_on() {
+    let site = new_site();
+    let output = run(site.path(), &["check"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("pages/notes/[id].sql"), "{table}");
+    assert!(table.contains(":id"), "{table}");
+    assert!(text(&output.stderr).contains("all is well"));
+    assert!(
+        !site.path().join("site.db").exists(),
+        "check has made a database"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_says_so() {
+    let (site, taken) = (new_site(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = taken.local_addr().unwrap().to_string();
+    let (status, said) = fail(site.path(), &["serve", "--listen", &address]);
+    assert_eq!(status, 1);
+    assert!(
+        said.contains(&address) && said.contains("hint: another program"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_log_that_cannot_be_written_says_so() {
+    let site = new_site();
+    write(
+        site.path(),
+        "millpond.toml",
+        "log.access = \"none/access.log\"\n",
+    );
+    let (status, said) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(status, 1);
+    assert!(
+        said.contains("access.log") && said.contains("log.access"),
+        "{said}"
+    );
+}
+
+#[test]
+fn new_leaves_a_folder_with_something_in_it_alone() {
+    let site = new_site();
+    let (status, said) = fail(site.path(), &["new", "."]);
+    assert!(
+        status == 1 && said.contains("choose another name"),
+        "{said}"
+    );
+}

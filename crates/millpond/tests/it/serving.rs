@@ -1,0 +1,131 @@
+//! From `millpond new` to a page.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Connection, Server, millpond, new_site, run, text, write};
+
+#[test]
+fn a_new_site_is_served_from_memory_and_shows_what_is_posted() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let first = server.get("/");
+    assert_eq!(first.status, 200);
+    assert!(
+        first.field("cache-status").unwrap().contains("fwd=miss"),
+        "{first:?}"
+    );
+    assert!(
+        first.field("server-timing").unwrap().contains("db;dur="),
+        "{first:?}"
+    );
+    let second = server.get("/?utm_source=x");
+    assert_eq!(second.field("cache-status"), Some("millpond; hit"));
+    assert_eq!(first.body, second.body);
+
+    let posted = Connection::open(server.address()).post("/note", "title=Posted&body=A+note");
+    assert_eq!(posted.status, 303, "{posted:?}");
+    assert!(server.get("/").text().contains("Posted"));
+    assert_eq!(server.get("/no-such-page").status, 404);
+
+    let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+    assert!(notes.contains("millpond served 5 requests: "), "{notes}");
+}
+
+#[test]
+fn standard_output_has_one_line() {
+    let site = new_site();
+    let mut command = millpond(&["serve", ".", "--listen", "127.0.0.1:0", "--no-cache"]);
+    command.current_dir(site.path());
+    let server = Server::spawn(command);
+    assert!(server.wait_for("the cache is off").contains("note: "));
+    assert!(
+        server
+            .get("/")
+            .field("cache-status")
+            .unwrap()
+            .contains("bypass")
+    );
+    assert!(
+        server
+            .get("/")
+            .field("cache-status")
+            .unwrap()
+            .contains("bypass")
+    );
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn requests_and_refusals_are_logged() {
+    let site = new_site();
+    write(
+        site.path(),
+        "millpond.toml",
+        "log.access = \"access.log\"\n",
+    );
+    let server = Server::start(site.path());
+    let mut connection = Connection::open(server.address());
+    connection.get_with("/", &["User-Agent: tester", "Referer: /from"]);
+    connection.send("GET / HTTP/1.1\r\nHost : x\r\n\r\n");
+    assert_eq!(connection.receive().status, 400);
+    assert!(server.stop().0.success());
+    let log = fs::read_to_string(site.path().join("access.log")).unwrap();
+    let lines: Vec<_> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines[0].starts_with("127.0.0.1 - - ["), "{log}");
+    assert!(
+        lines[0].contains("\"GET / HTTP/1.1\" 200 ") && lines[0].ends_with(" \"/from\" \"tester\""),
+        "{log}"
+    );
+    assert!(lines[1].contains("\"-\" 400 "), "{log}");
+}
+
+#[test]
+fn markdown_becomes_articles() {
+    let here = tempfile::tempdir().unwrap();
+    // Where there is no Rust project, the demo leaves the site and says what to do with it.
+    let output = run(here.path(), &["demo", "--dir", "magazine"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("millpond import YOUR-FOLDER --site magazine"));
+
+    let note = "---\ntitle: Tides\ndate: 2026-03-01\nauthors: [Ann]\ntags: [sea]\n---\nThe **moon** pulls.\n";
+    write(here.path(), "notes/tides.md", note);
+    write(here.path(), "notes/broken.md", "no front matter\n");
+    let output = run(here.path(), &["import", "notes", "--site", "magazine"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("1 articles added"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(
+        text(&output.stderr).contains("skipped: "),
+        "{}",
+        text(&output.stderr)
+    );
+
+    let server = Server::start(&here.path().join("magazine"));
+    let page = server.get("/read?id=50000001");
+    assert_eq!(page.status, 200);
+    assert!(
+        page.text().contains("<strong>moon</strong>"),
+        "{}",
+        page.text()
+    );
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn an_import_into_other_tables_says_so() {
+    let site = new_site();
+    let output = run(site.path(), &["import", "pages"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("has no table"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(Path::new(&site.path().join("site.db")).exists());
+}

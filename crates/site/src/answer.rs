@@ -1,0 +1,447 @@
+//! A GET that found no hit: join the flight, or lead it (COHERENCE, rules 1 to 5).
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millpond_db::{Call, Read, SqliteFeed, SqliteSnapshot, Value};
+use millpond_http::{OwnedRequest, Response};
+use millpond_store::{
+    Class, Feed, Fill, Joined, Landed, Need, Outcome, Permit, Tag, Why, clock::Boottime,
+};
+
+use crate::{
+    cached::{Cached, Failure, bundle_key, object_key},
+    core::{Core, Generation},
+    object::QueryResult,
+    page::Page,
+    render::{Rendered, render},
+    visitor::Visitor,
+};
+
+/// Twice is what it takes: who has to start again joins a flight that has not begun. More happens only when fills panic.
+const ATTEMPTS: usize = 8;
+
+/// A request for a page, ready to be answered.
+pub(crate) struct Ask {
+    pub(crate) core: Arc<Core>,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) page: Arc<Page>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) visitor: Arc<Visitor>,
+}
+
+/// All results of a page, as they were read or put together.
+struct Gathered {
+    objects: Vec<Arc<QueryResult>>,
+    tags: Vec<Tag>,
+    snapshot: SqliteSnapshot,
+    position: u64,
+    expires: Option<Boottime>,
+    uncacheable: bool,
+    database: Duration,
+}
+
+impl Ask {
+    /// Answers; `why` is why there was no hit.
+    pub(crate) async fn answer(self, why: Why) -> Response {
+        if self.page.private.load(Ordering::Relaxed) {
+            return self.answer_privately().await;
+        }
+        let mut need = self.need();
+        for _ in 0..ATTEMPTS {
+            match self.core.store.join(&self.key, need) {
+                Joined::Lead(permit) => {
+                    // Between the look and the join another flight may have landed.
+                    if need == Need::Any
+                        && let Ok(value) = self.core.store.get(&self.key, Boottime::now())
+                    {
+                        drop(permit);
+                        return self.respond(&value, COLLAPSED);
+                    }
+                    return self.lead(permit, why).await;
+                }
+                Joined::Wait(waiting) => {
+                    self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
+                    match waiting.await {
+                        Landed::Value(value) => return self.respond(&value, COLLAPSED),
+                        Landed::Alone => return self.answer_privately().await,
+                        Landed::Again => {}
+                    }
+                    need = match self.core.store.get(&self.key, Boottime::now()) {
+                        Ok(value) => return self.respond(&value, COLLAPSED),
+                        Err(_) => Need::Unbegun,
+                    };
+                }
+                Joined::Refused => break,
+            }
+        }
+        self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
+    }
+
+    fn need(&self) -> Need {
+        if self.core.store.healthy(Boottime::now()) {
+            Need::Any
+        } else {
+            Need::Unbegun
+        }
+    }
+
+    /// Makes the page for all who wait.
+    async fn lead(&self, mut permit: Permit<Cached, SqliteFeed>, why: Why) -> Response {
+        let started = Boottime::now();
+        permit.begin().await;
+        let gathered = match self.gather(Some(&permit)).await {
+            Ok(gathered) => gathered,
+            Err(failure) => {
+                let value = Arc::new(Cached::Failed(failure));
+                permit.fail(value.clone());
+                return self.respond(&value, b"");
+            }
+        };
+        let before_render = Boottime::now();
+        let rendered = self.render(&gathered.objects);
+        let now = Boottime::now();
+        let timing = (gathered.database, now.since(before_render));
+        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
+        self.page
+            .counters
+            .filled(now.since(started), gathered.database);
+        let value = match rendered {
+            Rendered::Page(prepared) => Arc::new(Cached::Page(prepared)),
+            Rendered::Missing => Arc::new(Cached::Missing),
+            Rendered::Private(prepared) => {
+                self.page.private.store(true, Ordering::Relaxed);
+                permit.alone();
+                return prepared.respond(
+                    &self.request(),
+                    extra(b"fwd=miss; detail=private", Some(timing)),
+                );
+            }
+            Rendered::Failed => {
+                let value = Arc::new(Cached::Failed(Failure::Internal));
+                permit.fail(value.clone());
+                return self.respond(&value, b"");
+            }
+        };
+        let status: &[u8] = if gathered.uncacheable {
+            permit.give(value.clone());
+            b"fwd=miss; detail=uncacheable"
+        } else {
+            let outcome = permit.complete(gathered.fill(value.clone(), now.since(started)));
+            status(why, outcome)
+        };
+        self.respond_timed(&value, status, timing)
+    }
+
+    /// Without the store, for `--no-cache`.
+    pub(crate) async fn answer_uncached(self) -> Response {
+        let started = Boottime::now();
+        let gathered = match self.gather(None).await {
+            Ok(gathered) => gathered,
+            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+        };
+        let before_render = Boottime::now();
+        let rendered = self.render(&gathered.objects);
+        let now = Boottime::now();
+        self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
+        self.page
+            .counters
+            .filled(now.since(started), gathered.database);
+        self.respond_rendered(
+            rendered,
+            b"fwd=bypass; detail=no-cache",
+            (gathered.database, now.since(before_render)),
+        )
+    }
+
+    /// For one visitor: the results are shared, the page is not.
+    async fn answer_privately(self) -> Response {
+        let key = bundle_key(self.generation.number, &self.page, &self.values);
+        let mut need = self.need();
+        for _ in 0..ATTEMPTS {
+            if need == Need::Any
+                && let Ok(value) = self.core.store.get(&key, Boottime::now())
+            {
+                return self.respond_bundle(&value, Duration::ZERO);
+            }
+            match self.core.store.join(&key, need) {
+                Joined::Lead(mut permit) => {
+                    let started = Boottime::now();
+                    permit.begin().await;
+                    let gathered = match self.gather(None).await {
+                        Ok(gathered) => gathered,
+                        Err(failure) => {
+                            let value = Arc::new(Cached::Failed(failure));
+                            permit.fail(value.clone());
+                            return self.respond(&value, b"");
+                        }
+                    };
+                    let database = gathered.database;
+                    let value = Arc::new(Cached::Bundle(gathered.objects.clone()));
+                    if gathered.uncacheable {
+                        permit.give(value.clone());
+                    } else {
+                        permit
+                            .complete(gathered.fill(value.clone(), Boottime::now().since(started)));
+                    }
+                    return self.respond_bundle(&value, database);
+                }
+                Joined::Wait(waiting) => match waiting.await {
+                    Landed::Value(value) => return self.respond_bundle(&value, Duration::ZERO),
+                    Landed::Again | Landed::Alone => need = Need::Unbegun,
+                },
+                Joined::Refused => break,
+            }
+        }
+        self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
+    }
+
+    fn respond_bundle(&self, value: &Arc<Cached>, database: Duration) -> Response {
+        let Cached::Bundle(objects) = &**value else {
+            return self.respond(value, b"");
+        };
+        let before = Boottime::now();
+        let rendered = self.render(objects);
+        let timing = (database, Boottime::now().since(before));
+        self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
+        self.respond_rendered(rendered, b"fwd=bypass; detail=private", timing)
+    }
+
+    /// All results of the page: from the store if they make one state, else from one snapshot (rule 4). What is read is stored
+    /// object by object under the leader's permit.
+    async fn gather(
+        &self,
+        permit: Option<&Permit<Cached, SqliteFeed>>,
+    ) -> Result<Gathered, Failure> {
+        let now = Boottime::now();
+        let keys: Vec<Vec<u8>> = match permit {
+            Some(_) => self
+                .page
+                .queries
+                .iter()
+                .map(|query| object_key(self.generation.number, query, &self.values))
+                .collect(),
+            None => Vec::new(),
+        };
+        if permit.is_some()
+            && !keys.is_empty()
+            && let Some(combined) = self.combine(&keys, now)
+        {
+            return Ok(combined);
+        }
+        if self.page.queries.is_empty() {
+            // Nothing is read, so nothing can be older than anything: only a new generation of the site ends the page.
+            let snapshot = SqliteFeed::snapshot_at(u64::MAX);
+            return Ok(Gathered {
+                objects: Vec::new(),
+                tags: Vec::new(),
+                snapshot,
+                position: 0,
+                expires: None,
+                uncacheable: false,
+                database: Duration::ZERO,
+            });
+        }
+        let calls = self.page.queries.iter().map(|query| Call {
+            query: query.query.clone(),
+            params: query
+                .args
+                .iter()
+                .map(|&at| self.values[at].clone())
+                .collect(),
+        });
+        let read = self
+            .core
+            .database
+            .read(calls.collect())
+            .await
+            .map_err(|error| self.core.failure(&self.page.route, &error))?;
+        Ok(self.sort(read, permit, &keys, now))
+    }
+
+    fn combine(&self, keys: &[Vec<u8>], now: Boottime) -> Option<Gathered> {
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let combined = self.core.store.combine(&keys, now)?;
+        let objects = combined.values.iter().map(|value| match &**value {
+            Cached::Object(object) => Some(object.clone()),
+            _ => None,
+        });
+        Some(Gathered {
+            objects: objects.collect::<Option<_>>()?,
+            tags: combined.tags,
+            snapshot: SqliteFeed::snapshot_at(combined.position),
+            position: combined.position,
+            expires: combined.expires,
+            uncacheable: false,
+            database: Duration::ZERO,
+        })
+    }
+
+    /// Sorts what a read gave; `asked` is a moment before it began.
+    fn sort(
+        &self,
+        read: Read,
+        permit: Option<&Permit<Cached, SqliteFeed>>,
+        keys: &[Vec<u8>],
+        asked: Boottime,
+    ) -> Gathered {
+        let mut gathered = Gathered {
+            objects: Vec::with_capacity(read.results.len()),
+            tags: Vec::new(),
+            snapshot: read.snapshot.clone(),
+            position: read.position,
+            expires: None,
+            uncacheable: false,
+            database: read.elapsed,
+        };
+        let share = read.elapsed / self.page.queries.len() as u32;
+        for (at, ((query, rows), deps)) in self
+            .page
+            .queries
+            .iter()
+            .zip(read.results)
+            .zip(read.deps)
+            .enumerate()
+        {
+            let object = Arc::new(QueryResult {
+                rows: query.rows,
+                data: Arc::new(rows),
+            });
+            let expires = query.max_age.map(|age| asked.plus(age));
+            // `-- max-age:` is the owner's way out for what no feed tells (rule 14).
+            let uncacheable = deps.uncacheable.is_some() && expires.is_none();
+            if let (Some(permit), false) = (permit, uncacheable) {
+                permit.also(
+                    &keys[at],
+                    Fill {
+                        value: Arc::new(Cached::Object(object.clone())),
+                        tags: deps.tags.clone(),
+                        snapshot: read.snapshot.clone(),
+                        position: read.position,
+                        expires,
+                        class: if object.is_missing() {
+                            Class::Negative
+                        } else {
+                            Class::Normal
+                        },
+                        cost: share,
+                    },
+                );
+            }
+            gathered.uncacheable |= uncacheable;
+            gathered.tags.extend(deps.tags);
+            gathered.expires = [gathered.expires, expires].into_iter().flatten().min();
+            gathered.objects.push(object);
+        }
+        gathered
+    }
+
+    fn render(&self, objects: &[Arc<QueryResult>]) -> Rendered {
+        render(
+            &self.core,
+            &self.generation,
+            &self.page,
+            &self.values,
+            objects,
+            &self.visitor,
+        )
+    }
+
+    fn request(&self) -> millpond_http::Request<'_> {
+        self.visitor.request().as_request()
+    }
+
+    fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
+        self.generation
+            .respond(value, &self.request(), Bytes::from_static(extra))
+    }
+
+    fn respond_timed(
+        &self,
+        value: &Arc<Cached>,
+        status: &[u8],
+        timing: (Duration, Duration),
+    ) -> Response {
+        self.generation
+            .respond(value, &self.request(), extra(status, Some(timing)))
+    }
+
+    fn respond_rendered(
+        &self,
+        rendered: Rendered,
+        status: &[u8],
+        timing: (Duration, Duration),
+    ) -> Response {
+        match rendered {
+            Rendered::Page(prepared) | Rendered::Private(prepared) => {
+                prepared.respond(&self.request(), extra(status, Some(timing)))
+            }
+            Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),
+            Rendered::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
+        }
+    }
+}
+
+impl Gathered {
+    fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, SqliteFeed> {
+        let class = if matches!(*value, Cached::Missing) {
+            Class::Negative
+        } else {
+            Class::Normal
+        };
+        Fill {
+            value,
+            tags: self.tags,
+            snapshot: self.snapshot,
+            position: self.position,
+            expires: self.expires,
+            class,
+            cost,
+        }
+    }
+}
+
+/// Waited for another request's fill (RFC 9211, section 2.7).
+const COLLAPSED: &[u8] = b"Cache-Status: millpond; fwd=miss; collapsed\r\n";
+
+/// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).
+fn status(why: Why, outcome: Outcome) -> &'static [u8] {
+    match (why, outcome) {
+        (Why::Absent, Outcome::Stored) => b"fwd=miss; stored",
+        (Why::Invalidated | Why::Epoch | Why::Expired, Outcome::Stored) => b"fwd=stale; stored",
+        (Why::FeedOld, Outcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
+        (_, Outcome::Fenced) => b"fwd=miss; detail=fenced",
+        (_, Outcome::Outlived) => b"fwd=miss; detail=new-epoch",
+    }
+}
+
+/// The `Cache-Status` and `Server-Timing` field lines.
+fn extra(status: &[u8], timing: Option<(Duration, Duration)>) -> Bytes {
+    let mut lines = Vec::with_capacity(128);
+    lines.extend_from_slice(b"Cache-Status: millpond; ");
+    lines.extend_from_slice(status);
+    lines.extend_from_slice(b"\r\n");
+    if let Some((database, render)) = timing {
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        lines.extend_from_slice(
+            format!(
+                "Server-Timing: db;dur={:.3}, render;dur={:.3}\r\n",
+                millis(database),
+                millis(render)
+            )
+            .as_bytes(),
+        );
+    }
+    Bytes::from(lines)
+}
+
+/// What a request asks is kept, because its bytes are gone when a flight lands.
+pub(crate) fn owned(request: &millpond_http::Request<'_>) -> OwnedRequest {
+    let mut owned = request.to_owned();
+    owned = owned.body(Bytes::new());
+    owned
+}

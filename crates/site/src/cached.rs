@@ -1,0 +1,100 @@
+//! What the site keeps in the store, and under which keys.
+
+use std::sync::Arc;
+
+use millpond_db::{SqliteFeed, Value};
+use millpond_http::Prepared;
+use millpond_store::Store;
+
+use crate::{
+    object::QueryResult,
+    page::{Page, PageQuery},
+    params::{push_bytes, push_key},
+};
+
+/// The store of a site.
+pub(crate) type SiteStore = Store<Cached, SqliteFeed>;
+
+/// One kept value.
+#[derive(Debug)]
+pub(crate) enum Cached {
+    /// A rendered page.
+    Page(Arc<Prepared>),
+    /// A `:one` gave no row: the page does not exist.
+    Missing,
+    /// The result of one query.
+    Object(Arc<QueryResult>),
+    /// All results of a page that is rendered for each visitor anew.
+    Bundle(Vec<Arc<QueryResult>>),
+    /// The fill failed; never stored, only handed to those who wait.
+    Failed(Failure),
+}
+
+/// Why a page could not be made. What went wrong stands in the owner's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// 503: too much at once, or the database is away.
+    Unavailable,
+    /// 500.
+    Internal,
+}
+
+impl millpond_store::Value for Cached {
+    fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Page(prepared) => prepared.weight(),
+                Self::Object(object) => object.weight(),
+                Self::Bundle(objects) => objects.iter().map(|object| object.weight()).sum(),
+                Self::Missing | Self::Failed(_) => 0,
+            }
+    }
+}
+
+/// Writes the key of a page for these values. `vary` gives the value of a request field.
+///
+/// The generation is in every key: a worker that still holds the pages of before a reload must not fill those of after.
+pub(crate) fn page_key<'v>(
+    key: &mut Vec<u8>,
+    generation: u32,
+    page: &Page,
+    values: &[Value],
+    vary: impl Fn(&str) -> Option<&'v [u8]>,
+) {
+    key.clear();
+    key.push(b'P');
+    key.extend_from_slice(&generation.to_le_bytes());
+    key.extend_from_slice(&page.index.to_le_bytes());
+    values.iter().for_each(|value| push_key(key, value));
+    for field in page.vary.iter() {
+        match vary(field) {
+            Some(value) => push_bytes(key, b'h', value),
+            None => key.push(b'n'),
+        }
+    }
+}
+
+/// The key of all results of a private page, from the key of the page: what varies by visitor is not in the results.
+pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    key.push(b'B');
+    key.extend_from_slice(&generation.to_le_bytes());
+    key.extend_from_slice(&page.index.to_le_bytes());
+    values.iter().for_each(|value| push_key(&mut key, value));
+    key
+}
+
+/// The key of one query's result. Equal statements with equal values share it, whatever pages they are on; how many rows are
+/// expected is part of it, for it decides how templates see them.
+pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64);
+    key.push(b'O');
+    key.extend_from_slice(&generation.to_le_bytes());
+    key.push(query.rows as u8);
+    push_bytes(&mut key, b'q', query.query.sql().as_bytes());
+    query
+        .args
+        .iter()
+        .for_each(|&at| push_key(&mut key, &values[at]));
+    key
+}

@@ -1,0 +1,455 @@
+//! A folder's texts to pages: every fault is found here, before a visitor comes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use millpond_db::{self as db, Database, Expect, Kind};
+use minijinja::Environment;
+
+use crate::{
+    Problem,
+    folder::Folder,
+    page::{Counters, Endpoint, Form, FormStep, Page, PageQuery, Piece, Source},
+    params::Param,
+    route::{Pattern, Router},
+    script::{Named, Rows, Script},
+    suggest::closest,
+    template,
+};
+
+/// A site's pages, ready to answer.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    pub(crate) router: Router,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) environment: Environment<'static>,
+    /// Whether the site has error pages of its own.
+    pub(crate) custom_404: bool,
+    pub(crate) custom_500: bool,
+}
+
+/// The files of one path.
+#[derive(Default)]
+struct Files<'f> {
+    html: Option<&'f str>,
+    sql: Option<&'f str>,
+    post: Option<&'f str>,
+}
+
+/// Compiles all pages; gives all faults at once.
+pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut sources = folder.templates.clone();
+    let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
+    for (path, text) in &folder.pages {
+        if let Some(stem) = path.strip_suffix(".post.sql") {
+            stems.entry(stem).or_default().post = Some(text);
+        } else if let Some(stem) = path.strip_suffix(".sql") {
+            stems.entry(stem).or_default().sql = Some(text);
+        } else if let Some(stem) = path.strip_suffix(".html") {
+            stems.entry(stem).or_default().html = Some(text);
+            sources.insert(format!("pages/{path}"), text.clone());
+        } else {
+            problems.push(
+                Problem::new(
+                    format!("pages/{path}"),
+                    "neither a template (.html) nor queries (.sql, .post.sql)",
+                )
+                .hint("files that are served as they are belong into static/"),
+            );
+        }
+    }
+    let environment = template::environment(&sources).unwrap_or_else(|found| {
+        problems.extend(found);
+        Environment::new()
+    });
+    let mut pages = Pages {
+        router: Router::default(),
+        endpoints: Vec::new(),
+        environment,
+        custom_404: false,
+        custom_500: false,
+    };
+    for (stem, files) in stems {
+        match stem {
+            "404" => pages.custom_404 = true,
+            "500" => pages.custom_500 = true,
+            _ => {
+                if let Err(found) = pages.add(stem, &files, database) {
+                    problems.extend(found);
+                }
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(pages)
+    } else {
+        Err(problems)
+    }
+}
+
+impl Pages {
+    fn add(
+        &mut self,
+        stem: &str,
+        files: &Files<'_>,
+        database: &Database,
+    ) -> Result<(), Vec<Problem>> {
+        let first = if files.html.is_some() {
+            "html"
+        } else if files.sql.is_some() {
+            "sql"
+        } else {
+            "post.sql"
+        };
+        let file = PathBuf::from(format!("pages/{stem}.{first}"));
+        let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
+        let index = self.endpoints.len();
+        if let Err(other) = self.router.insert(&pattern, index) {
+            let other = self.endpoints[other].pattern.to_string();
+            return Err(vec![
+                Problem::new(file, format!("another file answers {other} already"))
+                    .hint("remove one of them"),
+            ]);
+        }
+        let page = match (files.html, files.sql) {
+            (None, None) => None,
+            (html, sql) => Some(Arc::new(
+                self.page(index, stem, &pattern, html, sql, database)?,
+            )),
+        };
+        let form = files
+            .post
+            .map(|text| form(stem, &pattern, text, database).map(Arc::new))
+            .transpose()?;
+        self.endpoints.push(Endpoint {
+            pattern,
+            page,
+            form,
+        });
+        Ok(())
+    }
+
+    fn page(
+        &self,
+        index: usize,
+        stem: &str,
+        pattern: &Pattern,
+        html: Option<&str>,
+        sql: Option<&str>,
+        database: &Database,
+    ) -> Result<Page, Vec<Problem>> {
+        let file = PathBuf::from(format!("pages/{stem}.sql"));
+        let script =
+            Script::parse(&file, sql.unwrap_or_default()).map_err(|problem| vec![problem])?;
+        if let Some((_, line)) = script.redirect {
+            return Err(vec![
+                Problem::new(file, "a page has no redirect")
+                    .at(line, 1)
+                    .hint("a form's queries are in a .post.sql file"),
+            ]);
+        }
+        let mut problems = Vec::new();
+        let mut prepared = Vec::new();
+        for named in &script.queries {
+            match prepare(&file, sql.unwrap_or_default(), named, database) {
+                Ok(query) if query.is_readonly() && named.rows != Rows::Exec => {
+                    prepared.push((named, query))
+                }
+                Ok(_) => problems.push(
+                    Problem::new(&file, format!("query `{}` writes", named.name))
+                        .at(named.line, 1)
+                        .hint(format!(
+                            "what writes belongs into pages/{stem}.post.sql, which answers POST"
+                        )),
+                ),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let params = parameters(&file, pattern, &script, &prepared, &BTreeSet::new())
+            .unwrap_or_else(|problem| {
+                problems.push(problem);
+                Vec::new()
+            });
+        let template = html.map(|source| {
+            let name = format!("pages/{stem}.html");
+            let known: Vec<&str> = script
+                .queries
+                .iter()
+                .map(|query| query.name.as_str())
+                .chain(["params", "request"])
+                .collect();
+            problems.extend(template::unknown_names(
+                &self.environment,
+                &name,
+                source,
+                &known,
+            ));
+            name
+        });
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let place = |name: &str| {
+            params
+                .iter()
+                .position(|param| param.name == name)
+                .expect("every parameter was gathered")
+        };
+        let queries = prepared.into_iter().map(|(named, query)| PageQuery {
+            name: named.name.clone(),
+            rows: named.rows,
+            args: query
+                .params()
+                .iter()
+                .map(|param| place(&param.name))
+                .collect(),
+            query,
+            max_age: named.max_age,
+            file: file.clone(),
+        });
+        Ok(Page {
+            index: index as u32,
+            route: pattern.to_string(),
+            queries: queries.collect(),
+            params,
+            template,
+            vary: script.vary.into(),
+            private: AtomicBool::new(false),
+            counters: Counters::default(),
+        })
+    }
+}
+
+fn prepare(
+    file: &Path,
+    text: &str,
+    named: &Named,
+    database: &Database,
+) -> Result<db::Query, Problem> {
+    database.prepare(&named.sql).map_err(|error| {
+        let problem = Problem::new(file, format!("query `{}`: {}", named.name, error.message))
+            .at_offset(text, named.offset + error.offset.unwrap_or(0));
+        match error.hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    })
+}
+
+/// Everything that the queries ask for, with the types from `-- param:` lines or from the database. Parameters in `given` come from
+/// elsewhere.
+fn parameters(
+    file: &Path,
+    pattern: &Pattern,
+    script: &Script,
+    queries: &[(&Named, db::Query)],
+    given: &BTreeSet<(usize, String)>,
+) -> Result<Vec<Param>, Problem> {
+    let in_path: Vec<&str> = pattern.params().collect();
+    let mut params: Vec<Param> = Vec::new();
+    let mut add = |name: &str, kind: Kind, default: Option<db::Value>| {
+        if !params.iter().any(|param| param.name == name) {
+            let in_path = in_path.iter().position(|part| *part == name);
+            params.push(Param {
+                name: name.to_owned(),
+                kind,
+                default,
+                in_path,
+            });
+        }
+    };
+    for declared in &script.params {
+        add(&declared.name, declared.kind, declared.default.clone());
+    }
+    for (at, (named, query)) in queries.iter().enumerate() {
+        for param in query.params().iter() {
+            if given.contains(&(at, param.name.clone())) {
+                continue;
+            }
+            let declared = script
+                .params
+                .iter()
+                .any(|declared| declared.name == param.name);
+            match param.kind {
+                _ if declared => {}
+                Some(Kind::Blob) => {
+                    let problem = Problem::new(
+                        file,
+                        format!(
+                            "parameter `{}` of query `{}` would be bytes, which no request can give",
+                            param.name, named.name
+                        ),
+                    );
+                    return Err(problem.at(named.line, 1).hint(format!(
+                        "declare another type: -- param: {} text",
+                        param.name
+                    )));
+                }
+                Some(kind) => add(&param.name, kind, None),
+                // A path's part is text by nature; elsewhere a guess would surprise.
+                None if in_path.contains(&param.name.as_str()) => {
+                    add(&param.name, Kind::Text, None)
+                }
+                None => {
+                    let problem = Problem::new(
+                        file,
+                        format!(
+                            "the database does not tell the type of parameter `{}` in query `{}`",
+                            param.name, named.name
+                        ),
+                    );
+                    return Err(problem
+                        .at(named.line, 1)
+                        .hint(format!("declare it: -- param: {} integer", param.name)));
+                }
+            }
+        }
+    }
+    // What the path names is part of the page's key and can be shown by the template, whether a query asks for it or not.
+    for name in &in_path {
+        add(name, Kind::Text, None);
+    }
+    Ok(params)
+}
+
+fn form(
+    stem: &str,
+    pattern: &Pattern,
+    text: &str,
+    database: &Database,
+) -> Result<Form, Vec<Problem>> {
+    let file = PathBuf::from(format!("pages/{stem}.post.sql"));
+    let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
+    let mut problems = Vec::new();
+    let Some((target, line)) = &script.redirect else {
+        let problem = Problem::new(&file, "the form says not where to go when it is done")
+            .hint("end the file with a line such as: -- redirect: /read?id=:id");
+        return Err(vec![problem]);
+    };
+    let prepared: Vec<_> = script
+        .queries
+        .iter()
+        .filter_map(|named| match prepare(&file, text, named, database) {
+            Ok(query) => Some((named, query)),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let columns = columns(&prepared);
+    let column = |before: usize, name: &str| {
+        columns
+            .iter()
+            .rev()
+            .find(|(step, column)| *step < before && column == name)
+    };
+    let declared = |name: &str| {
+        script.params.iter().any(|param| param.name == name)
+            || pattern.params().any(|part| part == name)
+    };
+    let mut given = BTreeSet::new();
+    for (step, (_, query)) in prepared.iter().enumerate() {
+        let names = query.params();
+        given.extend(
+            names
+                .iter()
+                .filter(|param| !declared(&param.name) && column(step, &param.name).is_some())
+                .map(|param| (step, param.name.clone())),
+        );
+    }
+    let params =
+        parameters(&file, pattern, &script, &prepared, &given).map_err(|problem| vec![problem])?;
+    let source = |before: usize, name: &str| {
+        let param = params.iter().position(|param| param.name == name);
+        match (param, column(before, name)) {
+            (Some(at), _) if declared(name) || column(before, name).is_none() => {
+                Some(Source::Param(at))
+            }
+            (_, Some((step, column))) => Some(Source::Column {
+                step: *step,
+                column: column.clone(),
+            }),
+            (param, None) => param.map(Source::Param),
+        }
+    };
+    let redirect = redirect(target, |name| source(prepared.len(), name)).map_err(|name| {
+        let known = params.iter().map(|param| param.name.as_str()).chain(columns.iter().map(|(_, column)| column.as_str()));
+        let problem = Problem::new(&file, format!("the redirect names `:{name}`, which is neither a parameter nor a column of a `:one` query")).at(*line, 1);
+        vec![match closest(&name, known) {
+            Some(near) => problem.hint(format!("did you mean `:{near}`?")),
+            None => problem,
+        }]
+    })?;
+    let steps = prepared
+        .iter()
+        .enumerate()
+        .map(|(step, (named, query))| FormStep {
+            bind: query
+                .params()
+                .iter()
+                .map(|param| source(step, &param.name).expect("every parameter was gathered"))
+                .collect(),
+            query: query.clone(),
+            expect: match named.rows {
+                Rows::One => Expect::One,
+                Rows::Optional => Expect::Optional,
+                Rows::Many => Expect::Many,
+                Rows::Exec => Expect::Exec,
+            },
+        });
+    let steps = steps.collect();
+    Ok(Form {
+        route: pattern.to_string(),
+        params,
+        steps,
+        redirect,
+    })
+}
+
+/// The columns that the one row of each `:one` step gives to what comes after it.
+fn columns(prepared: &[(&Named, db::Query)]) -> Vec<(usize, String)> {
+    let ones = prepared
+        .iter()
+        .enumerate()
+        .filter(|(_, (named, _))| named.rows == Rows::One);
+    ones.flat_map(|(step, (_, query))| {
+        query
+            .columns()
+            .iter()
+            .map(|name| (step, name.to_string()))
+            .collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// Cuts a redirect's target at its `:name`s.
+fn redirect(target: &str, source: impl Fn(&str) -> Option<Source>) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = target;
+    while let Some(at) = rest.find(':') {
+        let after = &rest[at + 1..];
+        let end = after
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .unwrap_or(after.len());
+        if end == 0 || after.as_bytes()[0].is_ascii_digit() {
+            pieces.push(Piece::Text(rest[..=at].to_owned()));
+            rest = after;
+            continue;
+        }
+        pieces.push(Piece::Text(rest[..at].to_owned()));
+        pieces.push(Piece::Value(
+            source(&after[..end]).ok_or_else(|| after[..end].to_owned())?,
+        ));
+        rest = &after[end..];
+    }
+    pieces.push(Piece::Text(rest.to_owned()));
+    Ok(pieces)
+}

@@ -1,0 +1,289 @@
+//! Content codings made in the background.
+//!
+//! The first client that reads a coding gets the content as it is; the coding is made by one thread of low priority
+//! and is there for the next. So no request waits for a compressor, and a flood of them costs one thread's leftover
+//! time.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+
+use millpond_http::{Coding, Prepared};
+use parking_lot::Mutex;
+
+/// Wishes that wait. One more is dropped, and comes again with the next request.
+const QUEUE: usize = 256;
+/// Added to the thread's nice value: any worker that wants the processor gets it first.
+const NICENESS: i32 = 10;
+
+/// Makes codings of prepared responses. Clones share one thread, which ends after the last of them is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Compressor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    queue: SyncSender<Wish>,
+    shared: Arc<Shared>,
+}
+
+/// What the thread sees; it must not keep the sender alive.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Wishes that are in the queue or being worked on.
+    known: Mutex<HashSet<Key, foldhash::fast::RandomState>>,
+    closed: AtomicBool,
+}
+
+/// The address is nobody else's while the wish is known: its `Weak` holds the allocation.
+type Key = (usize, Coding);
+
+struct Wish {
+    /// Weak, so that what the store evicts meanwhile is neither kept in memory nor compressed for nobody.
+    prepared: Weak<Prepared>,
+    coding: Coding,
+    done: Box<dyn FnOnce(usize) + Send>,
+}
+
+impl Compressor {
+    /// Starts the thread. If the system has none to give, nothing is ever compressed.
+    pub(crate) fn start() -> Self {
+        let (compressor, receiver) = Self::new();
+        let shared = Arc::clone(&compressor.0.shared);
+        // Without a thread the receiver is dropped here, and each wish finds the queue closed.
+        let _ = std::thread::Builder::new()
+            .name("compressor".to_owned())
+            .spawn(move || {
+                // On Linux the nice value is the thread's own. Refused only by a sandbox; then the thread is as
+                // urgent as others, no more.
+                let _ = rustix::process::nice(NICENESS);
+                work(&receiver, &shared);
+            });
+        compressor
+    }
+
+    fn new() -> (Self, Receiver<Wish>) {
+        let (queue, receiver) = sync_channel(QUEUE);
+        let shared = Arc::default();
+        (Self(Arc::new(Inner { queue, shared })), receiver)
+    }
+
+    /// Asks for `coding` of `prepared`. Returns at once.
+    ///
+    /// `done` is called on the compressor's thread with the bytes that were added to [`Prepared::weight`] (0 if the
+    /// coding saves nothing). It is dropped without a call if the same is already wished for, if the queue is full,
+    /// or if nobody holds `prepared` any more when its turn comes.
+    pub(crate) fn wish(
+        &self,
+        prepared: &Arc<Prepared>,
+        coding: Coding,
+        done: impl FnOnce(usize) + Send + 'static,
+    ) {
+        let Inner { queue, shared } = &*self.0;
+        let key = (Arc::as_ptr(prepared).addr(), coding);
+        let mut known = shared.known.lock();
+        if !known.insert(key) {
+            return;
+        }
+        let wish = Wish {
+            prepared: Arc::downgrade(prepared),
+            coding,
+            done: Box::new(done),
+        };
+        // Under the lock: otherwise the thread could be done with the wish before it is known to be refused, and the
+        // key of another be removed.
+        let refused = queue.try_send(wish);
+        if refused.is_err() {
+            known.remove(&key);
+        }
+        drop(known);
+        // The closure of a refused wish is dropped here, where its destructor may call anything.
+        drop(refused);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Wish {
+    fn key(&self) -> Key {
+        (self.prepared.as_ptr().addr(), self.coding)
+    }
+
+    fn fulfil(self) {
+        if let Some(prepared) = self.prepared.upgrade() {
+            (self.done)(prepared.make(self.coding));
+        }
+    }
+}
+
+/// Until the last sender is gone; what then still waits is dropped.
+fn work(queue: &Receiver<Wish>, shared: &Shared) {
+    for wish in queue {
+        if shared.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let key = wish.key();
+        // Held so that the address stays this wish's until its key is removed.
+        let _address = Weak::clone(&wish.prepared);
+        // A panic in an encoder or in `done` costs this coding, not all that follow. It has been reported by the
+        // panic hook, and nothing half-made is visible: a coding is stored whole.
+        let _ = catch_unwind(AssertUnwindSafe(|| wish.fulfil()));
+        shared.known.lock().remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use millpond_http::{OwnedRequest, Parts};
+
+    use super::*;
+
+    /// Longer than any machine takes; only a failing test waits for it.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn prepared() -> Arc<Prepared> {
+        Arc::new(Prepared::new(Parts {
+            status: 200,
+            media_type: "text/plain",
+            fields: &[],
+            body: "again and again ".repeat(200).into(),
+            last_modified: None,
+            compressible: true,
+        }))
+    }
+
+    fn encoding(prepared: &Prepared, accept: &str) -> Option<String> {
+        let request = OwnedRequest::new("GET", "/").field("Accept-Encoding", accept);
+        let response = prepared.respond(&request.as_request(), Bytes::new());
+        response.field("content-encoding").map(str::to_owned)
+    }
+
+    #[test]
+    fn a_wished_coding_is_made() {
+        let compressor = Compressor::start();
+        let prepared = prepared();
+        assert_eq!(encoding(&prepared, "gzip"), None);
+        let weight = prepared.weight();
+        let (done, added) = mpsc::channel();
+        compressor.wish(&prepared, Coding::Gzip, move |bytes| {
+            done.send(bytes).unwrap();
+        });
+        let added = added.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(prepared.weight(), weight + added);
+        assert_eq!(encoding(&prepared, "gzip").as_deref(), Some("gzip"));
+    }
+
+    #[test]
+    fn a_wish_is_queued_once_and_may_come_again_later() {
+        let (compressor, receiver) = Compressor::new();
+        let prepared = prepared();
+        let (done, calls) = mpsc::channel();
+        let wish = |coding| {
+            let done = done.clone();
+            compressor.wish(&prepared, coding, move |bytes| done.send(bytes).unwrap());
+        };
+        wish(Coding::Gzip);
+        wish(Coding::Gzip);
+        wish(Coding::Brotli);
+        assert_eq!(compressor.0.shared.known.lock().len(), 2);
+        let shared = Arc::clone(&compressor.0.shared);
+        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
+        assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
+        assert!(calls.try_recv().is_err(), "the second wish was dropped");
+        // Its key may still be there for a moment after `done`; the thread takes wishes in order, so a third one
+        // tells when it has gone.
+        wish(Coding::Zstd);
+        calls.recv_timeout(PATIENCE).unwrap();
+        wish(Coding::Gzip);
+        assert_eq!(calls.recv_timeout(PATIENCE), Ok(0), "it was made before");
+        drop(compressor);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_wish_and_takes_it_later() {
+        let (compressor, receiver) = Compressor::new();
+        let all: Vec<_> = (0..=QUEUE).map(|_| prepared()).collect();
+        let (done, calls) = mpsc::channel();
+        let wish = |prepared| {
+            let done = done.clone();
+            compressor.wish(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
+        };
+        all.iter().for_each(wish);
+        assert_eq!(compressor.0.shared.known.lock().len(), QUEUE);
+        let shared = Arc::clone(&compressor.0.shared);
+        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        for _ in 0..QUEUE {
+            calls.recv_timeout(PATIENCE).unwrap();
+        }
+        assert!(calls.try_recv().is_err());
+        wish(&all[QUEUE]);
+        calls.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(encoding(&all[QUEUE], "zstd").as_deref(), Some("zstd"));
+        drop(compressor);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn a_panic_costs_one_wish() {
+        let compressor = Compressor::start();
+        let (first, second) = (prepared(), prepared());
+        compressor.wish(&first, Coding::Gzip, |_| {
+            std::panic::resume_unwind(Box::new("a panic in `done`"));
+        });
+        let (done, calls) = mpsc::channel();
+        compressor.wish(&second, Coding::Gzip, move |_| done.send(()).unwrap());
+        calls.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(encoding(&second, "gzip").as_deref(), Some("gzip"));
+    }
+
+    #[test]
+    fn what_nobody_holds_is_not_compressed() {
+        let (compressor, receiver) = Compressor::new();
+        let (done, calls) = mpsc::channel::<usize>();
+        compressor.wish(&prepared(), Coding::Gzip, move |bytes| {
+            done.send(bytes).unwrap();
+        });
+        let shared = Arc::clone(&compressor.0.shared);
+        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert_eq!(
+            calls.recv_timeout(PATIENCE),
+            Err(mpsc::RecvTimeoutError::Disconnected)
+        );
+        drop(compressor);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn the_thread_ends_with_the_last_clone() {
+        let (compressor, receiver) = Compressor::new();
+        let shared = Arc::clone(&compressor.0.shared);
+        let (ended, end) = mpsc::channel::<()>();
+        let worker = std::thread::spawn(move || {
+            work(&receiver, &shared);
+            drop(ended);
+        });
+        let clone = compressor.clone();
+        drop(compressor);
+        let prepared = prepared();
+        let (done, calls) = mpsc::channel();
+        clone.wish(&prepared, Coding::Gzip, move |_| done.send(()).unwrap());
+        calls.recv_timeout(PATIENCE).unwrap();
+        drop(clone);
+        assert_eq!(
+            end.recv_timeout(PATIENCE),
+            Err(mpsc::RecvTimeoutError::Disconnected)
+        );
+        worker.join().unwrap();
+    }
+}

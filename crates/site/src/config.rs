@@ -1,0 +1,131 @@
+//! `millpond.toml`: the settings of a site, each checked where it stands.
+//!
+//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning; reading, the hints of
+//! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
+//! names: no socket, no database.
+
+mod keys;
+mod manual;
+mod read;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use millpond_http::Limits;
+
+use crate::Problem;
+
+/// The name of the file in the site's folder.
+pub(crate) const FILE: &str = "millpond.toml";
+
+/// The settings of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where to answer (`server.listen`).
+    pub listen: SocketAddr,
+    /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
+    pub workers: usize,
+    /// The SQLite file, as an absolute path (`database.url`).
+    pub database: PathBuf,
+    /// Connections that read (`database.pool`).
+    pub pool: usize,
+    /// Whether anything is stored (`cache.enabled`).
+    pub cache: bool,
+    /// Bytes that stored responses and results may take (`cache.memory`).
+    pub memory: usize,
+    /// How much older than the database a response may be (`cache.max_staleness`).
+    pub max_staleness: Duration,
+    /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
+    pub access_log: Option<PathBuf>,
+    /// What a client may ask of a connection (`[limits]`).
+    pub limits: Limits,
+}
+
+impl Config {
+    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults; paths in it are
+    /// taken from `dir`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the file, in the order of its lines.
+    pub fn read(dir: &Path) -> Result<Self, Problem> {
+        let bytes = fs::read(dir.join(FILE)).map_err(|error| unreadable(dir, &error))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let start = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..start]).into_owned();
+            Problem::new(FILE, "a byte that is not UTF-8")
+                .at_offset(&before, before.len())
+                .hint("save the file as UTF-8")
+        })?;
+        let dir = std::path::absolute(dir).map_err(|error| unreadable(dir, &error))?;
+        read::read(&text, &dir)
+    }
+
+    /// The settings of a site in `dir` (an absolute path) whose file is empty.
+    fn defaults(dir: &Path) -> Self {
+        let mut config = Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            workers: 0,
+            database: PathBuf::new(),
+            pool: 0,
+            cache: false,
+            memory: 0,
+            max_staleness: Duration::ZERO,
+            access_log: None,
+            limits: Limits::default(),
+        };
+        for key in &keys::KEYS {
+            // That every default can be read is tested; the fields above are only what they start from.
+            let _ = value::set_default(&mut config, key, dir);
+        }
+        config
+    }
+
+    /// The keys, such as `server.listen`, in which `self` and `other` differ.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        keys::KEYS
+            .iter()
+            .filter(|key| !value::is_same(key, self, other))
+            .map(keys::Key::path)
+            .collect()
+    }
+
+    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a test keeps equal.
+    #[must_use]
+    pub fn manual() -> String {
+        manual::manual()
+    }
+
+    /// Reads a span of time as `max_staleness` has it: a whole number and one of `ms`, `s`, `min`, `h`, `d`.
+    ///
+    /// # Errors
+    /// A sentence that says what is expected.
+    pub fn duration(text: &str) -> Result<Duration, String> {
+        crate::duration::parse(text)
+    }
+}
+
+/// Why there is no configuration in `dir`.
+fn unreadable(dir: &Path, error: &io::Error) -> Problem {
+    let shown = dir.display();
+    match error.kind() {
+        io::ErrorKind::NotFound if dir.is_dir() => {
+            Problem::new(FILE, format!("{shown} has no such file, so it is not a site"))
+                .hint("`millpond new DIR` makes a small site to start from; name another folder if the site is elsewhere")
+        }
+        io::ErrorKind::NotFound => Problem::new(dir, "there is no such folder")
+            .hint("name the folder of a site, or make one with `millpond new DIR`"),
+        io::ErrorKind::NotADirectory => {
+            Problem::new(dir, "is a file and not the folder of a site").hint(format!("name the folder that has {FILE} in it"))
+        }
+        _ => Problem::new(FILE, format!("cannot be read: {error}")),
+    }
+}

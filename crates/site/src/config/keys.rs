@@ -1,0 +1,241 @@
+//! Every setting there is.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use super::Config;
+
+/// A section of the file.
+pub(super) struct Section {
+    /// Its name, as in `[server]`.
+    pub(super) name: &'static str,
+    /// What it is about, for the manual.
+    pub(super) about: &'static str,
+}
+
+/// The sections, in the order of the manual.
+pub(super) const SECTIONS: [Section; 5] = [
+    Section {
+        name: "server",
+        about: "Where the site is served, and by how many threads.",
+    },
+    Section {
+        name: "database",
+        about: "Where the data is.",
+    },
+    Section {
+        name: "cache",
+        about: "What is kept in memory, and how old it may be.",
+    },
+    Section {
+        name: "log",
+        about: "What is written down.",
+    },
+    Section {
+        name: "limits",
+        about: "What a client may ask of one connection, and how long it may take. Beyond a limit a request is answered with \
+                the status named here, and the server serves on.",
+    },
+];
+
+/// One setting.
+pub(super) struct Key {
+    /// The section it stands in.
+    pub(super) section: &'static str,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What values it takes, and where they go.
+    pub(super) kind: Kind,
+    /// Its default as it would stand in the file; none is "absent".
+    pub(super) default: Option<&'static str>,
+    /// A good value as it would stand in the file, for hints.
+    pub(super) example: &'static str,
+    /// What it means, for the manual.
+    pub(super) about: &'static str,
+}
+
+/// The kind of a setting. Numbers have the least and the greatest value they may take.
+pub(super) enum Kind {
+    /// `true` or `false`.
+    Flag(fn(&mut Config) -> &mut bool),
+    /// A whole number.
+    Count(fn(&mut Config) -> &mut usize, usize, usize),
+    /// Bytes: a number, or text such as `"256MB"`.
+    Size(fn(&mut Config) -> &mut usize, usize, usize),
+    /// A span of time, such as `"1s"`.
+    Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
+    /// An IP address with a port.
+    Address(fn(&mut Config) -> &mut SocketAddr),
+    /// The URL of a database.
+    Database(fn(&mut Config) -> &mut PathBuf),
+    /// A path, or `-`.
+    Log(fn(&mut Config) -> &mut Option<PathBuf>),
+}
+
+impl Key {
+    /// Section and name, as in `server.listen`.
+    pub(super) fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// A line for the file that would be right.
+    pub(super) fn line(&self) -> String {
+        format!("{} = {}", self.name, self.example)
+    }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The settings, in the order of the manual.
+pub(super) const KEYS: [Key; 16] = [
+    Key {
+        section: "server",
+        name: "listen",
+        kind: Kind::Address(|config| &mut config.listen),
+        default: Some("\"127.0.0.1:8080\""),
+        example: "\"127.0.0.1:8080\"",
+        about: "The address and port to answer on. `0.0.0.0` is every IPv4 address of the machine, `[::]` every address, \
+                port 0 any free port. `millpond serve --listen` overrides it.",
+    },
+    Key {
+        section: "server",
+        name: "workers",
+        kind: Kind::Count(|config| &mut config.workers, 0, 1024),
+        default: Some("0"),
+        example: "0",
+        about: "Threads that serve, each with its own event loop. 0 is one for each core in the affinity mask \
+                (`taskset`, cgroup cpusets). `millpond serve --workers` overrides it.",
+    },
+    Key {
+        section: "database",
+        name: "url",
+        kind: Kind::Database(|config| &mut config.database),
+        default: Some("\"sqlite:site.db\""),
+        example: "\"sqlite:site.db\"",
+        about: "`sqlite:` and the path of the file, from the site's folder. It is made if it is missing. This version serves \
+                SQLite only.",
+    },
+    Key {
+        section: "database",
+        name: "pool",
+        kind: Kind::Count(|config| &mut config.pool, 1, 256),
+        default: Some("8"),
+        example: "8",
+        about: "Connections that read. Writes have one connection of their own.",
+    },
+    Key {
+        section: "cache",
+        name: "enabled",
+        kind: Kind::Flag(|config| &mut config.cache),
+        default: Some("true"),
+        example: "true",
+        about: "Whether pages and query results are kept. When it is `false`, or with `millpond serve --no-cache`, every \
+                request goes to the database.",
+    },
+    Key {
+        section: "cache",
+        name: "memory",
+        kind: Kind::Size(
+            |config| &mut config.memory,
+            1 << 20,
+            isize::MAX.unsigned_abs(),
+        ),
+        default: Some("\"256MB\""),
+        example: "\"256MB\"",
+        about: "What the stored pages and query results may take, overhead included; beyond it the least useful make room. \
+                Static files are not counted.",
+    },
+    Key {
+        section: "cache",
+        name: "max_staleness",
+        kind: Kind::Time(
+            |config| &mut config.max_staleness,
+            Duration::from_millis(50),
+            DAY,
+        ),
+        default: Some("\"1s\""),
+        example: "\"1s\"",
+        about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
+                request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
+                cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "log",
+        name: "access",
+        kind: Kind::Log(|config| &mut config.access_log),
+        default: None,
+        example: "\"access.log\"",
+        about: "The access log in combined format: a path from the site's folder, or `\"-\"` for standard output. Absent is \
+                off. Sending SIGHUP to the server opens the file anew, for log rotation.",
+    },
+    Key {
+        section: "limits",
+        name: "target",
+        kind: Kind::Size(|config| &mut config.limits.target, 64, 1 << 20),
+        default: Some("\"8KiB\""),
+        example: "\"8KiB\"",
+        about: "The longest request target (path and query string); beyond it 414. At most `limits.head`.",
+    },
+    Key {
+        section: "limits",
+        name: "head",
+        kind: Kind::Size(|config| &mut config.limits.head, 1 << 10, 1 << 20),
+        default: Some("\"64KiB\""),
+        example: "\"64KiB\"",
+        about: "The longest head: request line and fields; beyond it 431.",
+    },
+    Key {
+        section: "limits",
+        name: "body",
+        kind: Kind::Size(|config| &mut config.limits.body, 0, 1 << 30),
+        default: Some("\"1MiB\""),
+        example: "\"1MiB\"",
+        about: "The longest request body, such as a form with its files; beyond it 413.",
+    },
+    Key {
+        section: "limits",
+        name: "head_timeout",
+        kind: Kind::Time(|config| &mut config.limits.head_timeout, MILLISECOND, DAY),
+        default: Some("\"10s\""),
+        example: "\"10s\"",
+        about: "From the first byte of a head to its last; beyond it 408.",
+    },
+    Key {
+        section: "limits",
+        name: "progress_timeout",
+        kind: Kind::Time(
+            |config| &mut config.limits.progress_timeout,
+            MILLISECOND,
+            DAY,
+        ),
+        default: Some("\"30s\""),
+        example: "\"30s\"",
+        about: "How long a request body may stand still (then 408), or a response that the client does not read (then the \
+                connection is closed).",
+    },
+    Key {
+        section: "limits",
+        name: "idle_timeout",
+        kind: Kind::Time(|config| &mut config.limits.idle_timeout, MILLISECOND, DAY),
+        default: Some("\"60s\""),
+        example: "\"60s\"",
+        about: "How long a connection may be silent between requests; then it is closed.",
+    },
+    Key {
+        section: "limits",
+        name: "connections",
+        kind: Kind::Count(|config| &mut config.limits.connections, 1, 1_000_000),
+        default: Some("10000"),
+        example: "10000",
+        about: "Connections open at once; one more is answered with 503. The server raises its limit of file descriptors as \
+                far as it may, and says at the start if that is not enough.",
+    },
+    Key {
+        section: "limits",
+        name: "drain_timeout",
+        kind: Kind::Time(|config| &mut config.limits.drain_timeout, MILLISECOND, DAY),
+        default: Some("\"10s\""),
+        example: "\"10s\"",
+        about: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
+    },
+];

@@ -1,0 +1,143 @@
+//! The file as a whole: which keys it has, and whether they are known.
+
+use std::{borrow::Cow, path::Path};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Config, FILE,
+    keys::{KEYS, Key, SECTIONS},
+    value,
+};
+use crate::{Problem, suggest};
+
+type Name<'t> = Spanned<Cow<'t, str>>;
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// The configuration in `text`; paths are taken from `dir`.
+pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
+    let file = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        Problem::new(
+            FILE,
+            format!("not TOML: {}", error.message().replace('\n', ", ")),
+        )
+        .at_offset(text, offset)
+        .hint("a section is `[server]`, a setting `listen = \"127.0.0.1:8080\"`")
+    })?;
+    let mut config = Config::defaults(dir);
+    for (name, value) in in_order(file.get_ref()) {
+        let section = value
+            .get_ref()
+            .as_table()
+            .filter(|_| is_section(name.get_ref()));
+        let section = section.ok_or_else(|| unknown_section(text, name, value))?;
+        for (key_name, value) in in_order(section) {
+            let key = find(name.get_ref(), key_name.get_ref())
+                .ok_or_else(|| unknown_key(text, name.get_ref(), key_name))?;
+            value::set(&mut config, key, value.get_ref(), dir).map_err(|message| {
+                Problem::new(FILE, format!("{}: {message}", key.path()))
+                    .at_offset(text, value.span().start)
+                    .hint(format!("for example: {}", key.line()))
+            })?;
+        }
+    }
+    check_relations(&config, text, file.get_ref())?;
+    Ok(config)
+}
+
+/// What no setting can be judged by alone.
+fn check_relations(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
+    let limits = &config.limits;
+    if limits.target <= limits.head {
+        return Ok(());
+    }
+    let section = file
+        .get("limits")
+        .and_then(|section| section.get_ref().as_table());
+    let blamed = section.and_then(|section| section.get("target").or_else(|| section.get("head")));
+    Err(Problem::new(
+        FILE,
+        format!(
+            "limits.target ({}) is more than limits.head ({}), which the target is part of",
+            value::show_size(limits.target),
+            value::show_size(limits.head)
+        ),
+    )
+    .at_offset(text, blamed.map_or(0, |value| value.span().start))
+    .hint("lower limits.target or raise limits.head"))
+}
+
+/// The entries in the order of the file, so that the first mistake is the first that is told.
+fn in_order<'t, 'f>(table: &'t DeTable<'f>) -> Vec<(&'t Name<'f>, &'t Value<'f>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+fn is_section(name: &str) -> bool {
+    SECTIONS.iter().any(|section| section.name == name)
+}
+
+fn find(section: &str, name: &str) -> Option<&'static Key> {
+    KEYS.iter()
+        .find(|key| key.section == section && key.name == name)
+}
+
+fn names_in(section: &str) -> impl Iterator<Item = &'static str> {
+    KEYS.iter()
+        .filter(move |key| key.section == section)
+        .map(|key| key.name)
+}
+
+fn unknown_section(text: &str, name: &Name<'_>, value: &Value<'_>) -> Problem {
+    let word = name.get_ref();
+    let problem = |message: String| Problem::new(FILE, message).at_offset(text, name.span().start);
+    if is_section(word) {
+        return problem(format!("`{word}` is a section and not a setting"))
+            .hint(format!("write [{word}] on a line of its own"));
+    }
+    let is_table = value.get_ref().is_table();
+    let what = if is_table { "section" } else { "setting" };
+    let unknown = problem(format!("unknown {what} `{word}`"));
+    if let Some(key) = KEYS.iter().find(|key| key.name == word && !is_table) {
+        return unknown.hint(format!("it belongs under [{}]", key.section));
+    }
+    let sections = SECTIONS.iter().map(|section| section.name);
+    match suggest::closest(word, sections.clone()).filter(|_| is_table) {
+        Some(near) => unknown.hint(format!("did you mean [{near}]?")),
+        None => unknown.hint(format!(
+            "there are {}",
+            list(sections.map(|name| format!("[{name}]")))
+        )),
+    }
+}
+
+fn unknown_key(text: &str, section: &str, name: &Name<'_>) -> Problem {
+    let word = name.get_ref();
+    let unknown = Problem::new(FILE, format!("unknown key `{word}` in [{section}]"))
+        .at_offset(text, name.span().start);
+    if let Some(near) = suggest::closest(word, names_in(section)) {
+        return unknown.hint(format!("did you mean `{near}`?"));
+    }
+    if let Some(key) = KEYS.iter().find(|key| key.name == word) {
+        return unknown.hint(format!("it belongs under [{}]", key.section));
+    }
+    unknown.hint(format!(
+        "[{section}] has {}",
+        list(names_in(section).map(|name| format!("`{name}`")))
+    ))
+}
+
+/// `a, b and c`.
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<_> = words.collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((only, _)) => only.clone(),
+        None => "nothing".to_owned(),
+    }
+}

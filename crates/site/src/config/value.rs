@@ -1,0 +1,265 @@
+//! From a value in the file to a field of [`Config`].
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use toml::{Spanned, de::DeValue};
+
+use super::{
+    Config,
+    keys::{Key, Kind},
+};
+use crate::duration;
+
+/// Sets `key` to `value`. Paths are taken from `dir`.
+///
+/// # Errors
+/// What is wrong with the value, as a sentence.
+pub(super) fn set(
+    config: &mut Config,
+    key: &Key,
+    value: &DeValue<'_>,
+    dir: &Path,
+) -> Result<(), String> {
+    match key.kind {
+        Kind::Flag(field) => {
+            let flag = value.as_bool();
+            *field(config) = flag.ok_or_else(|| expected("true or false", value))?;
+        }
+        Kind::Count(field, least, most) => {
+            *field(config) = within(count(value)?, &least, &most, &usize::to_string)?;
+        }
+        Kind::Size(field, least, most) => {
+            *field(config) = within(size(value)?, &least, &most, &|bytes| show_size(*bytes))?;
+        }
+        Kind::Time(field, least, most) => {
+            *field(config) = within(time(value)?, &least, &most, &|time| show_time(*time))?;
+        }
+        Kind::Address(field) => *field(config) = address(text(value)?)?,
+        Kind::Database(field) => *field(config) = database(text(value)?, dir)?,
+        Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+    }
+    Ok(())
+}
+
+/// Sets `key` to its default.
+pub(super) fn set_default(config: &mut Config, key: &Key, dir: &Path) -> Result<(), String> {
+    match key.default {
+        Some(default) => {
+            let value = DeValue::parse(default)
+                .map(Spanned::into_inner)
+                .map_err(|error| error.to_string())?;
+            set(config, key, &value, dir)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether `key` has the same value in both.
+pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
+    // The table has one accessor for reading and writing, so that the two cannot name different fields.
+    fn both<T: PartialEq>(field: fn(&mut Config) -> &mut T, one: &Config, other: &Config) -> bool {
+        *field(&mut one.clone()) == *field(&mut other.clone())
+    }
+    match key.kind {
+        Kind::Flag(field) => both(field, one, other),
+        Kind::Count(field, ..) | Kind::Size(field, ..) => both(field, one, other),
+        Kind::Time(field, ..) => both(field, one, other),
+        Kind::Address(field) => both(field, one, other),
+        Kind::Database(field) => both(field, one, other),
+        Kind::Log(field) => both(field, one, other),
+    }
+}
+
+fn expected(what: &str, value: &DeValue<'_>) -> String {
+    let found = match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a decimal point",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("this is {found}; {what} is expected")
+}
+
+fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
+    value
+        .as_str()
+        .ok_or_else(|| expected("text in quotes", value))
+}
+
+fn count(value: &DeValue<'_>) -> Result<usize, String> {
+    let integer = value
+        .as_integer()
+        .ok_or_else(|| expected("a whole number", value))?;
+    usize::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| {
+        match integer.as_str().starts_with('-') {
+            true => "a number below zero makes no sense here".to_owned(),
+            false => "this number is too large".to_owned(),
+        }
+    })
+}
+
+fn within<T: PartialOrd>(
+    value: T,
+    least: &T,
+    most: &T,
+    show: &dyn Fn(&T) -> String,
+) -> Result<T, String> {
+    if value < *least {
+        Err(format!(
+            "{} is too little, the least is {}",
+            show(&value),
+            show(least)
+        ))
+    } else if value > *most {
+        Err(format!(
+            "{} is too much, the most is {}",
+            show(&value),
+            show(most)
+        ))
+    } else {
+        Ok(value)
+    }
+}
+
+/// The units of sizes, the longest names first, so that `KiB` is not taken for `B`.
+const UNITS: [(&str, usize); 7] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+fn size(value: &DeValue<'_>) -> Result<usize, String> {
+    if value.is_integer() {
+        return count(value);
+    }
+    let whole = value
+        .as_str()
+        .ok_or_else(|| expected("a size such as \"64KiB\"", value))?;
+    let bad =
+        || format!("`{whole}` is no size: a whole number and one of B, KB, MB, GB, KiB, MiB, GiB");
+    let digits = whole.bytes().take_while(u8::is_ascii_digit).count();
+    let unit = whole[digits..].trim();
+    let found = UNITS
+        .iter()
+        .find(|(name, _)| unit.eq_ignore_ascii_case(name));
+    let (Some((_, unit)), false) = (found, digits == 0) else {
+        return Err(bad());
+    };
+    let number: Option<usize> = whole[..digits].parse().ok();
+    number
+        .and_then(|number| number.checked_mul(*unit))
+        .ok_or_else(|| format!("`{whole}` is more than any machine has"))
+}
+
+/// A size in the largest unit that leaves no rest.
+pub(super) fn show_size(bytes: usize) -> String {
+    let fits = |&&(name, unit): &&(&str, usize)| {
+        bytes >= unit && bytes.is_multiple_of(unit) && name != "B"
+    };
+    match UNITS.iter().filter(fits).max_by_key(|(_, unit)| *unit) {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes}B"),
+    }
+}
+
+fn time(value: &DeValue<'_>) -> Result<Duration, String> {
+    match value {
+        DeValue::Integer(number) => Err(format!(
+            "{number} of what? A span of time has a unit: ms, s, min, h or d"
+        )),
+        _ => duration::parse(
+            value
+                .as_str()
+                .ok_or_else(|| expected("a span of time such as \"1s\"", value))?,
+        ),
+    }
+}
+
+/// A span of time in the largest unit that leaves no rest.
+pub(super) fn show_time(time: Duration) -> String {
+    let units = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "min"),
+        (1_000, "s"),
+    ];
+    let milliseconds = time.as_millis();
+    match units
+        .iter()
+        .find(|(unit, _)| milliseconds >= *unit && milliseconds.is_multiple_of(*unit))
+    {
+        Some((unit, name)) => format!("{}{name}", milliseconds / unit),
+        None => format!("{milliseconds}ms"),
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+        match host {
+            "localhost" => format!(
+                "`{text}` has a name where an IP address is expected; localhost is 127.0.0.1"
+            ),
+            "" | "*" => {
+                format!("`{text}` has no IP address; 0.0.0.0 is every IPv4 address of the machine")
+            }
+            _ => format!("`{text}` is no IP address with a port"),
+        }
+    })
+}
+
+fn database(url: &str, dir: &Path) -> Result<PathBuf, String> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(format!(
+            "`{url}` is no URL: it begins with neither `sqlite:` nor another scheme"
+        ));
+    };
+    match scheme {
+        "sqlite" => {}
+        "postgres" | "postgresql" => {
+            return Err(
+                "this version of Millpond serves SQLite databases, not yet PostgreSQL".to_owned(),
+            );
+        }
+        _ => {
+            return Err(format!(
+                "`{scheme}:` is no database that Millpond serves; it serves SQLite"
+            ));
+        }
+    }
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    if path.contains('?') {
+        return Err("the URL of an SQLite file takes no options after a question mark".to_owned());
+    }
+    if path == ":memory:" {
+        return Err(
+            "a database in memory would be a different one for every connection; it must be a file"
+                .to_owned(),
+        );
+    }
+    if path.is_empty() || path.ends_with('/') || path.contains('\0') {
+        return Err(format!("`{url}` names no file"));
+    }
+    Ok(dir.join(path))
+}
+
+fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {
+    match path {
+        "-" => Ok(PathBuf::from("-")),
+        _ if path.is_empty() || path.ends_with('/') || path.contains('\0') => {
+            Err(format!("`{path}` names no file"))
+        }
+        _ => Ok(dir.join(path)),
+    }
+}

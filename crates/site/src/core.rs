@@ -1,0 +1,107 @@
+//! What all workers of a site share.
+
+use std::{path::PathBuf, sync::Arc};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use millpond_db::{Database, Error};
+use millpond_http::{Parts, Prepared, Request, Response};
+
+use crate::{
+    cached::{Cached, Failure, SiteStore},
+    compile::Pages,
+    compress::Compressor,
+    render::HTML,
+    statics::Statics,
+};
+
+/// Everything but the pages themselves, for the whole life of a site.
+pub(crate) struct Core {
+    pub(crate) dir: PathBuf,
+    pub(crate) database: Database,
+    pub(crate) store: Arc<SiteStore>,
+    pub(crate) compressor: Compressor,
+    pub(crate) cache: bool,
+    pub(crate) current: ArcSwap<Generation>,
+}
+
+/// One reading of the site folder.
+pub(crate) struct Generation {
+    /// Part of every key; grows when pages or templates have changed.
+    pub(crate) number: u32,
+    pub(crate) fingerprint: u64,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) statics: Arc<Statics>,
+    pub(crate) not_found: Arc<Prepared>,
+    pub(crate) error: Arc<Prepared>,
+}
+
+impl Core {
+    /// Tells the owner.
+    pub(crate) fn log(&self, message: &str) {
+        eprintln!("millpond: {message}");
+    }
+
+    /// Tells the owner all of it, and gives what the visitor may know.
+    pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+        self.log(&format!("{route}: {error}"));
+        match error {
+            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
+            _ => Failure::Internal,
+        }
+    }
+}
+
+impl Generation {
+    /// The response that a kept value gives.
+    pub(crate) fn respond(
+        &self,
+        value: &Arc<Cached>,
+        request: &Request<'_>,
+        extra: Bytes,
+    ) -> Response {
+        match &**value {
+            Cached::Page(prepared) => prepared.respond(request, extra),
+            Cached::Missing => self.not_found.respond(request, extra),
+            Cached::Failed(Failure::Unavailable) => unavailable(),
+            Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
+                self.error.respond(request, Bytes::new())
+            }
+        }
+    }
+}
+
+/// 503 with the advice to come back.
+pub(crate) fn unavailable() -> Response {
+    Response::builder(503)
+        .field("Retry-After", "1")
+        .field("Content-Type", "text/plain; charset=utf-8")
+        .field("X-Content-Type-Options", "nosniff")
+        .field("Cache-Control", "no-store")
+        .body(Bytes::from_static(
+            b"The site is too busy just now. Please try again in a moment.\n",
+        ))
+}
+
+/// An error page: the site's own, or a plain one.
+pub(crate) fn error_page(
+    status: u16,
+    title: &str,
+    sentence: &str,
+    own: Option<String>,
+) -> Arc<Prepared> {
+    let html = own.unwrap_or_else(|| {
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:20vh auto;padding:0 1.5rem}}</style>\n<h1>{title}</h1>\n<p>{sentence}</p>\n"
+        )
+    });
+    let parts = Parts {
+        status,
+        media_type: HTML,
+        fields: &[("Cache-Control", "no-cache")],
+        body: Bytes::from(html),
+        last_modified: None,
+        compressible: true,
+    };
+    Arc::new(Prepared::new(parts))
+}

@@ -1,0 +1,154 @@
+//! Reads a site folder: nothing is understood here, only gathered.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+};
+
+use millpond_db::Migration;
+
+use crate::Problem;
+
+/// A page's source may not be larger than this.
+const MAX_SOURCE: u64 = 4 << 20;
+
+/// The texts of a site folder, by their paths below it with `/` between the parts.
+#[derive(Debug, Default)]
+pub(crate) struct Folder {
+    /// Below `pages/`: `read.html`, `topics/[slug].sql`.
+    pub(crate) pages: BTreeMap<String, String>,
+    /// Below `templates/`.
+    pub(crate) templates: BTreeMap<String, String>,
+}
+
+impl Folder {
+    /// Reads `pages/` and `templates/`.
+    pub(crate) fn read(dir: &Path) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut folder = Self::default();
+        if !dir.join("pages").is_dir() {
+            let problem = Problem::new("pages", "there is no such folder").hint("pages/index.html is the site's front page; `millpond new DIR` makes a site to start from");
+            return Err(vec![problem]);
+        }
+        walk(
+            &dir.join("pages"),
+            "pages",
+            "",
+            &mut folder.pages,
+            &mut problems,
+        );
+        walk(
+            &dir.join("templates"),
+            "templates",
+            "",
+            &mut folder.templates,
+            &mut problems,
+        );
+        if problems.is_empty() {
+            Ok(folder)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Equal for folders with equal texts.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.pages.hash(&mut hasher);
+        self.templates.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Reads `migrations/`, in the order of their names.
+pub(crate) fn migrations(dir: &Path) -> Result<Vec<Migration>, Vec<Problem>> {
+    let mut texts = BTreeMap::new();
+    let mut problems = Vec::new();
+    walk(
+        &dir.join("migrations"),
+        "migrations",
+        "",
+        &mut texts,
+        &mut problems,
+    );
+    let mut migrations = Vec::new();
+    for (name, sql) in texts {
+        let numbered = name.split_once('_').is_some_and(|(number, _)| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        if name.ends_with(".sql") && numbered {
+            migrations.push(Migration { name, sql });
+        } else {
+            problems.push(Problem::new(format!("migrations/{name}"), "this is no migration").hint("a migration is named like 0002_add_tags.sql; they are applied in the order of their names"));
+        }
+    }
+    if problems.is_empty() {
+        Ok(migrations)
+    } else {
+        Err(problems)
+    }
+}
+
+fn walk(
+    dir: &Path,
+    root: &str,
+    below: &str,
+    texts: &mut BTreeMap<String, String>,
+    problems: &mut Vec<Problem>,
+) {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            return problems.push(Problem::new(
+                PathBuf::from(root).join(below),
+                format!("the folder cannot be read: {error}"),
+            ));
+        }
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            problems.push(Problem::new(
+                PathBuf::from(root).join(below).join(&name),
+                "the file's name is not UTF-8",
+            ));
+            continue;
+        };
+        // Editors leave hidden and backup files beside what they edit.
+        if name.starts_with('.') || name.ends_with('~') {
+            continue;
+        }
+        let path = if below.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{below}/{name}")
+        };
+        if entry.path().is_dir() {
+            walk(&entry.path(), root, &path, texts, problems);
+            continue;
+        }
+        match text(&entry.path()) {
+            Ok(text) => drop(texts.insert(path, text)),
+            Err(why) => problems.push(Problem::new(format!("{root}/{path}"), why)),
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let size = fs::metadata(path)
+        .map_err(|error| format!("the file cannot be read: {error}"))?
+        .len();
+    if size > MAX_SOURCE {
+        return Err(format!(
+            "the file has {size} bytes; at most {MAX_SOURCE} are read"
+        ));
+    }
+    fs::read_to_string(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
+    })
+}

@@ -1,0 +1,212 @@
+//! A form's body, and whether a page of this site has sent it.
+
+use std::{borrow::Cow, convert::Infallible};
+
+use bytes::Bytes;
+use millpond_http::Request;
+
+/// A form may not have more fields than this.
+const MAX_FIELDS: usize = 1000;
+
+/// Why a body is refused: the status and the sentence for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) u16, pub(crate) &'static str);
+
+/// Name and value of each field.
+pub(crate) type Fields = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+
+/// Refuses what a page of another site has sent (COHERENCE, rule 16). Browsers say where a request comes from: newer ones in
+/// Sec-Fetch-Site (W3C Fetch Metadata), all of them in the Origin of a POST (Fetch, section 3.2). A client that sends neither is no
+/// browser and carries nobody's cookies.
+pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
+    let foreign = Refused(403, "This form was sent from another site.");
+    match request.fields.get("sec-fetch-site") {
+        Some(b"same-origin" | b"none") => return Ok(()),
+        Some(_) => return Err(foreign),
+        None => {}
+    }
+    let Some(origin) = request.fields.get("origin") else {
+        return Ok(());
+    };
+    let host = std::str::from_utf8(origin)
+        .ok()
+        .and_then(|origin| origin.split_once("://"))
+        .map(|(_, host)| host);
+    match (host, request.host()) {
+        (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => Ok(()),
+        _ => Err(foreign),
+    }
+}
+
+/// What kind of form a body is.
+pub(crate) enum Encoding {
+    Urlencoded,
+    Multipart(String),
+}
+
+/// The encoding that the request declares.
+pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
+    let declared = request
+        .fields
+        .get("content-type")
+        .and_then(|value| std::str::from_utf8(value).ok())
+        .unwrap_or_default();
+    let media_type = declared.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        || (media_type.is_empty() && request.body.is_empty())
+    {
+        return Ok(Encoding::Urlencoded);
+    }
+    if media_type.eq_ignore_ascii_case("multipart/form-data") {
+        return multer::parse_boundary(declared)
+            .map(Encoding::Multipart)
+            .map_err(|_| Refused(400, "The form has no boundary."));
+    }
+    Err(Refused(
+        415,
+        "A form is application/x-www-form-urlencoded or multipart/form-data.",
+    ))
+}
+
+/// Reads the fields of a form. Files that come with a multipart form give their contents, which must be text.
+pub(crate) async fn read(encoding: Encoding, body: Bytes) -> Result<Fields, Refused> {
+    let fields = match encoding {
+        Encoding::Urlencoded => form_urlencoded::parse(&body)
+            .take(MAX_FIELDS + 1)
+            .map(|(name, value)| (name.into_owned().into(), value.into_owned().into()))
+            .collect(),
+        Encoding::Multipart(boundary) => multipart(boundary, body).await?,
+    };
+    if fields.len() > MAX_FIELDS {
+        Err(Refused(400, "The form has too many fields."))
+    } else {
+        Ok(fields)
+    }
+}
+
+async fn multipart(boundary: String, body: Bytes) -> Result<Fields, Refused> {
+    let broken = |_| Refused(400, "The form cannot be read.");
+    let stream = OneChunk(Some(body));
+    let mut parts = multer::Multipart::new(stream, boundary);
+    let mut fields = Fields::new();
+    while let Some(part) = parts.next_field().await.map_err(broken)? {
+        let Some(name) = part.name().map(str::to_owned) else {
+            return Err(Refused(400, "A part of the form has no name."));
+        };
+        let value = part.bytes().await.map_err(broken)?;
+        let value = std::str::from_utf8(&value)
+            .map_err(|_| Refused(400, "A field of the form is not UTF-8."))?
+            .to_owned();
+        fields.push((name.into(), value.into()));
+        if fields.len() > MAX_FIELDS {
+            break;
+        }
+    }
+    Ok(fields)
+}
+
+/// The body, which has arrived whole, as the stream that the parser wants.
+struct OneChunk(Option<Bytes>);
+
+impl futures_core::Stream for OneChunk {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::Poll::Ready(self.0.take().map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_http::OwnedRequest;
+
+    use super::*;
+
+    fn post(fields: &[(&str, &str)]) -> OwnedRequest {
+        let request = OwnedRequest::new("POST", "/comment").field("Host", "site.example:8080");
+        fields
+            .iter()
+            .fold(request, |request, (name, value)| request.field(name, value))
+    }
+
+    #[test]
+    fn only_this_site_may_post() {
+        for (fields, allowed) in [
+            (&[][..], true),
+            (&[("Sec-Fetch-Site", "same-origin")][..], true),
+            (&[("Sec-Fetch-Site", "none")], true),
+            (&[("Sec-Fetch-Site", "cross-site")], false),
+            (
+                &[
+                    ("Sec-Fetch-Site", "same-site"),
+                    ("Origin", "http://site.example:8080"),
+                ],
+                false,
+            ),
+            (&[("Origin", "http://site.example:8080")], true),
+            (&[("Origin", "https://SITE.example:8080")], true),
+            (&[("Origin", "http://site.example")], false),
+            (&[("Origin", "null")], false),
+            (&[("Origin", "http://evil.example")], false),
+            (
+                &[("Origin", "http://site.example:8080.evil.example")],
+                false,
+            ),
+        ] {
+            assert_eq!(
+                guard(&post(fields).as_request()).is_ok(),
+                allowed,
+                "{fields:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn forms_are_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let fields = runtime.block_on(read(
+            Encoding::Urlencoded,
+            Bytes::from_static(b"a=1+2&b=%26&a="),
+        ));
+        assert_eq!(
+            fields.unwrap(),
+            [
+                ("a".into(), "1 2".into()),
+                ("b".into(), "&".into()),
+                ("a".into(), "".into())
+            ] as [(Cow<str>, Cow<str>); 3]
+        );
+        let body = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"t.txt\"\r\n\r\nhello\r\n--x--\r\n";
+        let request = post(&[("Content-Type", "multipart/form-data; boundary=x")]).body(body);
+        let fields = runtime.block_on(read(
+            encoding(&request.as_request()).unwrap(),
+            Bytes::from(body),
+        ));
+        assert_eq!(
+            fields.unwrap(),
+            [("a".into(), "1".into()), ("f".into(), "hello".into())] as [(Cow<str>, Cow<str>); 2]
+        );
+        let cut = runtime.block_on(read(
+            Encoding::Multipart("x".into()),
+            Bytes::from_static(b"--x\r\nContent-Dispo"),
+        ));
+        assert_eq!(cut, Err(Refused(400, "The form cannot be read.")));
+        let many = "a&".repeat(2000);
+        assert_eq!(
+            runtime.block_on(read(Encoding::Urlencoded, Bytes::from(many))),
+            Err(Refused(400, "The form has too many fields."))
+        );
+        assert_eq!(
+            encoding(&post(&[("Content-Type", "application/json")]).as_request()).err(),
+            Some(Refused(
+                415,
+                "A form is application/x-www-form-urlencoded or multipart/form-data."
+            ))
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! The result of one query as it is kept, shown to templates and written as JSON.
+
+use std::sync::Arc;
+
+use millpond_db as db;
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
+
+use crate::script::Rows;
+
+/// The rows of one query. Templates read them in place; nothing is copied for a render.
+#[derive(Debug)]
+pub(crate) struct QueryResult {
+    pub(crate) rows: Rows,
+    pub(crate) data: Arc<db::Rows>,
+}
+
+impl QueryResult {
+    pub(crate) fn weight(&self) -> usize {
+        let values: usize = self
+            .data
+            .rows
+            .iter()
+            .flatten()
+            .map(|value| size_of::<db::Value>() + 16 + value.heap_size())
+            .sum();
+        size_of::<Self>() + size_of::<db::Rows>() + self.data.rows.len() * 24 + values
+    }
+
+    /// Whether the page does not exist: a `:one` without a row.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.rows == Rows::One && self.data.rows.is_empty()
+    }
+
+    /// What a template sees under the query's name.
+    pub(crate) fn value(&self) -> Value {
+        match self.rows {
+            Rows::Many | Rows::Exec => Value::from_object(Table(self.data.clone())),
+            Rows::One | Rows::Optional if self.data.rows.is_empty() => Value::from(()),
+            Rows::One | Rows::Optional => Value::from_object(Row {
+                data: self.data.clone(),
+                at: 0,
+            }),
+        }
+    }
+
+    /// What an endpoint without a template gives under the query's name.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let row = |row: &Vec<db::Value>| {
+            let fields = self
+                .data
+                .columns
+                .iter()
+                .zip(row)
+                .map(|(name, value)| (name.to_string(), json(value)));
+            serde_json::Value::Object(fields.collect())
+        };
+        match self.rows {
+            Rows::Many | Rows::Exec => self.data.rows.iter().map(row).collect(),
+            Rows::One | Rows::Optional => {
+                self.data.rows.first().map_or(serde_json::Value::Null, row)
+            }
+        }
+    }
+}
+
+fn json(value: &db::Value) -> serde_json::Value {
+    match value {
+        db::Value::Null => serde_json::Value::Null,
+        db::Value::Integer(integer) => (*integer).into(),
+        db::Value::Real(real) => serde_json::Number::from_f64(*real)
+            .map_or(serde_json::Value::Null, serde_json::Value::Number),
+        db::Value::Text(text) => text.to_string().into(),
+        db::Value::Blob(bytes) => bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+            .into(),
+    }
+}
+
+/// A database value in a template.
+pub(crate) fn template_value(value: &db::Value) -> Value {
+    match value {
+        db::Value::Null => Value::from(()),
+        db::Value::Integer(integer) => Value::from(*integer),
+        db::Value::Real(real) => Value::from(*real),
+        db::Value::Text(text) => Value::from(text.clone()),
+        db::Value::Blob(bytes) => Value::from_bytes(bytes.to_vec()),
+    }
+}
+
+#[derive(Debug)]
+struct Table(Arc<db::Rows>);
+
+impl Object for Table {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let at = key.as_usize().filter(|&at| at < self.0.rows.len())?;
+        Some(Value::from_object(Row {
+            data: self.0.clone(),
+            at,
+        }))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.0.rows.len())
+    }
+}
+
+#[derive(Debug)]
+struct Row {
+    data: Arc<db::Rows>,
+    at: usize,
+}
+
+impl Object for Row {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let column = self.data.columns.iter().position(|name| **name == *key)?;
+        self.data.rows[self.at].get(column).map(template_value)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(
+            self.data
+                .columns
+                .iter()
+                .map(|name| Value::from(name.clone()))
+                .collect(),
+        )
+    }
+}

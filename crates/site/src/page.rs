@@ -1,0 +1,137 @@
+//! What a page is, once its files are understood.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use millpond_db as db;
+
+use crate::{params::Param, route::Pattern, script::Rows};
+
+/// A path of the site, with what answers GET and what answers POST.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) pattern: Pattern,
+    pub(crate) page: Option<Arc<Page>>,
+    pub(crate) form: Option<Arc<Form>>,
+}
+
+impl Endpoint {
+    /// The methods that it has, as `Allow` lists them.
+    pub(crate) fn allow(&self) -> &'static str {
+        match (&self.page, &self.form) {
+            (Some(_), Some(_)) => "GET, HEAD, POST",
+            (None, Some(_)) => "POST",
+            _ => "GET, HEAD",
+        }
+    }
+}
+
+/// What answers GET.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Its place among the site's pages; part of its keys.
+    pub(crate) index: u32,
+    pub(crate) route: String,
+    pub(crate) params: Vec<Param>,
+    pub(crate) queries: Vec<PageQuery>,
+    /// The template's name; without one the queries are given as JSON.
+    pub(crate) template: Option<String>,
+    /// Lower-case names of the request fields that are part of the key.
+    pub(crate) vary: Arc<[String]>,
+    /// Set when a render has looked at more of the request than the key holds.
+    pub(crate) private: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// One of a page's queries.
+#[derive(Debug)]
+pub(crate) struct PageQuery {
+    pub(crate) name: String,
+    pub(crate) rows: Rows,
+    pub(crate) query: db::Query,
+    /// For each parameter of the statement, its place among the page's.
+    pub(crate) args: Vec<usize>,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) file: PathBuf,
+}
+
+/// What answers POST.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) route: String,
+    pub(crate) params: Vec<Param>,
+    pub(crate) steps: Vec<FormStep>,
+    pub(crate) redirect: Vec<Piece>,
+}
+
+/// One statement of a form.
+#[derive(Debug)]
+pub(crate) struct FormStep {
+    pub(crate) query: db::Query,
+    pub(crate) bind: Vec<Source>,
+    pub(crate) expect: db::Expect,
+}
+
+/// Where a value in a form's statements and redirect comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Param(usize),
+    Column { step: usize, column: String },
+}
+
+/// A piece of a redirect's target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Value(Source),
+}
+
+/// Counters are kept apart by worker, so that a hit writes no memory that another core writes.
+const SLOTS: usize = 8;
+
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Slot {
+    hits: AtomicU64,
+}
+
+/// What a page's requests came to.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    hits: [Slot; SLOTS],
+    pub(crate) misses: AtomicU64,
+    pub(crate) waits: AtomicU64,
+    pub(crate) bypassed: AtomicU64,
+    pub(crate) fills: AtomicU64,
+    pub(crate) fill_nanos: AtomicU64,
+    pub(crate) database_nanos: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn hit(&self, worker: usize) {
+        self.hits[worker % SLOTS]
+            .hits
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits
+            .iter()
+            .map(|slot| slot.hits.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    pub(crate) fn filled(&self, total: Duration, database: Duration) {
+        self.fills.fetch_add(1, Ordering::Relaxed);
+        self.fill_nanos
+            .fetch_add(total.as_nanos() as u64, Ordering::Relaxed);
+        self.database_nanos
+            .fetch_add(database.as_nanos() as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,361 @@
+//! A page's `.sql` file: named queries and the lines that steer them.
+
+use std::{path::Path, time::Duration};
+
+use millpond_db::{Kind, Value};
+
+use crate::{Problem, duration};
+
+/// How many rows a query is to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// One; without it the page does not exist.
+    One,
+    /// One or none.
+    Optional,
+    /// Any number.
+    Many,
+    /// None: the statement writes.
+    Exec,
+}
+
+/// A `-- param:` line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Declaration {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) default: Option<Value>,
+    pub(crate) line: usize,
+}
+
+/// A `-- name:` line with its statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) rows: Rows,
+    pub(crate) sql: String,
+    /// Where the statement begins in the file.
+    pub(crate) offset: usize,
+    pub(crate) line: usize,
+    pub(crate) max_age: Option<Duration>,
+}
+
+/// A whole `.sql` file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Script {
+    pub(crate) params: Vec<Declaration>,
+    pub(crate) queries: Vec<Named>,
+    /// Lower-case names of request fields that are part of the page's key.
+    pub(crate) vary: Vec<String>,
+    /// The target, with its line.
+    pub(crate) redirect: Option<(String, usize)>,
+}
+
+const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "vary"];
+
+impl Script {
+    /// Reads the text of a `.sql` file.
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
+        let mut script = Self::default();
+        let mut offset = 0;
+        for (index, raw) in text.split_inclusive('\n').enumerate() {
+            let line = index + 1;
+            let start = offset;
+            offset += raw.len();
+            match directive(raw) {
+                Some((word, rest)) => {
+                    script
+                        .direct(word, rest, line, offset)
+                        .map_err(|(message, hint)| Problem {
+                            hint,
+                            ..Problem::new(file, message).at(line, 1)
+                        })?
+                }
+                None => script.statement_line(file, raw, line, start)?,
+            }
+        }
+        script.finish(file)
+    }
+
+    fn direct(
+        &mut self,
+        word: &str,
+        rest: &str,
+        line: usize,
+        next: usize,
+    ) -> Result<(), Complaint> {
+        match word {
+            "name" => self.queries.push(named(rest, line, next)?),
+            "param" => {
+                let declaration = declaration(rest, line)?;
+                if self
+                    .params
+                    .iter()
+                    .any(|other| other.name == declaration.name)
+                {
+                    return Err((
+                        format!("parameter `{}` is declared twice", declaration.name),
+                        None,
+                    ));
+                }
+                self.params.push(declaration);
+            }
+            "redirect" => {
+                if !rest.starts_with('/') || rest.starts_with("//") {
+                    let hint = "for example: -- redirect: /read?id=:id".to_owned();
+                    return Err((
+                        "a redirect goes to a path of this site, beginning with one `/`".to_owned(),
+                        Some(hint),
+                    ));
+                }
+                if self.redirect.replace((rest.to_owned(), line)).is_some() {
+                    return Err(("a second redirect".to_owned(), Some("keep one".to_owned())));
+                }
+            }
+            "max-age" => {
+                let age = duration::parse(rest)
+                    .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
+                let Some(query) = self.queries.last_mut() else {
+                    let hint =
+                        "put it below the `-- name:` line of the query it belongs to".to_owned();
+                    return Err(("`max-age` before the first query".to_owned(), Some(hint)));
+                };
+                query.max_age = Some(age);
+            }
+            _ => self.vary.extend(
+                rest.split(',')
+                    .map(|field| field.trim().to_ascii_lowercase()),
+            ),
+        }
+        Ok(())
+    }
+
+    fn statement_line(
+        &mut self,
+        file: &Path,
+        raw: &str,
+        line: usize,
+        start: usize,
+    ) -> Result<(), Problem> {
+        let Some(query) = self.queries.last_mut() else {
+            let text = raw.trim();
+            if text.is_empty() || text.starts_with("--") {
+                return Ok(());
+            }
+            return Err(Problem::new(file, "SQL before the first `-- name:` line")
+                .at(line, 1)
+                .hint("give the query a name, for example: -- name: article :one"));
+        };
+        if query.sql.is_empty() {
+            query.offset = start;
+        }
+        query.sql.push_str(raw);
+        Ok(())
+    }
+
+    fn finish(mut self, file: &Path) -> Result<Self, Problem> {
+        for query in &mut self.queries {
+            let end = query.sql.trim_end().len();
+            query.sql.truncate(end);
+            let only_comments = query
+                .sql
+                .lines()
+                .all(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
+            if only_comments {
+                return Err(
+                    Problem::new(file, format!("query `{}` has no statement", query.name))
+                        .at(query.line, 1),
+                );
+            }
+        }
+        for (index, query) in self.queries.iter().enumerate() {
+            if self.queries[..index]
+                .iter()
+                .any(|other| other.name == query.name)
+            {
+                return Err(
+                    Problem::new(file, format!("a second query named `{}`", query.name))
+                        .at(query.line, 1),
+                );
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// A message and a hint.
+type Complaint = (String, Option<String>);
+
+/// `-- word: rest`, if the line is one and the word is ours or nearly so.
+fn directive(line: &str) -> Option<(&str, &str)> {
+    let (word, rest) = line
+        .trim()
+        .strip_prefix("--")?
+        .trim_start()
+        .split_once(':')?;
+    DIRECTIVES.contains(&word).then_some((word, rest.trim()))
+}
+
+fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
+    let (name, rows) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if !is_name(name) {
+        return Err((
+            format!("`{name}` is no name for a query"),
+            Some("letters, digits and `_`, not beginning with a digit".to_owned()),
+        ));
+    }
+    let rows = match rows.trim() {
+        ":one" => Rows::One,
+        ":one?" => Rows::Optional,
+        ":many" => Rows::Many,
+        ":exec" => Rows::Exec,
+        other => {
+            let what = if other.is_empty() {
+                "says not how many rows it gives".to_owned()
+            } else {
+                format!("has the unknown kind `{other}`")
+            };
+            return Err((
+                format!("query `{name}` {what}"),
+                Some("one of :one, :one?, :many, :exec".to_owned()),
+            ));
+        }
+    };
+    Ok(Named {
+        name: name.to_owned(),
+        rows,
+        sql: String::new(),
+        offset: next,
+        line,
+        max_age: None,
+    })
+}
+
+fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
+    let example = || Some("for example: -- param: page integer = 1".to_owned());
+    let (head, default) = match rest.split_once('=') {
+        Some((head, default)) => (head.trim(), Some(default.trim())),
+        None => (rest, None),
+    };
+    let mut words = head.split_whitespace();
+    let (Some(name), Some(kind), None) = (words.next(), words.next(), words.next()) else {
+        return Err(("a parameter needs a name and a type".to_owned(), example()));
+    };
+    if !is_name(name) {
+        return Err((format!("`{name}` is no name for a parameter"), example()));
+    }
+    let kind = match kind {
+        "integer" => Kind::Integer,
+        "real" => Kind::Real,
+        "text" => Kind::Text,
+        other => {
+            return Err((
+                format!("parameter `{name}` has the unknown type `{other}`"),
+                Some("integer, real or text".to_owned()),
+            ));
+        }
+    };
+    let default = default
+        .map(|text| literal(kind, text))
+        .transpose()
+        .map_err(|message| (message, example()))?;
+    Ok(Declaration {
+        name: name.to_owned(),
+        kind,
+        default,
+        line,
+    })
+}
+
+fn literal(kind: Kind, text: &str) -> Result<Value, String> {
+    if text.eq_ignore_ascii_case("null") {
+        return Ok(Value::Null);
+    }
+    match kind {
+        Kind::Integer => text
+            .parse()
+            .map(Value::Integer)
+            .map_err(|_| format!("`{text}` is no integer")),
+        Kind::Real => text
+            .parse()
+            .map(Value::Real)
+            .map_err(|_| format!("`{text}` is no number")),
+        Kind::Text | Kind::Blob => text
+            .strip_prefix('\'')
+            .and_then(|text| text.strip_suffix('\''))
+            .map(|text| Value::Text(text.replace("''", "'").into()))
+            .ok_or_else(|| format!("a text default stands in quotes, as in '{text}'")),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Script, String> {
+        Script::parse(Path::new("pages/a.sql"), text).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn a_script_is_read() {
+        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
+        let script = parse(text).unwrap();
+        assert_eq!(script.params.len(), 2);
+        assert_eq!(script.params[1].default, Some(Value::from("it's")));
+        assert_eq!(script.vary, ["accept-language"]);
+        assert_eq!(script.queries[0].sql, "-- a comment: kept\nselect :id;");
+        assert_eq!(&text[script.queries[0].offset..][..4], "-- a");
+        assert_eq!(script.queries[0].max_age, Some(Duration::from_secs(60)));
+        assert_eq!(script.queries[1].rows, Rows::Many);
+        assert_eq!(script.redirect.as_ref().unwrap().0, "/x?id=:id");
+    }
+
+    #[test]
+    fn faults_are_named_with_their_line() {
+        for (text, expected) in [
+            ("select 1", "pages/a.sql:1:1: SQL before"),
+            (
+                "-- name: a\nselect 1",
+                "pages/a.sql:1:1: query `a` says not how many",
+            ),
+            (
+                "-- name: a :two\nselect 1",
+                "pages/a.sql:1:1: query `a` has the unknown kind `:two`",
+            ),
+            (
+                "-- name: a :one\n\n-- x",
+                "pages/a.sql:1:1: query `a` has no statement",
+            ),
+            (
+                "-- name: a :one\nselect 1\n-- name: a :one\nselect 1",
+                "pages/a.sql:3:1: a second query",
+            ),
+            (
+                "-- param: a int",
+                "pages/a.sql:1:1: parameter `a` has the unknown type",
+            ),
+            (
+                "-- param: a integer = x",
+                "pages/a.sql:1:1: `x` is no integer",
+            ),
+            (
+                "-- param: a text = x",
+                "pages/a.sql:1:1: a text default stands in quotes",
+            ),
+            (
+                "-- redirect: //evil.example/",
+                "pages/a.sql:1:1: a redirect goes to a path",
+            ),
+        ] {
+            let problem = parse(text).unwrap_err();
+            assert!(problem.starts_with(expected), "{text:?}: {problem}");
+        }
+    }
+}

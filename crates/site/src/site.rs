@@ -1,0 +1,317 @@
+//! A running site: opened, read again when its folder changes, stopped.
+
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use millpond_db::{Database, Options as DatabaseOptions};
+use millpond_store::{Sink, Stats, Store, clock::Boottime};
+use parking_lot::Mutex;
+
+use crate::{
+    Config, Problem, SiteService,
+    compile::{Pages, compile},
+    compress::Compressor,
+    core::{Core, Generation, error_page},
+    folder::{Folder, migrations},
+    statics::Statics,
+    watch::Watch,
+};
+
+/// How a site is opened, beside its configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether anything is stored; `false` is `--no-cache`.
+    pub cache: bool,
+    /// Connections that read, instead of the configuration's.
+    pub readers: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache: true,
+            readers: None,
+        }
+    }
+}
+
+/// A site that is being served.
+pub struct Site {
+    core: Arc<Core>,
+    /// One reading of the folder at a time.
+    reloading: Mutex<()>,
+    watch: Mutex<Option<Watch>>,
+}
+
+/// What a site's requests came to.
+#[derive(Clone, Debug, Default)]
+pub struct SiteStats {
+    /// Requests answered from the store.
+    pub hits: u64,
+    /// Requests that made their page for everyone.
+    pub misses: u64,
+    /// Requests that waited for another's fill.
+    pub waits: u64,
+    /// Requests past the store: private pages and `--no-cache`.
+    pub bypassed: u64,
+    /// Time that making pages took in all.
+    pub fill_time: Duration,
+    /// The database's part of it.
+    pub database_time: Duration,
+    /// The store's own counters.
+    pub store: Stats,
+    /// The pages that have been asked for since the folder was last read.
+    pub routes: Vec<RouteStats>,
+}
+
+/// What one page's requests came to.
+#[derive(Clone, Debug, Default)]
+pub struct RouteStats {
+    /// The page's path.
+    pub route: String,
+    /// Requests answered from the store.
+    pub hits: u64,
+    /// Requests that made the page.
+    pub misses: u64,
+    /// Hits times the mean time that the page took to make.
+    pub saved: Duration,
+}
+
+impl Site {
+    /// Applies the migrations, reads the folder, and starts the feed and the watch over the folder.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the folder, or what keeps the database from being opened.
+    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
+        let readers = options.readers.unwrap_or(config.pool);
+        let database = open_database(dir, &config.database, readers)?;
+        let store = Store::new(millpond_store::Config {
+            memory: config.memory,
+            max_staleness: config.max_staleness,
+            ..millpond_store::Config::default()
+        });
+        let generation = read(dir, &database, None).inspect_err(|_| database.stop())?;
+        let core = Arc::new(Core {
+            dir: dir.to_owned(),
+            database,
+            store,
+            compressor: Compressor::start(),
+            cache: options.cache && config.cache,
+            current: ArcSwap::from_pointee(generation),
+        });
+        core.database.start(core.store.clone());
+        let site = Arc::new(Self {
+            core,
+            reloading: Mutex::new(()),
+            watch: Mutex::new(None),
+        });
+        let weak = Arc::downgrade(&site);
+        let watch = Watch::start(dir, move |_| {
+            if let Some(site) = weak.upgrade()
+                && let Err(problems) = site.reload()
+            {
+                site.core
+                    .log("the site folder has changed and is not well; the site stays as it was:");
+                problems.iter().for_each(|problem| eprintln!("{problem}"));
+            }
+        });
+        *site.watch.lock() = Some(
+            watch
+                .map_err(|problem| vec![problem])
+                .inspect_err(|_| site.core.database.stop())?,
+        );
+        // What has changed while the watch was set up would otherwise be missed.
+        site.reload()?;
+        Ok(site)
+    }
+
+    /// A service for one worker.
+    #[must_use]
+    pub fn service(self: &Arc<Self>) -> SiteService {
+        SiteService::new(self.core.clone())
+    }
+
+    /// Reads the folder again. What is stored goes when a page, a query or a template has changed; a change of a static file touches
+    /// nothing else.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the folder; the site stays as it was.
+    pub fn reload(&self) -> Result<(), Vec<Problem>> {
+        let _one_at_a_time = self.reloading.lock();
+        let before = self.core.current.load_full();
+        let after = read(&self.core.dir, &self.core.database, Some(&before))?;
+        let changed = after.number != before.number;
+        self.core.current.store(Arc::new(after));
+        if changed {
+            // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
+            self.core.store.new_epoch("the site folder has changed");
+        }
+        Ok(())
+    }
+
+    /// Whether the feed has been heard of within the bound, so that there can be hits.
+    #[must_use]
+    pub fn healthy(&self) -> bool {
+        self.core.store.healthy(Boottime::now())
+    }
+
+    /// What the requests came to.
+    #[must_use]
+    pub fn stats(&self) -> SiteStats {
+        let mut stats = SiteStats {
+            store: self.core.store.stats(),
+            ..SiteStats::default()
+        };
+        let generation = self.core.current.load_full();
+        for page in generation
+            .pages
+            .endpoints
+            .iter()
+            .filter_map(|endpoint| endpoint.page.as_ref())
+        {
+            let counters = &page.counters;
+            let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            let (hits, misses, fills) = (
+                counters.hits(),
+                read(&counters.misses),
+                read(&counters.fills),
+            );
+            let fill_nanos = read(&counters.fill_nanos);
+            stats.hits += hits;
+            stats.misses += misses;
+            stats.waits += read(&counters.waits);
+            stats.bypassed += read(&counters.bypassed);
+            stats.fill_time += Duration::from_nanos(fill_nanos);
+            stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
+            if hits + misses > 0 {
+                let mean = fill_nanos.checked_div(fills).unwrap_or(0);
+                stats.routes.push(RouteStats {
+                    route: page.route.clone(),
+                    hits,
+                    misses,
+                    saved: Duration::from_nanos(mean.saturating_mul(hits)),
+                });
+            }
+        }
+        stats
+    }
+
+    /// Stops the watch, the feed and the database; what is asked afterwards is answered with 503. Blocks until all is done.
+    pub fn stop(&self) {
+        drop(self.watch.lock().take());
+        self.core.database.stop();
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.core.database.stop();
+    }
+}
+
+/// Opens the database and applies the site's migrations.
+pub(crate) fn open_database(
+    dir: &Path,
+    path: &Path,
+    readers: usize,
+) -> Result<Database, Vec<Problem>> {
+    let migrations = migrations(dir)?;
+    let options = DatabaseOptions {
+        readers,
+        ..DatabaseOptions::new(path)
+    };
+    let shown = path.strip_prefix(dir).unwrap_or(path).to_owned();
+    let database = Database::open(options).map_err(|error| {
+        vec![Problem::new(
+            &shown,
+            format!("the database cannot be opened: {error}"),
+        )]
+    })?;
+    if let Err(error) = database.migrate(&migrations) {
+        database.stop();
+        let problem = match error {
+            millpond_db::Error::Migration {
+                name,
+                line,
+                column,
+                message,
+            } => Problem::new(format!("migrations/{name}"), message).at(line, column),
+            millpond_db::Error::MigrationChanged { name } => Problem::new(
+                format!("migrations/{name}"),
+                "the migration has been edited since it was applied",
+            )
+            .hint("restore it, and put the change into a new migration"),
+            other => Problem::new(shown, other.to_string()),
+        };
+        return Err(vec![problem]);
+    }
+    Ok(database)
+}
+
+/// Reads the folder; what has not changed is kept from `before`.
+fn read(
+    dir: &Path,
+    database: &Database,
+    before: Option<&Generation>,
+) -> Result<Generation, Vec<Problem>> {
+    let folder = Folder::read(dir)?;
+    let fingerprint = folder.fingerprint();
+    let statics = Statics::load(&dir.join("static"), before.map(|before| &*before.statics))
+        .map_err(|problem| vec![problem])?;
+    let statics = Arc::new(statics);
+    if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
+        return Ok(Generation {
+            statics,
+            number: before.number,
+            fingerprint,
+            pages: before.pages.clone(),
+            not_found: before.not_found.clone(),
+            error: before.error.clone(),
+        });
+    }
+    let pages = Arc::new(compile(&folder, database)?);
+    let own = |name: &str, present: bool| own_error_page(&pages, name, present);
+    Ok(Generation {
+        number: before.map_or(0, |before| before.number + 1),
+        fingerprint,
+        statics,
+        not_found: error_page(
+            404,
+            "Not found",
+            "There is no such page here.",
+            own("pages/404.html", pages.custom_404)?,
+        ),
+        error: error_page(
+            500,
+            "Something went wrong",
+            "The page could not be made. It is not your fault; please try again later.",
+            own("pages/500.html", pages.custom_500)?,
+        ),
+        pages,
+    })
+}
+
+/// The site's own error page, rendered once: it knows nothing of the request.
+fn own_error_page(
+    pages: &Pages,
+    name: &str,
+    present: bool,
+) -> Result<Option<String>, Vec<Problem>> {
+    if !present {
+        return Ok(None);
+    }
+    let rendered = pages
+        .environment
+        .get_template(name)
+        .and_then(|template| template.render(()));
+    rendered.map(Some).map_err(|error| {
+        vec![
+            Problem::new(name, crate::template::failure(&error))
+                .hint("an error page has no queries and no request"),
+        ]
+    })
+}

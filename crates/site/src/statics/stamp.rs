@@ -1,0 +1,45 @@
+//! What tells one state of a file from another without reading it.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
+
+/// File times move in steps: of a timer tick (10 ms at most) on Linux's own file systems, of up to two seconds on
+/// others. Two writes within one step leave the same times.
+const TIME_STEP: Duration = Duration::from_secs(2);
+
+/// One state of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) size: u64,
+    /// When the content changed, in seconds and nanoseconds since 1970.
+    pub(super) modified: (i64, i64),
+    /// When anything changed. Unlike the other it cannot be set back, as `cp -p` and `tar` do.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// When the content changed; 1970 for what is earlier, which HTTP cannot say.
+    pub(super) fn modified_time(&self) -> SystemTime {
+        let seconds = u64::try_from(self.modified.0).unwrap_or(0);
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    /// Whether a write after `now` is sure to give another stamp.
+    pub(super) fn settled(&self, now: SystemTime) -> bool {
+        now.duration_since(self.modified_time())
+            .is_ok_and(|age| age > TIME_STEP)
+    }
+}

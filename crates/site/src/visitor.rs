@@ -1,0 +1,109 @@
+//! What a template sees of the request, and the note that is taken when it looks (COHERENCE, rule 15).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use millpond_http::OwnedRequest;
+use minijinja::value::{Enumerator, Object, Value};
+
+/// `request` in a template. Whatever is read of it, but for the fields that the page declares with `-- vary:`, makes the page
+/// private to its visitor: shared pages are made of declared parameters only.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    request: OwnedRequest,
+    path: String,
+    vary: Arc<[String]>,
+    touched: Arc<AtomicBool>,
+}
+
+impl Visitor {
+    pub(crate) fn new(request: OwnedRequest, path: String, vary: Arc<[String]>) -> Arc<Self> {
+        Arc::new(Self {
+            request,
+            path,
+            vary,
+            touched: Arc::default(),
+        })
+    }
+
+    /// Whether a template has looked at something that is not part of the page's key.
+    pub(crate) fn touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn request(&self) -> &OwnedRequest {
+        &self.request
+    }
+}
+
+const FIELDS: &[&str] = &["method", "path", "query", "headers", "host"];
+
+impl Object for Visitor {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if key == "headers" {
+            return Some(Value::from_object(Headers(self.clone())));
+        }
+        self.touched.store(true, Ordering::Relaxed);
+        let request = self.request.as_request();
+        match key {
+            "method" => Some(Value::from(request.method)),
+            "path" => Some(Value::from(self.path.as_str())),
+            "host" => Some(request.host().map_or(Value::from(()), Value::from)),
+            "query" => {
+                let pairs = form_urlencoded::parse(request.query.unwrap_or_default().as_bytes());
+                Some(
+                    pairs
+                        .map(|(name, value)| (Value::from(name), Value::from(value)))
+                        .collect(),
+                )
+            }
+            _ => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        self.touched.store(true, Ordering::Relaxed);
+        Enumerator::Str(FIELDS)
+    }
+}
+
+/// `request.headers` in a template; a field that the request does not have is none.
+#[derive(Debug)]
+struct Headers(Arc<Visitor>);
+
+impl Object for Headers {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let name = key.to_ascii_lowercase();
+        if !self.0.vary.contains(&name) {
+            self.0.touched.store(true, Ordering::Relaxed);
+        }
+        let request = self.0.request.as_request();
+        let value = request
+            .fields
+            .get(&name)
+            .map(|value| Value::from(String::from_utf8_lossy(value)));
+        Some(value.unwrap_or(Value::from(())))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        self.0.touched.store(true, Ordering::Relaxed);
+        let request = self.0.request.as_request();
+        Enumerator::Values(
+            request
+                .fields
+                .iter()
+                .map(|(name, _)| Value::from(name.to_ascii_lowercase()))
+                .collect(),
+        )
+    }
+}

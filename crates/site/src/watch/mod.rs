@@ -1,0 +1,211 @@
+//! Tells when a site folder changes, so that what is served follows what is on disk.
+//!
+//! inotify says what happened; this module says when to look. Events are not passed on one by one: a save is several
+//! of them, a checkout thousands. After the first, one call follows as soon as nothing has happened for [`QUIET`], and
+//! in any case after [`DELAY_LIMIT`].
+//!
+//! No change goes unseen: a folder is watched before it is listed, and new folders are watched before the change is
+//! told of, so a write is either told by an event or was there when the listener looked. Whatever breaks that chain (an
+//! overflow of the kernel's queue, an error, the folder replaced by another) is told as [`Changed::Rescan`], after
+//! everything is watched anew; while that does not succeed, `Rescan` is repeated every [`CHECK_EVERY`].
+
+mod filter;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+use parking_lot::{Condvar, Mutex};
+
+use crate::problem::Problem;
+use filter::Meaning;
+use tree::Tree;
+
+/// Nothing for so long means that a save or a checkout is over.
+const QUIET: Duration = Duration::from_millis(20);
+/// The longest time from an event to the call, while events go on.
+const DELAY_LIMIT: Duration = Duration::from_millis(200);
+/// How often it is checked that the path still leads to the folder that is watched. A link set to another folder (as
+/// deployments do) and a mount make no event in the folder itself.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a listener is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// Something in the folder.
+    Some,
+    /// Anything may have changed: events were lost, or the folder is another one.
+    Rescan,
+}
+
+/// A folder being watched, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+}
+
+impl Watch {
+    /// Watches `dir` and all folders in it but those whose name begins with a dot. `changed` is called on a thread of
+    /// its own, never twice at a time; it is not told of database files and logs (see `filter`). A call that runs when
+    /// the `Watch` is dropped ends by itself, and none begins after that. A panic in it does not end the watch.
+    pub(crate) fn start(
+        dir: &Path,
+        changed: impl Fn(Changed) + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let shared = Arc::new(Shared::default());
+        let tree = plant(dir, &shared)?;
+        let follower = Follower {
+            dir: dir.to_owned(),
+            shared: Arc::clone(&shared),
+            tree: Some(tree),
+            gone: false,
+        };
+        std::thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(move || follower.run(changed))
+            .map_err(|error| {
+                Problem::new(dir, format!("the thread to watch it cannot start: {error}"))
+            })?;
+        Ok(Self { shared })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.pending.lock().stopped = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+/// Between the thread that reads inotify and the one that calls the listener.
+#[derive(Debug, Default)]
+struct Shared {
+    pending: Mutex<Pending>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// The first and the last event that the listener does not know of.
+    span: Option<(Boottime, Boottime)>,
+    /// The gravest of them.
+    meaning: Option<Meaning>,
+    stopped: bool,
+}
+
+impl Shared {
+    fn note(&self, meaning: Meaning) {
+        let now = Boottime::now();
+        let mut pending = self.pending.lock();
+        let first = pending.span.map(|(first, _)| first);
+        pending.span = Some((first.unwrap_or(now), now));
+        pending.meaning = pending.meaning.max(Some(meaning));
+        drop(pending);
+        // Later events only move the time at which the other thread wakes up anyway.
+        if first.is_none() {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits for a burst of events to be over, but not longer than [`CHECK_EVERY`] for one to begin.
+    fn next(&self) -> Next {
+        let idle_until = Boottime::now().plus(CHECK_EVERY);
+        let mut pending = self.pending.lock();
+        loop {
+            if pending.stopped {
+                return Next::Stop;
+            }
+            let due = pending.span.map_or(idle_until, |(first, last)| {
+                first.plus(DELAY_LIMIT).min(last.plus(QUIET))
+            });
+            let now = Boottime::now();
+            if now >= due {
+                pending.span = None;
+                return pending.meaning.take().map_or(Next::Idle, Next::Burst);
+            }
+            self.wake.wait_for(&mut pending, due.since(now));
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.pending.lock().stopped
+    }
+}
+
+enum Next {
+    Burst(Meaning),
+    Idle,
+    Stop,
+}
+
+fn plant(dir: &Path, shared: &Arc<Shared>) -> Result<Tree, Problem> {
+    let shared = Arc::clone(shared);
+    Tree::plant(dir, move |meaning| shared.note(meaning))
+}
+
+/// The thread that keeps the watch whole and calls the listener.
+struct Follower {
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    /// None if not everything is watched.
+    tree: Option<Tree>,
+    /// Whether the listener has been told that there is no folder.
+    gone: bool,
+}
+
+impl Follower {
+    fn run(mut self, changed: impl Fn(Changed)) {
+        loop {
+            let meaning = match self.shared.next() {
+                Next::Stop => return,
+                Next::Burst(meaning) => Some(meaning),
+                Next::Idle => None,
+            };
+            // `notify` panics where its own thread has died; then everything is watched anew.
+            let told = catch_unwind(AssertUnwindSafe(|| self.follow(meaning)));
+            let told = told.unwrap_or_else(|_| {
+                self.tree = None;
+                Some(Changed::Rescan)
+            });
+            if let Some(told) = told
+                && !self.shared.stopped()
+            {
+                // A panic of the listener has been reported by the panic hook; the next change is told as ever.
+                let _ = catch_unwind(AssertUnwindSafe(|| changed(told)));
+            }
+        }
+    }
+
+    /// Watches what is new, and says what the listener is to be told.
+    fn follow(&mut self, meaning: Option<Meaning>) -> Option<Changed> {
+        let here = fs::metadata(&self.dir).is_ok();
+        if !here && self.gone {
+            return None;
+        }
+        self.gone = !here;
+        let whole = match meaning {
+            Some(Meaning::Lost) => false,
+            Some(Meaning::Names) => self.current().is_some_and(|tree| tree.grow().is_ok()),
+            Some(Meaning::Data) | None => self.current().is_some(),
+        };
+        if whole {
+            return meaning.map(|_| Changed::Some);
+        }
+        // The old watches go first: both together might be more than the system allows.
+        self.tree = None;
+        self.tree = plant(&self.dir, &self.shared).ok();
+        Some(Changed::Rescan)
+    }
+
+    /// The tree, if it is that of the folder to which the path leads now.
+    fn current(&mut self) -> Option<&mut Tree> {
+        let dir = &self.dir;
+        self.tree.as_mut().filter(|tree| tree.is_of(dir))
+    }
+}

@@ -1,0 +1,172 @@
+//! The folders of a site, each watched.
+//!
+//! `notify` can watch recursively by itself, but then it watches version control as well, a file's folder may be
+//! watched only after the file was written, and a folder that goes away at the wrong moment leaves its neighbours
+//! unwatched without a word. So the walk is done here, and repeated whenever a name has changed.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind as IoKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::filter::{Meaning, meaning};
+use crate::problem::Problem;
+
+/// Folders of one site. More are a mistake, such as a link to the root of the file system.
+const MAX_FOLDERS: usize = 10_000;
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// All folders of a site, but those whose names begin with a dot.
+#[derive(Debug)]
+pub(super) struct Tree {
+    watcher: RecommendedWatcher,
+    /// Without symbolic links.
+    root: PathBuf,
+    identity: Identity,
+}
+
+impl Tree {
+    /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of the watcher.
+    pub(super) fn plant(
+        dir: &Path,
+        note: impl Fn(Meaning) + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let unreadable =
+            |error: std::io::Error| Problem::new(dir, format!("cannot be watched: {error}"));
+        let root = dir.canonicalize().map_err(unreadable)?;
+        let identity = identity(&root).map_err(unreadable)?;
+        let relative_to = root.clone();
+        let handler = move |event: notify::Result<notify::Event>| {
+            if let Some(meaning) = meaning(&event, &relative_to) {
+                note(meaning);
+            }
+        };
+        let watcher =
+            notify::recommended_watcher(handler).map_err(|error| unwatchable(dir, &error))?;
+        let mut tree = Self {
+            watcher,
+            root,
+            identity,
+        };
+        tree.grow()?;
+        Ok(tree)
+    }
+
+    /// Whether `dir` leads to this very folder.
+    pub(super) fn is_of(&self, dir: &Path) -> bool {
+        identity(dir).is_ok_and(|identity| identity == self.identity)
+    }
+
+    /// Watches all folders; those that are watched already stay so. Each is watched before it is listed, so what is
+    /// made in it later makes an event.
+    pub(super) fn grow(&mut self) -> Result<(), Problem> {
+        let mut seen = HashSet::new();
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            // A folder that links lead to twice is watched under the name found first.
+            let Ok(identity) = identity(&folder) else {
+                continue;
+            };
+            if !seen.insert(identity) {
+                continue;
+            }
+            if seen.len() > MAX_FOLDERS {
+                let message = format!("has more than {MAX_FOLDERS} folders, too many to watch");
+                return Err(Problem::new(&self.root, message)
+                    .hint("keep the site in a folder of its own, without links to large trees"));
+            }
+            match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
+                Ok(()) => folders.extend(folders_in(&folder)),
+                // It went away, and its parent has told; or it may not be read, and nothing in it is served.
+                Err(error) if folder != self.root && is_no_loss(&error) => {}
+                Err(error) => return Err(unwatchable(&folder, &error)),
+            }
+        }
+        if seen.contains(&self.identity) {
+            Ok(())
+        } else {
+            Err(Problem::new(&self.root, "is not there any more"))
+        }
+    }
+}
+
+fn identity(path: &Path) -> std::io::Result<Identity> {
+    let metadata = fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// Folders and links to folders. What cannot be listed has none.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .filter(|entry| {
+            entry
+                .file_type()
+                .is_ok_and(|kind| kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()))
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn is_no_loss(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => matches!(
+            error.kind(),
+            IoKind::NotFound | IoKind::NotADirectory | IoKind::PermissionDenied
+        ),
+        _ => false,
+    }
+}
+
+fn unwatchable(path: &Path, error: &notify::Error) -> Problem {
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => Problem::new(path, "cannot be watched: inotify has no more watches")
+            .hint("raise the limit: sysctl fs.inotify.max_user_watches=524288"),
+        ErrorKind::Io(error) if is_descriptor_limit(error) => {
+            Problem::new(path, "cannot be watched: inotify has no more instances").hint(
+                "raise the limit: sysctl fs.inotify.max_user_instances=1024 (or that of open files: ulimit -n)",
+            )
+        }
+        ErrorKind::Io(error) => Problem::new(path, format!("cannot be watched: {error}")),
+        _ => Problem::new(path, format!("cannot be watched: {error}")),
+    }
+}
+
+/// `inotify_init` gives EMFILE for both of the user's limits.
+fn is_descriptor_limit(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_told_with_the_sysctl_to_raise() {
+        let told = |kind| unwatchable(Path::new("site"), &notify::Error::new(kind)).to_string();
+        assert_eq!(
+            told(ErrorKind::MaxFilesWatch),
+            "site: cannot be watched: inotify has no more watches\n  \
+             hint: raise the limit: sysctl fs.inotify.max_user_watches=524288"
+        );
+        let instances = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert!(told(ErrorKind::Io(instances)).contains("fs.inotify.max_user_instances"));
+    }
+
+    #[test]
+    fn a_missing_folder_is_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Tree::plant(&dir.path().join("none"), |_| {}).unwrap_err();
+        assert!(error.message.contains("cannot be watched"), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Forms: one transaction, constraints, who may send them.
+
+use millpond_http::OwnedRequest;
+
+use crate::support::TestSite;
+
+const FORMS: &[(&str, &str)] = &[
+    (
+        "pages/new.post.sql",
+        "-- name: article :one\ninsert into article (title) values (:title) returning id as article_id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:article_id, :who);\n-- redirect: /a/:article_id?t=:title\n",
+    ),
+    (
+        "pages/note.post.sql",
+        "-- param: id integer\n-- name: article :one\nselect id from article where id = :id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:id, :who);\n-- redirect: /\n",
+    ),
+    (
+        "pages/raw.post.sql",
+        "-- name: note :exec\ninsert into comment (article_id, who) values (:id, :who);\n-- redirect: /\n",
+    ),
+    (
+        "pages/count.sql",
+        "-- name: c :one\nselect (select count(*) from article) as articles, (select count(*) from comment) as comments;\n",
+    ),
+];
+
+fn counts(site: &TestSite) -> String {
+    site.get("/count").body
+}
+
+#[test]
+fn later_steps_use_what_earlier_ones_gave() {
+    let site = TestSite::new(FORMS);
+    let answer = site.post("/new", "title=Caf%C3%A9+%26+%2F%0D%0ASet-Cookie:x&who=Ann");
+    assert_eq!(
+        (answer.status, answer.field("location")),
+        (303, "/a/3?t=Caf%C3%A9%20%26%20%2F%0D%0ASet-Cookie%3Ax")
+    );
+    assert_eq!(answer.field("set-cookie"), "");
+    assert_eq!(counts(&site), r#"{"c":{"articles":3,"comments":1}}"#);
+}
+
+#[test]
+fn a_violated_constraint_changes_nothing_and_says_nothing_of_the_schema() {
+    let site = TestSite::new(FORMS);
+    let before = counts(&site);
+    let long = "x".repeat(50);
+    for (target, body, status) in [
+        ("/new", "title=One&who=a".to_owned(), 409),
+        ("/new", format!("title={long}&who=a"), 422),
+        ("/raw", "id=99&who=a".to_owned(), 409),
+        ("/note", "id=99&who=a".to_owned(), 404),
+        ("/new", "title=x".to_owned(), 400),
+        ("/new", "title=x&title=y&who=a".to_owned(), 400),
+        ("/note", "id=1e3&who=a".to_owned(), 400),
+    ] {
+        let answer = site.post(target, &body);
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+        assert!(
+            !answer.body.contains("article.") && !answer.body.to_lowercase().contains("constraint"),
+            "{}",
+            answer.body
+        );
+    }
+    assert_eq!(counts(&site), before);
+}
+
+#[test]
+fn another_sites_form_is_refused() {
+    let site = TestSite::new(FORMS);
+    let post = |name: &str, value: &str| {
+        let request = OwnedRequest::new("POST", "/note")
+            .field("Host", "site.test")
+            .field("Content-Type", "application/x-www-form-urlencoded")
+            .field(name, value);
+        site.ask(&request.body("id=1&who=a")).status
+    };
+    assert_eq!(post("Origin", "http://evil.test"), 403);
+    assert_eq!(post("Sec-Fetch-Site", "cross-site"), 403);
+    assert_eq!(post("Origin", "http://site.test"), 303);
+    assert_eq!(
+        site.ask(
+            &OwnedRequest::new("POST", "/note")
+                .field("Content-Type", "text/plain")
+                .body("id=1&who=a")
+        )
+        .status,
+        415
+    );
+}
+
+#[test]
+fn multipart_forms_work() {
+    let site = TestSite::new(FORMS);
+    let body = "--b\r\nContent-Disposition: form-data; name=\"id\"\r\n\r\n1\r\n--b\r\nContent-Disposition: form-data; name=\"who\"\r\n\r\nAnn\r\n--b--\r\n";
+    let request = OwnedRequest::new("POST", "/note")
+        .field("Content-Type", "multipart/form-data; boundary=b")
+        .body(body);
+    assert_eq!(site.ask(&request).status, 303);
+    assert_eq!(counts(&site), r#"{"c":{"articles":2,"comments":1}}"#);
+}
+
+#[test]
+fn methods_are_told() {
+    let site = TestSite::new(FORMS);
+    let ask = |method: &str, target: &str| site.ask(&OwnedRequest::new(method, target));
+    assert_eq!(
+        (
+            ask("GET", "/note").status,
+            ask("GET", "/note").field("allow")
+        ),
+        (405, "POST")
+    );
+    assert_eq!(
+        (
+            ask("POST", "/count").status,
+            ask("POST", "/count").field("allow")
+        ),
+        (405, "GET, HEAD")
+    );
+    assert_eq!(
+        (
+            ask("DELETE", "/count").status,
+            ask("OPTIONS", "/count").status
+        ),
+        (405, 204)
+    );
+    assert_eq!(ask("BREW", "/count").status, 501);
+    assert_eq!(
+        (ask("HEAD", "/count").status, ask("OPTIONS", "*").status),
+        (200, 204)
+    );
+}

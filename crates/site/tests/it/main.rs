@@ -1,0 +1,8 @@
+//! Sites in temporary folders, asked in process; sockets are tested with the binary.
+
+mod errors;
+mod folder;
+mod forms;
+mod pages;
+mod privacy;
+mod support;

@@ -1,0 +1,170 @@
+//! A site in a temporary folder, and requests to it.
+
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use millpond_http::{Body, OwnedRequest, Reply, Response, Service};
+use millpond_site::{Config, Options, Problem, Site, SiteService};
+use millpond_store::clock::Boottime;
+
+/// Tables that most tests use.
+pub const SCHEMA: &str = "create table article (id integer primary key, title text not null unique check (length(title) < 40), body text) strict;
+create table comment (id integer primary key, article_id integer not null references article, who text not null) strict;
+insert into article values (1, 'One', 'a < b'), (2, 'Two', 'second');";
+
+pub struct TestSite {
+    pub dir: tempfile::TempDir,
+    pub site: Arc<Site>,
+    service: SiteService,
+    runtime: tokio::runtime::LocalRuntime,
+}
+
+/// An answer, read whole.
+pub struct Answer {
+    pub status: u16,
+    pub body: String,
+    response: Response,
+}
+
+impl Answer {
+    pub fn field(&self, name: &str) -> &str {
+        self.response.field(name).unwrap_or_default()
+    }
+
+    pub fn cache(&self) -> &str {
+        self.field("cache-status")
+            .strip_prefix("millpond; ")
+            .unwrap_or_default()
+    }
+}
+
+pub fn write(dir: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        &[
+            ("millpond.toml", "[database]\nurl = \"sqlite:site.db\"\n"),
+            ("migrations/0001_start.sql", SCHEMA),
+            ("pages/index.html", "front"),
+        ],
+    );
+    write(dir.path(), files);
+    dir
+}
+
+/// The problems that opening a site with these files gives.
+pub fn problems(files: &[(&str, &str)]) -> String {
+    let dir = folder(files);
+    let problems = match Config::read(dir.path()) {
+        Ok(config) => match Site::open(dir.path(), &config, Options::default()) {
+            Ok(site) => {
+                site.stop();
+                Vec::new()
+            }
+            Err(problems) => problems,
+        },
+        Err(problem) => vec![problem],
+    };
+    problems
+        .iter()
+        .map(Problem::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+impl TestSite {
+    pub fn new(files: &[(&str, &str)]) -> Self {
+        Self::with(files, Options::default())
+    }
+
+    pub fn with(files: &[(&str, &str)], options: Options) -> Self {
+        let dir = folder(files);
+        let config = Config::read(dir.path()).unwrap();
+        let site = Site::open(dir.path(), &config, options).unwrap_or_else(|problems| {
+            panic!(
+                "{}",
+                problems.iter().map(Problem::to_string).collect::<String>()
+            )
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(Default::default())
+            .unwrap();
+        let test = Self {
+            service: site.service(),
+            site,
+            dir,
+            runtime,
+        };
+        test.until("the feed is heard of", || test.site.healthy());
+        test
+    }
+
+    pub fn ask(&self, request: &OwnedRequest) -> Answer {
+        let reply = self.runtime.block_on(async {
+            match self.service.call(
+                &request
+                    .clone()
+                    .from_peer(SocketAddr::from(([127, 0, 0, 1], 1)), Boottime::now())
+                    .as_request(),
+            ) {
+                Reply::Ready(response) => response,
+                Reply::Later(future) => future.await,
+            }
+        });
+        let body = match reply.body() {
+            Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        Answer {
+            status: reply.status(),
+            body,
+            response: reply,
+        }
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.ask(&OwnedRequest::new("GET", target).field("Host", "site.test"))
+    }
+
+    pub fn post(&self, target: &str, body: &str) -> Answer {
+        self.ask(
+            &OwnedRequest::new("POST", target)
+                .field("Host", "site.test")
+                .field("Content-Type", "application/x-www-form-urlencoded")
+                .body(body.to_owned()),
+        )
+    }
+
+    /// Another program's connection to the same file.
+    pub fn foreign(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.dir.path().join("site.db")).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection
+    }
+
+    /// Waits for something that happens by itself.
+    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        for _ in 0..10_000 {
+            if holds() {
+                return;
+            }
+            self.runtime
+                .block_on(async { tokio::time::sleep(Duration::from_millis(2)).await });
+        }
+        panic!("never: {what}");
+    }
+}
+
+impl Drop for TestSite {
+    fn drop(&mut self) {
+        self.site.stop();
+    }
+}

@@ -1,0 +1,124 @@
+//! Single flight on real threads.
+
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use millpond_store::{Config, Joined, Landed, Need, Outcome, Tag};
+
+use crate::support::{TestStore, block_on, fill, store};
+
+/// All ask for one key at once; the leader does not finish before every other one waits. Gives the number of fills.
+fn stampede(threads: usize) -> usize {
+    let store = store(Config {
+        waiters: threads,
+        ..Config::default()
+    });
+    let (fills, barrier) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(Barrier::new(threads)),
+    );
+    let ask = move |store: TestStore, fills: Arc<AtomicUsize>, barrier: Arc<Barrier>| {
+        barrier.wait();
+        match store.join(b"key", Need::Any) {
+            Joined::Lead(mut permit) => {
+                fills.fetch_add(1, Ordering::Relaxed);
+                block_on(permit.begin());
+                while store.stats().waiting < threads - 1 {
+                    thread::yield_now();
+                }
+                assert_eq!(
+                    permit.complete(fill(7, vec![Tag::narrow(2)], 0)),
+                    Outcome::Stored
+                );
+            }
+            Joined::Wait(waiting) => {
+                let Landed::Value(value) = block_on(waiting) else {
+                    panic!("a stored value is for all")
+                };
+                assert_eq!(value.number, 7);
+            }
+            Joined::Refused => panic!("there is room for all"),
+        }
+    };
+    let all: Vec<_> = (0..threads)
+        .map(|_| {
+            let (store, fills, barrier) = (store.clone(), fills.clone(), barrier.clone());
+            thread::Builder::new()
+                .stack_size(64 << 10)
+                .spawn(move || ask(store, fills, barrier))
+                .expect("a thread")
+        })
+        .collect();
+    for thread in all {
+        thread.join().expect("no thread panics");
+    }
+    let stats = store.stats();
+    assert_eq!(
+        (stats.flights, stats.waiting, stats.waited),
+        (0, 0, threads as u64 - 1)
+    );
+    fills.load(Ordering::Relaxed)
+}
+
+#[test]
+fn two_hundred_at_once_are_one_fill() {
+    assert_eq!(stampede(200), 1);
+}
+
+#[test]
+fn a_thousand_at_once_are_one_fill() {
+    assert_eq!(stampede(1000), 1);
+}
+
+/// The leader dies in the middle; one of those who wait takes over.
+#[test]
+fn a_leader_that_panics_frees_the_others() {
+    const THREADS: usize = 50;
+    let store = store(Config::default());
+    let Joined::Lead(mut doomed) = store.join(b"key", Need::Any) else {
+        panic!("nobody else is there")
+    };
+    block_on(doomed.begin());
+    let fills = Arc::new(AtomicUsize::new(0));
+    let others: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let (store, fills) = (store.clone(), fills.clone());
+            thread::spawn(move || {
+                loop {
+                    match store.join(b"key", Need::Any) {
+                        Joined::Lead(mut permit) => {
+                            fills.fetch_add(1, Ordering::Relaxed);
+                            block_on(permit.begin());
+                            permit.complete(fill(1, Vec::new(), 0));
+                            return;
+                        }
+                        Joined::Wait(waiting) => match block_on(waiting) {
+                            Landed::Value(_) => return,
+                            Landed::Again => {}
+                            Landed::Alone => panic!("nobody said so"),
+                        },
+                        Joined::Refused => panic!("there is room for all"),
+                    }
+                }
+            })
+        })
+        .collect();
+    while store.stats().waiting < THREADS {
+        thread::yield_now();
+    }
+    let died = thread::spawn(move || {
+        let _permit = doomed;
+        std::panic::resume_unwind(Box::new("the fill panics"));
+    });
+    assert!(died.join().is_err());
+    for thread in others {
+        thread.join().expect("no other thread panics");
+    }
+    assert!(fills.load(Ordering::Relaxed) >= 1);
+    assert_eq!((store.stats().flights, store.stats().waiting), (0, 0));
+}

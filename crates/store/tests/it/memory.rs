@@ -1,0 +1,81 @@
+//! What an entry takes beside its key and its value: the store's own account, held against the allocator's count.
+
+use millpond_store::{Config, Need, Outcome, Tag};
+
+use crate::{
+    counting::allocated,
+    support::{Stone, fill, lead, store, weighing},
+};
+
+const KEPT: usize = 50_000;
+const KEY: usize = size_of::<u64>();
+
+/// Bytes for one entry, by the account and by the allocator, in a store that is full and has turned over.
+fn measure(tags: impl Fn(u64) -> Vec<Tag>) -> (f64, f64) {
+    let one = store(Config::default());
+    lead(&one, &[0; KEY], Need::Any).complete(weighing(
+        Stone {
+            number: 0,
+            weight: 0,
+        },
+        tags(0),
+        0,
+    ));
+    let memory = one.stats().bytes * KEPT;
+    let before = allocated();
+    let store = store(Config {
+        memory,
+        negative_percent: 0,
+        ..Config::default()
+    });
+    let value = fill(0, Vec::new(), 0).value;
+    for n in 0..4 * KEPT as u64 {
+        let fill = millpond_store::Fill {
+            value: value.clone(),
+            ..fill(0, tags(n), 0)
+        };
+        assert_eq!(
+            lead(&store, &n.to_le_bytes(), Need::Any).complete(fill),
+            Outcome::Stored
+        );
+    }
+    let stats = store.stats();
+    assert_eq!(stats.entries, KEPT);
+    let kept = KEPT as f64;
+    (
+        stats.bytes as f64 / kept - KEY as f64,
+        (allocated() - before) as f64 / kept - KEY as f64,
+    )
+}
+
+/// The account may be a tenth above the count, never below it.
+fn check(stated: f64, tags: impl Fn(u64) -> Vec<Tag>) {
+    let (accounted, counted) = measure(tags);
+    println!("accounted {accounted}, counted {counted:.1}");
+    assert_eq!(accounted, stated);
+    assert!(
+        counted <= accounted,
+        "{counted} bytes are counted, {accounted} accounted"
+    );
+    assert!(
+        accounted <= 1.12 * counted,
+        "{counted} bytes are counted, {accounted} accounted"
+    );
+}
+
+#[test]
+fn an_entry_without_tags_takes_256_bytes() {
+    check(256.0, |_| Vec::new());
+}
+
+#[test]
+fn a_broad_tag_that_all_share_takes_32_bytes() {
+    check(288.0, |_| vec![Tag::broad(1)]);
+}
+
+#[test]
+fn three_narrow_tags_of_its_own_take_384_bytes() {
+    check(640.0, |n| {
+        (0..3).map(|tag| Tag::narrow((3 * n + tag) << 1)).collect()
+    });
+}
