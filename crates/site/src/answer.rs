@@ -292,7 +292,7 @@ impl Ask {
         let mut gathered = Gathered {
             objects: Vec::with_capacity(read.results.len()),
             tags: Vec::new(),
-            snapshot: read.snapshot.clone(),
+            snapshot: read.snapshot,
             position: read.position,
             expires: None,
             uncacheable: false,
@@ -320,7 +320,7 @@ impl Ask {
                     Fill {
                         value: Arc::new(Cached::Object(object.clone())),
                         tags: deps.tags.clone(),
-                        snapshot: read.snapshot.clone(),
+                        snapshot: read.snapshot,
                         position: read.position,
                         expires,
                         class: if object.is_missing() {

@@ -3,7 +3,7 @@
 //! This crate knows the folder's format (`docs/site.md`), templates, and how a page is made of queries; it wires the store, the database
 //! and HTTP together. It must not know sockets, signals or the command line.
 //!
-//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to [`Page`s](page) with every fault named;
+//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
 //! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
 //! - `config`: `millpond.toml`.

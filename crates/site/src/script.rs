@@ -101,7 +101,7 @@ impl Script {
                 self.params.push(declaration);
             }
             "redirect" => {
-                if !rest.starts_with('/') || rest.starts_with("//") {
+                if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
                     let hint = "for example: -- redirect: /read?id=:id".to_owned();
                     return Err((
                         "a redirect goes to a path of this site, beginning with one `/`".to_owned(),

@@ -51,8 +51,8 @@ pub(crate) fn environment(
         .lstrip_blocks(true)
         .build();
     environment.set_syntax(syntax.expect("Jinja's own delimiters are sound"));
-    environment.add_filter("date", date);
-    environment.add_filter("datetime", datetime);
+    environment.add_filter("date", |text: String| date(&text));
+    environment.add_filter("datetime", |text: String| datetime(&text));
     environment.add_filter("number", number);
     let mut problems = Vec::new();
     for (name, source) in sources {
@@ -224,7 +224,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// `2026-03-03…` → `3 March 2026`; anything else as it is.
-fn date(text: String) -> String {
+fn date(text: &str) -> String {
     let part = |from: usize, to: usize| {
         text.get(from..to)
             .and_then(|digits| digits.parse::<usize>().ok())
@@ -233,17 +233,17 @@ fn date(text: String) -> String {
         (Some(year), Some(month @ 1..=12), Some(day @ 1..=31)) => {
             format!("{day} {} {year}", MONTHS[month - 1])
         }
-        _ => text,
+        _ => text.to_owned(),
     }
 }
 
 /// `2026-03-03 14:05:06` or with a `T` → `3 March 2026, 14:05`; anything else as it is.
-fn datetime(text: String) -> String {
+fn datetime(text: &str) -> String {
     let time = text
         .get(11..16)
         .filter(|time| time.as_bytes()[2] == b':')
         .map(str::to_owned);
-    let day = date(text.clone());
+    let day = date(text);
     match time {
         Some(time) if day != text => format!("{day}, {time}"),
         _ => day,
@@ -269,12 +269,9 @@ mod tests {
 
     #[test]
     fn filters() {
-        assert_eq!(date("2026-03-03T10:00".into()), "3 March 2026");
-        assert_eq!(date("soon".into()), "soon");
-        assert_eq!(
-            datetime("2026-03-03 14:05:06".into()),
-            "3 March 2026, 14:05"
-        );
+        assert_eq!(date("2026-03-03T10:00"), "3 March 2026");
+        assert_eq!(date("soon"), "soon");
+        assert_eq!(datetime("2026-03-03 14:05:06"), "3 March 2026, 14:05");
         assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(number(i64::MIN).chars().next(), Some('−'));
     }

@@ -7,37 +7,37 @@ use millpond_site::{Config, Options, Problem, Site, SiteService};
 use millpond_store::clock::Boottime;
 
 /// Tables that most tests use.
-pub const SCHEMA: &str = "create table article (id integer primary key, title text not null unique check (length(title) < 40), body text) strict;
+pub(crate) const SCHEMA: &str = "create table article (id integer primary key, title text not null unique check (length(title) < 40), body text) strict;
 create table comment (id integer primary key, article_id integer not null references article, who text not null) strict;
 insert into article values (1, 'One', 'a < b'), (2, 'Two', 'second');";
 
-pub struct TestSite {
-    pub dir: tempfile::TempDir,
-    pub site: Arc<Site>,
+pub(crate) struct TestSite {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) site: Arc<Site>,
     service: SiteService,
     runtime: tokio::runtime::LocalRuntime,
 }
 
 /// An answer, read whole.
-pub struct Answer {
-    pub status: u16,
-    pub body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
     response: Response,
 }
 
 impl Answer {
-    pub fn field(&self, name: &str) -> &str {
+    pub(crate) fn field(&self, name: &str) -> &str {
         self.response.field(name).unwrap_or_default()
     }
 
-    pub fn cache(&self) -> &str {
+    pub(crate) fn cache(&self) -> &str {
         self.field("cache-status")
             .strip_prefix("millpond; ")
             .unwrap_or_default()
     }
 }
 
-pub fn write(dir: &Path, files: &[(&str, &str)]) {
+pub(crate) fn write(dir: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -45,7 +45,7 @@ pub fn write(dir: &Path, files: &[(&str, &str)]) {
     }
 }
 
-pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     write(
         dir.path(),
@@ -60,7 +60,7 @@ pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// The problems that opening a site with these files gives.
-pub fn problems(files: &[(&str, &str)]) -> String {
+pub(crate) fn problems(files: &[(&str, &str)]) -> String {
     let dir = folder(files);
     let problems = match Config::read(dir.path()) {
         Ok(config) => match Site::open(dir.path(), &config, Options::default()) {
@@ -80,11 +80,11 @@ pub fn problems(files: &[(&str, &str)]) -> String {
 }
 
 impl TestSite {
-    pub fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         Self::with(files, Options::default())
     }
 
-    pub fn with(files: &[(&str, &str)], options: Options) -> Self {
+    pub(crate) fn with(files: &[(&str, &str)], options: Options) -> Self {
         let dir = folder(files);
         let config = Config::read(dir.path()).unwrap();
         let site = Site::open(dir.path(), &config, options).unwrap_or_else(|problems| {
@@ -107,7 +107,7 @@ impl TestSite {
         test
     }
 
-    pub fn ask(&self, request: &OwnedRequest) -> Answer {
+    pub(crate) fn ask(&self, request: &OwnedRequest) -> Answer {
         let reply = self.runtime.block_on(async {
             match self.service.call(
                 &request
@@ -130,11 +130,11 @@ impl TestSite {
         }
     }
 
-    pub fn get(&self, target: &str) -> Answer {
+    pub(crate) fn get(&self, target: &str) -> Answer {
         self.ask(&OwnedRequest::new("GET", target).field("Host", "site.test"))
     }
 
-    pub fn post(&self, target: &str, body: &str) -> Answer {
+    pub(crate) fn post(&self, target: &str, body: &str) -> Answer {
         self.ask(
             &OwnedRequest::new("POST", target)
                 .field("Host", "site.test")
@@ -144,14 +144,14 @@ impl TestSite {
     }
 
     /// Another program's connection to the same file.
-    pub fn foreign(&self) -> rusqlite::Connection {
+    pub(crate) fn foreign(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.dir.path().join("site.db")).unwrap();
         connection.busy_timeout(Duration::from_secs(10)).unwrap();
         connection
     }
 
     /// Waits for something that happens by itself.
-    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         for _ in 0..10_000 {
             if holds() {
                 return;
