@@ -11,7 +11,7 @@ fn parse(text: &str) -> Result<Config, String> {
     read::read(text, Path::new("/site")).map_err(|problem| problem.to_string())
 }
 
-fn refused(text: &str, expected: Expect) {
+fn refused(text: &str, expected: &Expect) {
     expected.assert_eq(&parse(text).expect_err("accepted"));
 }
 
@@ -80,43 +80,43 @@ fn settings_are_read() {
 fn a_misspelt_key_has_its_place_and_the_right_one() {
     refused(
         "[server]\n  lisen = \"127.0.0.1:80\"\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:2:3: unknown key `lisen` in [server]
           hint: did you mean `listen`?"#]],
     );
     refused(
         "[cashe]\nmemory = \"1GB\"\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:1:2: unknown section `cashe`
           hint: did you mean [cache]?"#]],
     );
     refused(
         "[admin]\nlisten = \"127.0.0.1:9180\"\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:1:2: unknown section `admin`
           hint: there are [server], [database], [cache], [log] and [limits]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:1:1: unknown setting `listen`
           hint: it belongs under [server]"#]],
     );
     refused(
         "[server]\nmemory = \"1GB\"\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:2:1: unknown key `memory` in [server]
           hint: it belongs under [cache]"#]],
     );
     refused(
         "[cache]\nzzz = 1\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:2:1: unknown key `zzz` in [cache]
           hint: [cache] has `enabled`, `memory` and `max_staleness`"#]],
     );
     refused(
         "server = 1\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:1:1: `server` is a section and not a setting
           hint: write [server] on a line of its own"#]],
     );
@@ -126,7 +126,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
 fn the_first_mistake_in_the_file_is_told() {
     refused(
         "[server]\nworkers = -1\n[cache]\nmemory = 1\n",
-        expect![[r#"
+        &expect![[r#"
         millpond.toml:2:11: server.workers: a number below zero makes no sense here
           hint: for example: workers = 0"#]],
     );
