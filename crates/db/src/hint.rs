@@ -54,8 +54,14 @@ pub(crate) fn explain(
 fn advise(message: &str, catalog: &Catalog) -> Option<String> {
     if let Some(name) = message.strip_prefix("no such table: ") {
         let name = name.strip_prefix("main.").unwrap_or(name);
-        return closest(name, catalog.tables.keys().map(String::as_str))
-            .map(|near| format!("did you mean {near}?"));
+        let tables = catalog.tables.keys().map(String::as_str);
+        return Some(did_you_mean(closest(name, tables.clone())).unwrap_or_else(|| {
+            let tables: Vec<&str> = tables.filter(|name| !name.starts_with('_')).collect();
+            match tables.as_slice() {
+                [] => "the database has no tables yet; migrations/0001_start.sql is a place to make them".to_owned(),
+                some => format!("the database has {}", some.join(", ")),
+            }
+        }));
     }
     if let Some(name) = message.strip_prefix("no such column: ") {
         let column = name.rsplit('.').next().unwrap_or(name);
@@ -63,9 +69,72 @@ fn advise(message: &str, catalog: &Catalog) -> Option<String> {
             .tables
             .values()
             .flat_map(|table| table.columns.iter().map(|column| column.name.as_str()));
-        return closest(column, columns).map(|near| format!("did you mean {near}?"));
+        return did_you_mean(closest(column, columns))
+            .or_else(|| Some(format!("no table here has a column {column}")));
     }
-    None
+    let near = message
+        .strip_prefix("near \"")
+        .and_then(|rest| rest.split_once('"'));
+    if let Some((word, _)) = near {
+        let keyword = closest(&word.to_ascii_lowercase(), KEYWORDS.iter().copied());
+        let known = KEYWORDS.contains(&word.to_ascii_lowercase().as_str());
+        return did_you_mean(keyword.filter(|_| !known)).or_else(|| {
+            Some(format!(
+                "the statement can be read up to `{word}`; look just before it"
+            ))
+        });
+    }
+    (message == "incomplete input").then(|| {
+        "the statement breaks off: a bracket, a quote or a word is missing at its end".to_owned()
+    })
+}
+
+/// The words that statements are made of, for those who misspell one.
+const KEYWORDS: &[&str] = &[
+    "select",
+    "from",
+    "where",
+    "group",
+    "order",
+    "by",
+    "having",
+    "limit",
+    "offset",
+    "join",
+    "left",
+    "inner",
+    "on",
+    "using",
+    "and",
+    "or",
+    "not",
+    "null",
+    "in",
+    "like",
+    "between",
+    "exists",
+    "union",
+    "distinct",
+    "as",
+    "asc",
+    "desc",
+    "case",
+    "when",
+    "then",
+    "else",
+    "end",
+    "with",
+    "insert",
+    "into",
+    "values",
+    "update",
+    "set",
+    "delete",
+    "returning",
+];
+
+fn did_you_mean(near: Option<&str>) -> Option<String> {
+    near.map(|near| format!("did you mean {near}?"))
 }
 
 /// Where the name stands that SQLite has no place for: it says where for some errors only.

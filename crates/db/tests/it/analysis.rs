@@ -65,7 +65,7 @@ fn equalities_narrow() {
             select count(*) from comment where article_id = :id
                 comment: rows with article_id = :id
             select * from pair where rowid = 1
-                error: no such column: rowid at Some(25)
+                error: no such column: rowid (no table here has a column rowid) at Some(25)
             select * from pair where a = :a
                 pair: rows with a = :a
             select * from comment where _rowid_ = :r
@@ -133,7 +133,7 @@ fn what_is_not_certain_is_the_whole_table() {
             select * from article where (id, title) = (:a, :b)
                 article: every change
             select * from article where id = -> :a
-                error: near "->": syntax error at Some(33)
+                error: near "->": syntax error (the statement can be read up to `->`; look just before it) at Some(33)
             select * from article where id in comment
                 error: sub-select returns 4 columns - expected 1 at None
             select * from article where id = "title"
@@ -323,7 +323,7 @@ fn refusals_say_where_and_what_to_do() {
             select titel from article
                 error: no such column: titel (did you mean title?) at Some(7)
             select from
-                error: near "from": syntax error at Some(7)
+                error: near "from": syntax error (the statement can be read up to `from`; look just before it) at Some(7)
             select 1; select 2
                 error: more than one statement (each query is one statement; give each a name of its own) at Some(9)
 

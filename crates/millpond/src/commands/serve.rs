@@ -223,8 +223,9 @@ impl Running {
             .map(|route| route.saved.as_secs_f64())
             .sum();
         format!(
-            "millpond served {} requests: {share}, {} saved",
+            "millpond served {} request{}: {share}, {} saved",
             number::count(http.requests),
+            if http.requests == 1 { "" } else { "s" },
             number::seconds(saved)
         )
         .replace(['\u{202f}', '\u{a0}'], " ")

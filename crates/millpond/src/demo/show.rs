@@ -202,7 +202,7 @@ fn costs_chart(costs: &[Cost]) -> BarChart {
     };
     BarChart {
         title: "Time for one request".to_owned(),
-        note: "Shorter is better; each step of the axis is a factor of ten.".to_owned(),
+        note: "Shorter is better; the axis is logarithmic.".to_owned(),
         unit: Unit::Micros,
         scale: Scale::Log,
         groups: costs
@@ -210,9 +210,10 @@ fn costs_chart(costs: &[Cost]) -> BarChart {
             .map(|cost| cost.article.title.chars().take(TITLE).collect())
             .collect(),
         series: vec![
-            bars("database", |cost| cost.database_us),
+            // The same order as in the other chart, so that a colour means the same in both.
             bars("uncached", |cost| Some(cost.uncached_us)),
             bars("cached", |cost| Some(cost.cached_us)),
+            bars("database", |cost| cost.database_us),
         ],
     }
 }
@@ -231,7 +232,7 @@ fn contests_chart(contests: &[Contest]) -> BarChart {
     };
     BarChart {
         title: "Requests a second".to_owned(),
-        note: "Longer is better; each step of the axis is a factor of ten.".to_owned(),
+        note: "Longer is better; the axis is logarithmic.".to_owned(),
         unit: Unit::Rate,
         scale: Scale::Log,
         groups: contests.iter().map(group).collect(),
