@@ -18,6 +18,7 @@ use crate::{
     object::QueryResult,
     page::Page,
     render::{Rendered, render},
+    script::Rows,
     visitor::Visitor,
 };
 
@@ -123,7 +124,13 @@ impl Ask {
             }
             Rendered::Failed => {
                 let value = Arc::new(Cached::Failed(Failure::Internal));
-                permit.fail(value.clone());
+                if self.visitor.touched() {
+                    // What made it fail may be this visitor's own.
+                    self.page.private.store(true, Ordering::Relaxed);
+                    permit.alone();
+                } else {
+                    permit.fail(value.clone());
+                }
                 return self.respond(&value, b"");
             }
         };
@@ -298,6 +305,7 @@ impl Ask {
             uncacheable: false,
             database: read.elapsed,
         };
+        let missing = self.is_missing(&read);
         let share = read.elapsed / self.page.queries.len() as u32;
         for (at, ((query, rows), deps)) in self
             .page
@@ -314,7 +322,9 @@ impl Ask {
             let expires = query.max_age.map(|age| asked.plus(age));
             // `-- max-age:` is the owner's way out for what no feed tells (rule 14).
             let uncacheable = deps.uncacheable.is_some() && expires.is_none();
-            if let (Some(permit), false) = (permit, uncacheable) {
+            // Of a page that does not exist only the absence itself is kept, in the share of the memory for such.
+            let kept = !uncacheable && (!missing || object.is_missing());
+            if let (Some(permit), true) = (permit, kept) {
                 permit.also(
                     &keys[at],
                     Fill {
@@ -338,6 +348,12 @@ impl Ask {
             gathered.objects.push(object);
         }
         gathered
+    }
+
+    /// Whether a `:one` gave no row.
+    fn is_missing(&self, read: &Read) -> bool {
+        let mut results = self.page.queries.iter().zip(&read.results);
+        results.any(|(query, rows)| query.rows == Rows::One && rows.rows.is_empty())
     }
 
     fn render(&self, objects: &[Arc<QueryResult>]) -> Rendered {
@@ -388,7 +404,8 @@ impl Ask {
 
 impl Gathered {
     fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, SqliteFeed> {
-        let class = if matches!(*value, Cached::Missing) {
+        let missing = self.objects.iter().any(|object| object.is_missing());
+        let class = if missing {
             Class::Negative
         } else {
             Class::Normal

@@ -85,12 +85,17 @@ pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<
 }
 
 /// The key of one query's result. Equal statements with equal values share it, whatever pages they are on; how many rows are
-/// expected is part of it, for it decides how templates see them.
+/// expected is part of it, for it decides how templates see them; so is the owner's `max-age`, for a page must not get from another what
+/// it would not have kept itself.
 pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.push(b'O');
     key.extend_from_slice(&generation.to_le_bytes());
     key.push(query.rows as u8);
+    let age = query.max_age.map_or(u64::MAX, |age| {
+        u64::try_from(age.as_nanos()).unwrap_or(u64::MAX - 1)
+    });
+    key.extend_from_slice(&age.to_le_bytes());
     push_bytes(&mut key, b'q', query.query.sql().as_bytes());
     query
         .args

@@ -208,6 +208,7 @@ impl SiteService {
             let target = format!("/{}{query}", raw.trim_start_matches('/'));
             return Response::builder(308)
                 .field("Location", &target)
+                .field("Cache-Control", "no-cache")
                 .field("X-Content-Type-Options", "nosniff")
                 .empty()
                 .into();
@@ -238,7 +239,10 @@ fn without_method(allow: &str) -> Response {
 }
 
 fn options(allow: &str) -> Response {
-    Response::builder(204).field("Allow", allow).empty()
+    Response::builder(204)
+        .field("Allow", allow)
+        .field("X-Content-Type-Options", "nosniff")
+        .empty()
 }
 
 impl Service for SiteService {

@@ -56,7 +56,11 @@ impl Submission {
             expect: step.expect,
         });
         match self.core.database.write(steps.collect()).await {
-            Ok(written) => see_other(&target(&self.form.redirect, &values, &written.results)),
+            Ok(written) => see_other(&local(&target(
+                &self.form.redirect,
+                &values,
+                &written.results,
+            ))),
             Err(Error::NoRow { .. }) => self.generation.not_found.respond(&request, Bytes::new()),
             Err(Error::Constraint { kind, message }) => {
                 self.core
@@ -101,6 +105,11 @@ fn target(pieces: &[Piece], values: &[Value], results: &[Rows]) -> String {
         }
     }
     target
+}
+
+/// A target that begins with two slashes would be another host (RFC 3986, section 4.2); a value that is empty could make one.
+fn local(target: &str) -> String {
+    format!("/{}", target.trim_start_matches('/'))
 }
 
 fn push(target: &mut String, value: &Value) {

@@ -27,8 +27,9 @@ pub(crate) fn failure(error: &minijinja::Error) -> String {
     text
 }
 
-/// The work that one render may do, in minijinja's instructions: a loop that never ends becomes an error.
-const FUEL: u64 = 20_000_000;
+/// The work that one render may do, in minijinja's instructions: a loop that never ends becomes an error. A page of 50 KB takes some
+/// thousands; this many hold a worker for some tens of milliseconds.
+const FUEL: u64 = 2_000_000;
 
 /// Builds the environment from the templates' names and sources. Pages are named `pages/…`.
 pub(crate) fn environment(

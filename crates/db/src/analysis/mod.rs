@@ -84,7 +84,12 @@ pub(crate) fn analyse(
         })
         .collect();
 
+    let references = tree
+        .as_ref()
+        .map(|tree| restrict::references(tree, catalog, &indexes))
+        .unwrap_or_default();
     let mut readings = Readings {
+        expressions: references.shadowed.clone(),
         connection,
         recorder,
         catalog,
@@ -93,10 +98,6 @@ pub(crate) fn analyse(
         objection: None,
     };
     readings.all(&recorded);
-    let references = tree
-        .as_ref()
-        .map(|tree| restrict::references(tree, catalog, &indexes))
-        .unwrap_or_default();
     let clock = tree.as_ref().and_then(functions::reads_clock);
     let objection = clock
         .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
@@ -178,7 +179,25 @@ struct Readings<'a> {
     whole: BTreeSet<String>,
     /// Dependencies that the text may narrow.
     tables: BTreeSet<String>,
+    /// The names of common table expressions.
+    expressions: BTreeSet<String>,
     objection: Option<String>,
+}
+
+/// Tables of SQLite's that are there without being in the schema. A table expression may have the name of one, and then it cannot be
+/// told which of the two a reading was of.
+fn is_eponymous(name: &str) -> bool {
+    name.starts_with("sqlite_")
+        || name.starts_with("pragma_")
+        || matches!(
+            name,
+            "dbstat"
+                | "bytecode"
+                | "tables_used"
+                | "fts3tokenize"
+                | "generate_series"
+                | "completion"
+        )
 }
 
 impl Readings<'_> {
@@ -256,6 +275,8 @@ impl Readings<'_> {
         match name {
             // They depend on their arguments alone.
             "json_each" | "json_tree" | "jsonb_each" | "jsonb_tree" => {}
+            // A recursive table expression is said to read itself; what it is made of is in the list by itself.
+            _ if self.expressions.contains(name) && !is_eponymous(name) => {}
             _ if name.starts_with("sqlite_") => self.object(format!(
                 "changes to SQLite's own table {name} cannot be seen"
             )),

@@ -161,6 +161,8 @@ fn each_reference_counts_by_itself() {
             "with c as (select * from article where id = :id) select * from c",
             "with article as (select * from comment where article_id = :id) select * from article where id = :id",
             "with recursive c(x) as (select id from article where id = :id union select a.id from article a join c on a.author_id = c.x) select * from c",
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 9) select count(*) from n join article a on a.id = n.i",
+            "with recursive dbstat (name) as (select 1 union all select name + 1 from dbstat where name < 9) select count(*) from dbstat",
             "select * from (select * from article where id = :id) where title = 'a'",
             "select * from (article a join comment c on c.id = a.id) where a.id = :id",
             "select * from article a join user using (id) where id = :id",
@@ -209,6 +211,10 @@ fn each_reference_counts_by_itself() {
                 comment: rows with article_id = :id
             with recursive c(x) as (select id from article where id = :id union select a.id from article a join c on a.author_id = c.x) select * from c
                 article: every change
+            with recursive n (i) as (select 1 union all select i + 1 from n where i < 9) select count(*) from n join article a on a.id = n.i
+                article: every change
+            with recursive dbstat (name) as (select 1 union all select name + 1 from dbstat where name < 9) select count(*) from dbstat
+                not cacheable: dbstat is not a table whose changes can be seen
             select * from (select * from article where id = :id) where title = 'a'
                 article: rows with id = :id
             select * from (article a join comment c on c.id = a.id) where a.id = :id
