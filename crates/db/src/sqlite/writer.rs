@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 use tokio::sync::oneshot;
@@ -229,10 +230,20 @@ impl Writer {
 
     /// Waits for the write lock, and goes on polling meanwhile; gives the tick of the event.
     fn begin(&mut self) -> Result<u64, Error> {
-        let until = Boottime::now().plus(self.shared.options.busy_timeout);
+        /// How long a file that has just replaced another may be held by someone.
+        const REOPEN: Duration = Duration::from_millis(500);
+        const PAUSE: Duration = Duration::from_millis(5);
+        let begun = Boottime::now();
+        let until = begun.plus(self.shared.options.busy_timeout);
         loop {
             let tick = self.shared.ticks.begin();
-            self.check_file()?;
+            if let Err(error) = self.check_file() {
+                if Boottime::now() < begun.plus(REOPEN) {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+                return Err(error);
+            }
             let session = self
                 .session
                 .as_ref()

@@ -173,8 +173,12 @@ impl Witness {
 
     /// Waits until nothing that was committed before now is missing.
     pub(crate) fn settle(&self) {
-        let now = Boottime::now();
-        self.wait("a heartbeat", |state| matches!(state.told.iter().rfind(|told| matches!(told, Told::Heartbeat(..))), Some(Told::Heartbeat(sent, _)) if *sent >= now));
+        self.settle_since(Boottime::now());
+    }
+
+    /// Waits for a heartbeat that was sent at `since` or later.
+    fn settle_since(&self, since: Boottime) {
+        self.wait("a heartbeat", |state| matches!(state.told.iter().rfind(|told| matches!(told, Told::Heartbeat(..))), Some(Told::Heartbeat(sent, _)) if *sent >= since));
     }
 }
 
@@ -213,8 +217,10 @@ impl Fixture {
             }])
             .unwrap();
         let sink = Arc::new(Witness::default());
+        // From before the start: the first poll may be the only one for an hour.
+        let before = Boottime::now();
         database.start(Arc::clone(&sink) as Arc<dyn Sink<SqliteFeed>>);
-        sink.settle();
+        sink.settle_since(before);
         Self {
             database,
             sink,
