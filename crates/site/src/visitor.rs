@@ -1,5 +1,6 @@
 //! What a template sees of the request, and the note that is taken when it looks (COHERENCE, rule 15).
 
+use std::collections::BTreeMap;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -57,11 +58,10 @@ impl Object for Visitor {
             "host" => Some(request.host().map_or(Value::from(()), Value::from)),
             "query" => {
                 let pairs = form_urlencoded::parse(request.query.unwrap_or_default().as_bytes());
-                Some(
-                    pairs
-                        .map(|(name, value)| (Value::from(name), Value::from(value)))
-                        .collect(),
-                )
+                let fields: BTreeMap<String, Value> = pairs
+                    .map(|(name, value)| (name.into_owned(), Value::from(value)))
+                    .collect();
+                Some(Value::from(fields))
             }
             _ => None,
         }

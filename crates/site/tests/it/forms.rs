@@ -130,3 +130,16 @@ fn methods_are_told() {
         (200, 204)
     );
 }
+
+#[test]
+fn a_redirect_stays_on_this_site() {
+    let site = TestSite::new(&[(
+        "pages/go.post.sql",
+        "-- param: a text\n-- param: b text\n-- name: x :one\nselect 1 as one;\n-- redirect: /:a/:b\n",
+    )]);
+    let answer = site.post("/go", "a=&b=evil.example");
+    assert_eq!(
+        (answer.status, answer.field("location")),
+        (303, "/evil.example")
+    );
+}

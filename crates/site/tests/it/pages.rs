@@ -226,3 +226,39 @@ fn two_hundred_at_once_are_one_fill() {
     });
     assert_eq!(site.site.stats().misses - before, 1);
 }
+
+#[test]
+fn a_page_gets_nothing_that_it_would_not_have_kept_itself() {
+    let query = "select random() as r;\n";
+    let site = TestSite::new(&[
+        (
+            "pages/a.sql",
+            &format!("-- name: n :one\n-- max-age: 1h\n{query}"),
+        ),
+        ("pages/b.sql", &format!("-- name: n :one\n{query}")),
+    ]);
+    site.get("/a");
+    assert_eq!(site.get("/b").cache(), "fwd=miss; detail=uncacheable");
+    assert_ne!(site.get("/a").body, site.get("/b").body);
+}
+
+#[test]
+fn what_does_not_exist_evicts_nothing_that_does() {
+    let mut files = READ.to_vec();
+    files.push((
+        "millpond.toml",
+        "[database]\nurl = \"sqlite:site.db\"\n[cache]\nmemory = \"2MB\"\n",
+    ));
+    let site = TestSite::new(&files);
+    site.get("/read?id=1");
+    for id in 1000..3000 {
+        assert_eq!(site.get(&format!("/read?id={id}")).status, 404);
+    }
+    assert_eq!(site.get("/read?id=1").cache(), "hit");
+    let stats = site.site.stats().store;
+    assert!(
+        stats.evicted > 0 && stats.bytes < 200_000,
+        "{} bytes",
+        stats.bytes
+    );
+}

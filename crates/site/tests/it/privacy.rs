@@ -74,3 +74,14 @@ fn declared_fields_are_part_of_the_key() {
     assert_eq!(get(&site, "/p", "Accept-Language", "fr").body, "fr");
     assert_eq!(get(&site, "/p", "X", "y").body, "");
 }
+
+#[test]
+fn what_fails_for_one_visitor_is_not_given_to_another() {
+    let site = TestSite::new(&[("pages/p.html", "{{ request.query.q }}")]);
+    assert_eq!(site.get("/p").status, 500);
+    assert_eq!(site.get("/p?q=x").body, "x");
+    assert_eq!(
+        site.get("/p?q=x").field("cache-control"),
+        "private, no-cache"
+    );
+}
