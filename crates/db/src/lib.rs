@@ -10,7 +10,7 @@
 //! * `sqlite::writer` runs transactions and polls; the preupdate hook collects what they touch into `tags`.
 //! * `feed` has the notion of time that makes it safe to keep a result.
 //!
-//! `ARCHITECTURE.md` has the rules that this follows; those of SQLite are 9 to 14 and 17.
+//! `docs/coherence.md` has the rules that this follows; those of SQLite are 9 to 14 and 17.
 
 #![warn(missing_docs)]
 

@@ -120,7 +120,7 @@ fn a_replaced_database_is_shown_within_the_bound() {
         .unwrap();
     drop(old);
     let new = Database::open(&next).unwrap();
-    new.execute_batch("pragma journal_mode = delete; update article set title = 'replaced'")
+    new.execute_batch("pragma journal_mode = wal; update article set title = 'replaced'")
         .unwrap();
     new.close().unwrap();
     fs::rename(&next, &file).unwrap();
@@ -143,7 +143,7 @@ fn a_replaced_database_is_shown_within_the_bound() {
             "replaced"
         );
     }
-    // While the server opens it for writing, which reading may delay, a form is to be sent again.
+    // While the server opens it for writing, a form may have to be sent again.
     loop {
         let again = connection.post("/edit", "id=1&title=again");
         if again.status == 303 {

@@ -36,7 +36,7 @@ fn a_request_in_flight_is_finished() {
         assert_eq!(answer.field("connection"), Some("close"));
         let (status, notes) = server.wait();
         assert!(status.success(), "{notes}");
-        assert!(notes.contains("millpond served 1 requests"), "{notes}");
+        assert!(notes.contains("millpond served 1 request:"), "{notes}");
     }
 }
 
