@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::analysis::Analysis;
 use crate::feed::{Delivery, SqliteFeed, Ticks};
 use crate::queue::{Queue, Refused};
+use crate::sqlite::admission::Admission;
 use crate::sqlite::connection::Catalogs;
 use crate::sqlite::interest::Interest;
 use crate::sqlite::reader::{ReadJob, Slot, prepare, run_reader};
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) catalogs: Catalogs,
     pub(crate) reads: Queue<ReadJob>,
     pub(crate) writes: Queue<WriteJob>,
+    pub(crate) admission: Admission,
     /// Counts the files that the path has led to.
     pub(crate) generation: AtomicU64,
     /// One connection for each reader thread, and one to prepare with.
@@ -169,6 +171,7 @@ impl Database {
             catalogs: Catalogs::default(),
             reads: Queue::new(options.queue.max(1)),
             writes: Queue::new(options.queue.max(1)),
+            admission: Admission::default(),
             generation: AtomicU64::new(0),
             slots: (0..=readers).map(|_| Slot::default()).collect(),
             failures: Mutex::default(),

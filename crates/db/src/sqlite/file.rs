@@ -49,9 +49,9 @@ impl OpenFile {
         Identity::of(path) == Some(self.main)
     }
 
-    /// Whether it is that file.
-    pub(crate) fn is(&self, identity: Identity) -> bool {
-        self.main == identity
+    /// Which file it is.
+    pub(crate) const fn identity(&self) -> Identity {
+        self.main
     }
 
     /// Moves the log that this file left beside its successor out of the way.

@@ -1,5 +1,6 @@
 //! Connections to one SQLite file: who reads, who writes, and how changes are noticed.
 
+pub(crate) mod admission;
 pub(crate) mod catalog;
 pub(crate) mod clockwatch;
 pub(crate) mod collector;

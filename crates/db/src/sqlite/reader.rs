@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use millpond_store::clock::Boottime;
+use parking_lot::MutexGuard;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -142,47 +142,38 @@ fn analysis_of(
     Ok(analysis)
 }
 
-/// The slot's connection, opened again if it has another file than the path leads to.
+/// The slot's connection, opened again if the writer has changed to another file.
 pub(crate) fn current<'a>(
     shared: &Shared,
-    slot: &'a mut Option<Reader>,
+    slot: &'a mut MutexGuard<'_, Option<Reader>>,
 ) -> Result<&'a Reader, Error> {
-    let generation = shared.generation.load(Ordering::SeqCst);
-    if slot
-        .as_ref()
-        .is_some_and(|reader| reader.generation != generation)
-    {
-        *slot = None;
-    }
-    if slot.is_none() {
-        let opened = open_for_reading(shared)?;
-        *slot = Some(Reader { opened, generation });
+    let path = &shared.options.path;
+    loop {
+        let generation = shared.generation.load(Ordering::SeqCst);
+        if slot
+            .as_ref()
+            .is_some_and(|reader| reader.generation != generation)
+        {
+            **slot = None;
+        }
+        if slot.is_some() {
+            break;
+        }
+        let opened = shared.admission.open(path, || {
+            open(path, Purpose::Read, shared.options.busy_timeout)
+        });
+        if let Some(opened) = opened {
+            let opened = opened.map_err(|error| shared.cannot_open(&error))?;
+            **slot = Some(Reader { opened, generation });
+        } else if !MutexGuard::unlocked(slot, || shared.admission.wait(path)) {
+            return Err(Error::unavailable(format!(
+                "{} was replaced or removed, and what is there now has not been opened for writing yet",
+                path.display()
+            )));
+        }
     }
     slot.as_ref()
         .ok_or_else(|| Error::unavailable("no connection"))
-}
-
-/// Opens the file once it is in WAL mode. A file that has replaced another may not be yet: the writer puts it there, for which nobody
-/// else may have it open, so between looks this lets go of it. If the writer cannot, reading goes on without after a second.
-fn open_for_reading(shared: &Shared) -> Result<Opened, Error> {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    const PAUSE: Duration = Duration::from_millis(5);
-    let until = Boottime::now().plus(PATIENCE);
-    loop {
-        let options = &shared.options;
-        let opened = open(&options.path, Purpose::Read, options.busy_timeout)
-            .map_err(|error| shared.cannot_open(&error))?;
-        let mode: rusqlite::Result<String> =
-            opened
-                .connection
-                .query_row("PRAGMA journal_mode", [], |row| row.get(0));
-        let is_wal = mode.is_ok_and(|mode| mode.eq_ignore_ascii_case("wal"));
-        if is_wal || Boottime::now() >= until {
-            return Ok(opened);
-        }
-        drop(opened);
-        std::thread::sleep(PAUSE);
-    }
 }
 
 /// Prepares `sql` for [`crate::Database::prepare`].

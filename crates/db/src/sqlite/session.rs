@@ -75,7 +75,7 @@ impl Session {
             let Some(file) = OpenFile::note(path) else {
                 continue;
             };
-            if !before.is_none_or(|before| file.is(before)) {
+            if !before.is_none_or(|before| file.identity() == before) {
                 continue;
             }
             let collector = Collector::default();

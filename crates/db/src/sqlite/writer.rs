@@ -7,7 +7,7 @@ use std::time::Duration;
 use millpond_store::clock::Boottime;
 use tokio::sync::oneshot;
 
-use super::file::OpenFile;
+use super::file::{Identity, OpenFile};
 use super::recorder::Policy;
 use super::session::{Session, execute, is_busy};
 use crate::database::Shared;
@@ -43,6 +43,7 @@ impl Writer {
     /// Opens the database, and makes it if there is none.
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self, Error> {
         let session = Session::open(shared, true)?;
+        shared.admission.admit(session.file.identity());
         Ok(Self {
             shared: Arc::clone(shared),
             session: Some(session),
@@ -143,8 +144,12 @@ impl Writer {
         {
             return Ok(());
         }
+        let is_another = !shared.admission.is_for(Identity::of(path));
+        if is_another {
+            shared.admission.close();
+            shared.close_readers();
+        }
         if let Some(session) = &self.session {
-            self.shared.close_readers();
             // What was read from the old file is not served again, whether or not there is a new one.
             self.shared
                 .delivery
@@ -158,10 +163,12 @@ impl Writer {
         if let Some(left) = &self.left {
             left.set_log_aside(path);
         }
-        self.session = Some(Session::open(&self.shared, false)?);
-        self.left = None;
-        // A read may have opened the new file before this connection watched it, or the one before still.
+        let session = Session::open(&self.shared, false)?;
+        // What the readers have open they opened before this connection watched it.
         self.shared.close_readers();
+        self.shared.admission.admit(session.file.identity());
+        self.session = Some(session);
+        self.left = None;
         self.shared
             .delivery
             .new_epoch("the database file was opened again");

@@ -1,6 +1,8 @@
 //! Other programs on the same file.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use millpond_db::Error;
 
@@ -135,6 +137,52 @@ fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
         .query_row("pragma integrity_check", [], |row| row.get(0))
         .unwrap();
     assert_eq!(check, "ok");
+}
+
+/// ✗ Before the readers waited for the writer, one of them could open the new file together with the old one's log: it read the
+/// two as one database, and held the file in a way that kept the writer out for good.
+#[test]
+fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select id, a from t order by id");
+    let many = "insert into t with recursive n(id) as (select 2 union all select id + 1 from n where id < 500) select id, 'one' from n";
+    fixture.write(many, vec![]);
+    let (done, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    // While there is no file that can be read, there is an error.
+                    let read = match fixture.try_read(&query, &[]) {
+                        Err(Error::Unavailable { .. }) => continue,
+                        read => read.unwrap(),
+                    };
+                    let rows = &read.results[0].rows;
+                    assert!(rows.iter().all(|row| row[1] == rows[0][1]), "mixed");
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            for round in 0..30 {
+                let before = reads.load(Ordering::Relaxed);
+                fixture.write(&format!("update t set a = 'in log {round}'"), vec![]);
+                fixture.write("update t set id = id + 1000 where id > 1", vec![]);
+                let next = successor(&fixture, &format!("new {round}"));
+                fs::rename(next, fixture.path()).unwrap();
+                // The file of this round, at the first try.
+                fixture.write("update t set a = 'written' where id = 1", vec![]);
+                assert_eq!(fixture.rows(&query, vec![]), [[int(1), text("written")]]);
+                while reads.load(Ordering::Relaxed) == before {
+                    std::thread::yield_now();
+                }
+            }
+        }));
+        done.store(true, Ordering::Relaxed);
+        if let Err(panic) = ended {
+            resume_unwind(panic);
+        }
+    });
 }
 
 #[test]

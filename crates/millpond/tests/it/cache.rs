@@ -107,6 +107,13 @@ fn a_crowd_at_a_cold_page_is_one_fill() {
 
 #[test]
 fn a_replaced_database_is_shown_within_the_bound() {
+    // A restored dump is usually in rollback-journal mode.
+    for mode in ["wal", "delete"] {
+        replace_the_database_by_one_in(mode);
+    }
+}
+
+fn replace_the_database_by_one_in(mode: &str) {
     let site = site();
     let server = warm(site.path());
     // The old file's log has something in it that must not get into the new file.
@@ -120,8 +127,10 @@ fn a_replaced_database_is_shown_within_the_bound() {
         .unwrap();
     drop(old);
     let new = Database::open(&next).unwrap();
-    new.execute_batch("pragma journal_mode = wal; update article set title = 'replaced'")
-        .unwrap();
+    new.execute_batch(&format!(
+        "pragma journal_mode = {mode}; update article set title = 'replaced'"
+    ))
+    .unwrap();
     new.close().unwrap();
     fs::rename(&next, &file).unwrap();
     let replaced = Boottime::now();
@@ -143,16 +152,8 @@ fn a_replaced_database_is_shown_within_the_bound() {
             "replaced"
         );
     }
-    // While the server opens it for writing, a form may have to be sent again.
-    loop {
-        let again = connection.post("/edit", "id=1&title=again");
-        if again.status == 303 {
-            break;
-        }
-        assert_eq!(again.status, 503, "{again:?}");
-        assert!(again.field("retry-after").is_some(), "{again:?}");
-        assert!(Boottime::now().since(replaced) < PATIENCE, "{again:?}");
-    }
+    let again = connection.post("/edit", "id=1&title=again");
+    assert_eq!(again.status, 303, "{mode}: {again:?}");
     assert_eq!(connection.get("/title?id=1").text(), "again");
     assert_eq!(connection.get("/title?id=2").text(), "replaced");
     assert!(server.stop().0.success());
