@@ -35,11 +35,10 @@ impl Tails {
     /// The end of a head sent at `now`. A wall clock that is set shows within a second.
     pub(crate) fn get(&self, now: Boottime, persistence: Persistence) -> Bytes {
         let mut current = self.current.borrow_mut();
-        let fresh = match current.take() {
-            Some(old) if now < old.until => old,
-            _ => Current::render(now, SystemTime::now()),
-        };
-        let current = current.insert(fresh);
+        if current.as_ref().is_none_or(|old| now >= old.until) {
+            *current = None;
+        }
+        let current = current.get_or_insert_with(|| Current::render(now, SystemTime::now()));
         match persistence {
             Persistence::Default => &current.default,
             Persistence::KeepAlive => &current.keep_alive,

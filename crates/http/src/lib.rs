@@ -9,7 +9,7 @@
 //! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no allocation.
 //! - [`path`]: a request path in its one normal form.
 //!
-//! A hit costs one `read` and one `writev`; see `conn` for why no further system call is needed.
+//! A hit costs one `read` and one `sendmsg`; see `conn` for why no further system call is needed.
 
 mod conn;
 mod date;

@@ -52,6 +52,9 @@ pub fn normalize(raw: &str) -> Result<Cow<'_, str>, PathError> {
     if !raw.starts_with('/') {
         return Err(PathError::NotAbsolute);
     }
+    if raw.bytes().all(|byte| PLAIN[byte as usize]) {
+        return Ok(Cow::Borrowed(raw));
+    }
     let decoded = decode(raw)?;
     if !has_dot_segment(&decoded) {
         return Ok(decoded);
@@ -77,6 +80,18 @@ pub fn normalize(raw: &str) -> Result<Cow<'_, str>, PathError> {
     }
     Ok(Cow::Owned(path))
 }
+
+/// Bytes that are nothing but themselves: with these alone a path is in its normal form.
+const PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] =
+            !(byte as u8).is_ascii_control() && byte != b'%' as usize && byte != b'.' as usize;
+        byte += 1;
+    }
+    table
+};
 
 fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
     if raw.bytes().any(|b| b.is_ascii_control()) {

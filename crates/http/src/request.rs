@@ -49,7 +49,7 @@ pub struct Request<'a> {
     pub peer: SocketAddr,
     /// When the last bytes of this request were read from the socket: later than the client sent them.
     pub received: Boottime,
-    pub(crate) host: Option<&'a str>,
+    pub(crate) host: Option<&'a [u8]>,
 }
 
 impl Request<'_> {
@@ -57,7 +57,8 @@ impl Request<'_> {
     /// Host field (RFC 9112 section 3.2.2). Checked to be one host; none only in HTTP/1.0.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
-        self.host
+        // Checked to be ASCII when the head was parsed.
+        self.host.and_then(|host| std::str::from_utf8(host).ok())
     }
 
     /// A copy that outlives the connection's buffer, for futures and tests. Allocates.
@@ -73,7 +74,7 @@ impl Request<'_> {
         owned.path = offset(self.path)
             .filter(|at| at + self.path.len() <= self.target.len())
             .map(|at| (at, self.path.len()));
-        owned.host = self.host.map(str::to_owned);
+        owned.host = self.host().map(str::to_owned);
         owned.version = self.version;
         owned.body = self.body.clone();
         owned.peer = self.peer;
@@ -112,13 +113,16 @@ impl<'a> Fields<'a> {
 
     /// All field lines: name as sent, value without surrounding white space.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        self.raw()
+            .map(|(name, value)| (std::str::from_utf8(name).unwrap_or_default(), value))
+    }
+
+    /// The same, with names as bytes: what most of them are is told by their length.
+    pub(crate) fn raw(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let bytes = self.bytes;
-        self.spans.iter().map(move |field| {
-            (
-                std::str::from_utf8(field.name.of(bytes)).unwrap_or_default(),
-                field.value.of(bytes),
-            )
-        })
+        self.spans
+            .iter()
+            .map(move |field| (field.name.of(bytes), field.value.of(bytes)))
     }
 
     /// How many field lines there are.
@@ -234,7 +238,7 @@ impl OwnedRequest {
             body: self.body.clone(),
             peer: self.peer,
             received: self.received,
-            host: self.host.as_deref(),
+            host: self.host.as_deref().map(str::as_bytes),
         }
     }
 }

@@ -21,6 +21,12 @@ pub trait Service: 'static {
     /// `tokio::task::spawn_local`.
     fn call(&self, request: &Request<'_>) -> Reply;
 
+    /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit
+    /// need not be looked at a second time for nobody.
+    fn wants_done(&self) -> bool {
+        true
+    }
+
     /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its length if the client
     /// went away). For the access log; the request's body is already gone.
     fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64) {}

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -15,7 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The access log that all workers write to, if there is one. It can be exchanged while they do.
 #[derive(Default)]
-pub(crate) struct AccessSlot(ArcSwapOption<AccessLog>);
+pub(crate) struct AccessSlot {
+    log: ArcSwapOption<AccessLog>,
+    /// Whether there is a log: what each hit asks. It is set before there is one, and cleared after.
+    is_open: AtomicBool,
+}
 
 impl AccessSlot {
     /// Opens the log at `path` (none: no log) and uses it from now on. What went to the old one is written out.
@@ -29,7 +34,13 @@ impl AccessSlot {
             )),
             None => None,
         };
-        if let Some(old) = self.0.swap(log) {
+        let opens = log.is_some();
+        if opens {
+            self.is_open.store(true, Ordering::Relaxed);
+        }
+        let old = self.log.swap(log);
+        self.is_open.store(opens, Ordering::Relaxed);
+        if let Some(old) = old {
             // Here and not where the last reference goes, which could be on a worker.
             old.stop();
         }
@@ -38,7 +49,7 @@ impl AccessSlot {
 
     /// Opens the same path anew, after the file was renamed away, and waits until the new file is in use.
     pub(crate) fn reopen(&self) -> io::Result<()> {
-        let Some(log) = self.0.load_full() else {
+        let Some(log) = self.log.load_full() else {
             return Ok(());
         };
         log.reopen()?;
@@ -49,14 +60,14 @@ impl AccessSlot {
 
     /// Writes out what is there and ends; gives the number of lines that were lost.
     pub(crate) fn close(&self) -> u64 {
-        self.0.swap(None).map_or(0, |log| {
+        self.log.swap(None).map_or(0, |log| {
             log.stop();
             log.dropped()
         })
     }
 
     fn record(&self, line: &Line<'_>) {
-        if let Some(log) = self.0.load().as_ref() {
+        if let Some(log) = self.log.load().as_ref() {
             log.record(line);
         }
     }
@@ -78,6 +89,10 @@ impl<S> Logged<S> {
 impl<S: Service> Service for Logged<S> {
     fn call(&self, request: &Request<'_>) -> Reply {
         self.service.call(request)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.log.is_open.load(Ordering::Relaxed) || self.service.wants_done()
     }
 
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {

@@ -9,7 +9,7 @@ use millpond_store::Store;
 use crate::{
     object::QueryResult,
     page::{Page, PageQuery},
-    params::{push_bytes, push_key},
+    params::{BadParam, Given, push_bytes, push_key},
 };
 
 /// The store of a site.
@@ -51,27 +51,28 @@ impl millpond_store::Value for Cached {
     }
 }
 
-/// Writes the key of a page for these values. `vary` gives the value of a request field.
+/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field.
 ///
 /// The generation is in every key: a worker that still holds the pages of before a reload must not fill those of after.
 pub(crate) fn page_key<'v>(
     key: &mut Vec<u8>,
     generation: u32,
     page: &Page,
-    values: &[Value],
+    given: &Given<'_>,
     vary: impl Fn(&str) -> Option<&'v [u8]>,
-) {
+) -> Result<(), BadParam> {
     key.clear();
     key.push(b'P');
     key.extend_from_slice(&generation.to_le_bytes());
     key.extend_from_slice(&page.index.to_le_bytes());
-    values.iter().for_each(|value| push_key(key, value));
+    given.push_keys(&page.params, key)?;
     for field in page.vary.iter() {
         match vary(field) {
             Some(value) => push_bytes(key, b'h', value),
             None => key.push(b'n'),
         }
     }
+    Ok(())
 }
 
 /// The key of all results of a private page, from the key of the page: what varies by visitor is not in the results.

@@ -18,83 +18,182 @@ pub(crate) struct Param {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadParam(pub(crate) String);
 
-/// Takes the declared parameters from the path, then the form, then the query string, typed; those that are not declared are
-/// not looked at (COHERENCE, rule 15).
-pub(crate) fn gather(
-    params: &[Param],
-    path: &[&str],
-    form: &[(Cow<'_, str>, Cow<'_, str>)],
-    query: Option<&str>,
-) -> Result<Vec<Value>, BadParam> {
-    params
-        .iter()
-        .map(|param| one(param, path, form, query))
-        .collect()
+/// Where a request's parameters are looked for: the path, then the form, then the query string. What is not declared is not
+/// looked at (COHERENCE, rule 15).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'r> {
+    pub(crate) path: &'r [&'r str],
+    pub(crate) form: &'r [(Cow<'r, str>, Cow<'r, str>)],
+    pub(crate) query: Option<&'r str>,
 }
 
-fn one(
-    param: &Param,
-    path: &[&str],
-    form: &[(Cow<'_, str>, Cow<'_, str>)],
-    query: Option<&str>,
-) -> Result<Value, BadParam> {
-    if let Some(text) = param.in_path.and_then(|at| path.get(at)) {
-        return typed(param, text);
+impl Given<'_> {
+    /// The declared parameters, typed.
+    pub(crate) fn values(&self, params: &[Param]) -> Result<Vec<Value>, BadParam> {
+        params
+            .iter()
+            .map(|param| {
+                self.find(param, |found| match found {
+                    Found::Text(text) => Typed::of(param, text).map(Typed::into_value),
+                    Found::Default(value) => Ok(value.clone()),
+                })
+            })
+            .collect()
     }
-    let in_form = single(
-        &param.name,
-        form.iter().map(|(name, value)| (name.as_ref(), value)),
-    )?;
-    if let Some(text) = in_form {
-        return typed(param, text);
+
+    /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of [`Given::values`], without an
+    /// allocation.
+    pub(crate) fn push_keys(&self, params: &[Param], key: &mut Vec<u8>) -> Result<(), BadParam> {
+        params.iter().try_for_each(|param| {
+            self.find(param, |found| {
+                match found {
+                    Found::Text(text) => Typed::of(param, text)?.push_key(key),
+                    Found::Default(value) => push_key(key, value),
+                }
+                Ok(())
+            })
+        })
     }
-    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    let mut found: Option<Cow<'_, str>> = None;
-    for (name, value) in pairs {
-        if name == param.name && found.replace(value).is_some() {
-            return Err(twice(&param.name));
+
+    fn find<T>(
+        &self,
+        param: &Param,
+        then: impl FnOnce(Found<'_>) -> Result<T, BadParam>,
+    ) -> Result<T, BadParam> {
+        if let Some(text) = param.in_path.and_then(|at| self.path.get(at)) {
+            return then(Found::Text(text));
+        }
+        let in_form = self.form.iter().filter(|(name, _)| *name == param.name);
+        if let Some(text) = single(param, in_form.map(|(_, text)| text))? {
+            return then(Found::Text(text));
+        }
+        let query = self.query.unwrap_or_default();
+        if let Some(text) = single(param, in_query(query, &param.name))? {
+            return then(Found::Text(&text));
+        }
+        match &param.default {
+            Some(default) => then(Found::Default(default)),
+            None => Err(BadParam(format!(
+                "The parameter \"{}\" is missing.",
+                param.name
+            ))),
         }
     }
-    match (found, &param.default) {
-        (Some(text), _) => typed(param, &text),
-        (None, Some(default)) => Ok(default.clone()),
-        (None, None) => Err(BadParam(format!(
-            "The parameter \"{}\" is missing.",
+}
+
+/// What there is for a parameter.
+enum Found<'f> {
+    Text(&'f str),
+    Default(&'f Value),
+}
+
+/// The values of `name` in a query string. Pairs without an escape, which most are, are compared where they stand.
+fn in_query<'q>(query: &'q str, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
+    let mut rest = query;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let pair = Pair::first(rest);
+            rest = rest.get(pair.text.len() + 1..).unwrap_or_default();
+            if let Some(value) = pair.value_of(name) {
+                return Some(value);
+            }
+        }
+        None
+    })
+}
+
+/// One `name=value` of a query string.
+struct Pair<'q> {
+    text: &'q str,
+    equals: Option<usize>,
+    escaped: bool,
+}
+
+impl<'q> Pair<'q> {
+    /// Up to the first ampersand, looked at once.
+    fn first(query: &'q str) -> Self {
+        let (mut end, mut equals, mut escaped) = (query.len(), None, false);
+        for (at, byte) in query.bytes().enumerate() {
+            match byte {
+                b'&' => {
+                    end = at;
+                    break;
+                }
+                b'=' if equals.is_none() => equals = Some(at),
+                b'%' | b'+' => escaped = true,
+                _ => {}
+            }
+        }
+        Self {
+            text: &query[..end],
+            equals,
+            escaped,
+        }
+    }
+
+    fn value_of(&self, name: &str) -> Option<Cow<'q, str>> {
+        if self.escaped {
+            let (found, value) = form_urlencoded::parse(self.text.as_bytes()).next()?;
+            return (found == name).then_some(value);
+        }
+        let (found, value) = match self.equals {
+            Some(at) => (&self.text[..at], &self.text[at + 1..]),
+            None => (self.text, ""),
+        };
+        (found == name && !self.text.is_empty()).then_some(Cow::Borrowed(value))
+    }
+}
+
+fn single<T>(param: &Param, mut all: impl Iterator<Item = T>) -> Result<Option<T>, BadParam> {
+    let first = all.next();
+    match all.next() {
+        Some(_) => Err(BadParam(format!(
+            "The parameter \"{}\" is given twice.",
             param.name
         ))),
+        None => Ok(first),
     }
 }
 
-fn single<'f>(
-    name: &str,
-    pairs: impl Iterator<Item = (&'f str, &'f Cow<'f, str>)>,
-) -> Result<Option<&'f str>, BadParam> {
-    let mut found = None;
-    for (other, value) in pairs {
-        if other == name && found.replace(value.as_ref()).is_some() {
-            return Err(twice(name));
+/// A parameter's text, read as what the parameter is declared to be.
+enum Typed<'t> {
+    Integer(i64),
+    Real(f64),
+    Text(&'t str),
+}
+
+impl<'t> Typed<'t> {
+    fn of(param: &Param, text: &'t str) -> Result<Self, BadParam> {
+        let wrong =
+            |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));
+        match param.kind {
+            Kind::Integer => text
+                .parse()
+                .map(Self::Integer)
+                .map_err(|_| wrong("a whole number")),
+            Kind::Real => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(Self::Real(number)),
+                _ => Err(wrong("a number")),
+            },
+            Kind::Text => Ok(Self::Text(text)),
+            Kind::Blob => Err(wrong("bytes, which no request can give")),
         }
     }
-    Ok(found)
-}
 
-fn twice(name: &str) -> BadParam {
-    BadParam(format!("The parameter \"{name}\" is given twice."))
-}
+    fn into_value(self) -> Value {
+        match self {
+            Self::Integer(integer) => Value::Integer(integer),
+            Self::Real(real) => Value::Real(real),
+            Self::Text(text) => Value::Text(text.into()),
+        }
+    }
 
-fn typed(param: &Param, text: &str) -> Result<Value, BadParam> {
-    let wrong = |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));
-    match param.kind {
-        Kind::Integer => text
-            .parse()
-            .map(Value::Integer)
-            .map_err(|_| wrong("a whole number")),
-        Kind::Real => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Value::Real(number)),
-            _ => Err(wrong("a number")),
-        },
-        Kind::Text => Ok(Value::Text(text.into())),
-        Kind::Blob => Err(wrong("bytes, which no request can give")),
+    fn push_key(&self, key: &mut Vec<u8>) {
+        match self {
+            Self::Integer(integer) => push_integer(key, *integer),
+            Self::Real(real) => push_real(key, *real),
+            Self::Text(text) => push_bytes(key, b't', text.as_bytes()),
+        }
     }
 }
 
@@ -102,17 +201,21 @@ fn typed(param: &Param, text: &str) -> Result<Value, BadParam> {
 pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => key.push(b'n'),
-        Value::Integer(integer) => {
-            key.push(b'i');
-            key.extend_from_slice(&integer.to_le_bytes());
-        }
-        Value::Real(real) => {
-            key.push(b'r');
-            key.extend_from_slice(&real.to_bits().to_le_bytes());
-        }
+        Value::Integer(integer) => push_integer(key, *integer),
+        Value::Real(real) => push_real(key, *real),
         Value::Text(text) => push_bytes(key, b't', text.as_bytes()),
         Value::Blob(bytes) => push_bytes(key, b'b', bytes),
     }
+}
+
+fn push_integer(key: &mut Vec<u8>, integer: i64) {
+    key.push(b'i');
+    key.extend_from_slice(&integer.to_le_bytes());
+}
+
+fn push_real(key: &mut Vec<u8>, real: f64) {
+    key.push(b'r');
+    key.extend_from_slice(&real.to_bits().to_le_bytes());
 }
 
 /// Appends bytes with their kind and length.
@@ -125,6 +228,26 @@ pub(crate) fn push_bytes(key: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn gather(
+        params: &[Param],
+        path: &[&str],
+        form: &[(Cow<'_, str>, Cow<'_, str>)],
+        query: Option<&str>,
+    ) -> Result<Vec<Value>, BadParam> {
+        let given = Given { path, form, query };
+        let values = given.values(params);
+        let (mut direct, mut by_value) = (Vec::new(), Vec::new());
+        let pushed = given.push_keys(params, &mut direct);
+        for value in values.iter().flatten() {
+            push_key(&mut by_value, value);
+        }
+        assert_eq!(pushed.err(), values.as_ref().err().cloned());
+        if values.is_ok() {
+            assert_eq!(direct, by_value, "a hit and a fill must agree on the key");
+        }
+        values
+    }
 
     fn param(name: &str, kind: Kind, default: Option<Value>, in_path: Option<usize>) -> Param {
         Param {
@@ -174,6 +297,32 @@ mod tests {
                 gather(&id, &[], &[], query),
                 Err(BadParam(expected.into())),
                 "{query:?}"
+            );
+        }
+        for (query, expected) in [
+            ("%69d=5", 5),
+            ("&&id=6&", 6),
+            ("ids=1&xid=2&id=7", 7),
+            ("id=%2B8&a+b=%zz", 8),
+            ("a=b=c&id=9", 9),
+        ] {
+            assert_eq!(
+                gather(&id, &[], &[], Some(query)),
+                Ok(vec![Value::Integer(expected)]),
+                "{query}"
+            );
+        }
+        let text = [param("q", Kind::Text, Some("none".into()), None)];
+        for (query, expected) in [
+            ("q=a+b%26c", "a b&c"),
+            ("q", ""),
+            ("=x", "none"),
+            ("", "none"),
+        ] {
+            assert_eq!(
+                gather(&text, &[], &[], Some(query)),
+                Ok(vec![expected.into()]),
+                "{query}"
             );
         }
         let real = [param("x", Kind::Real, None, None)];

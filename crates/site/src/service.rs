@@ -19,7 +19,7 @@ use crate::{
     core::{Core, Generation},
     form::{self, Refused},
     page::{Endpoint, Page},
-    params::{BadParam, gather},
+    params::{BadParam, Given},
     route::Match,
     submit::{Submission, refusal},
     visitor::Visitor,
@@ -77,28 +77,39 @@ impl SiteService {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_allowed(&generation.pages.endpoints[found.page]).into();
         };
-        let values = match gather(&page.params, &found.values, &[], request.query) {
-            Ok(values) => values,
-            Err(BadParam(sentence)) => return refusal(400, &sentence).into(),
+        let given = Given {
+            path: &found.values,
+            form: &[],
+            query: request.query,
         };
-        page_key(key, generation.number, page, &values, |field| {
-            request.fields.get(field)
-        });
-        if self.core.cache {
-            match self.core.store.get(key, request.received) {
-                Ok(value) => {
-                    page.counters.hit(self.worker);
-                    if let Cached::Page(prepared) = &*value {
-                        self.wish(prepared, request, key, &value);
-                    }
-                    return generation
-                        .respond(&value, request, Bytes::from_static(HIT))
-                        .into();
-                }
-                Err(why) => return self.ask(generation, page, values, key, path, request, why),
-            }
+        let vary = |field: &str| request.fields.get(field);
+        if let Err(BadParam(sentence)) = page_key(key, generation.number, page, &given, vary) {
+            return refusal(400, &sentence).into();
         }
-        self.ask(generation, page, values, key, path, request, Why::Absent)
+        let why = match self.look(key, request) {
+            Ok(value) => {
+                page.counters.hit(self.worker);
+                if let Cached::Page(prepared) = &*value {
+                    self.wish(prepared, request, key, &value);
+                }
+                return generation
+                    .respond(&value, request, Bytes::from_static(HIT))
+                    .into();
+            }
+            Err(why) => why,
+        };
+        match given.values(&page.params) {
+            Ok(values) => self.ask(generation, page, values, key, path, request, why),
+            Err(BadParam(sentence)) => refusal(400, &sentence).into(),
+        }
+    }
+
+    fn look(&self, key: &[u8], request: &Request<'_>) -> Result<Arc<Cached>, Why> {
+        if self.core.cache {
+            self.core.store.get(key, request.received)
+        } else {
+            Err(Why::Absent)
+        }
     }
 
     #[allow(
@@ -246,8 +257,12 @@ fn options(allow: &str) -> Response {
 }
 
 impl Service for SiteService {
+    fn wants_done(&self) -> bool {
+        false
+    }
+
     fn call(&self, request: &Request<'_>) -> Reply {
-        let scratch = &mut *self.scratch.borrow_mut();
+        let Scratch { generation, key } = &mut *self.scratch.borrow_mut();
         if !KNOWN.contains(&request.method) {
             return Response::text(501, "This server does not know that method.\n").into();
         }
@@ -259,13 +274,13 @@ impl Service for SiteService {
             Err(_) => return refusal(400, "The path cannot be read.").into(),
         };
         // Once: a reload in the middle of a request must not show it two generations.
-        let generation = scratch.generation.load().clone();
+        let generation = generation.load();
         let Some(found) = generation.pages.router.find(&path) else {
-            return self.other(&generation, request, &path);
+            return self.other(generation, request, &path);
         };
         match request.method {
-            "GET" | "HEAD" => self.get(&generation, &mut scratch.key, request, &path, &found),
-            "POST" => self.post(&generation, request, &found),
+            "GET" | "HEAD" => self.get(generation, key, request, &path, &found),
+            "POST" => self.post(generation, request, &found),
             method => {
                 let endpoint = &generation.pages.endpoints[found.page];
                 if method == "OPTIONS" {

@@ -11,7 +11,7 @@ use crate::{
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
     page::{Form, Piece, Source},
-    params::{BadParam, gather},
+    params::{BadParam, Given},
 };
 
 /// Everything but RFC 3986's unreserved characters: a value cannot leave its place in the target.
@@ -42,7 +42,12 @@ impl Submission {
             Err(Refused(status, sentence)) => return refusal(status, sentence),
         };
         let path: Vec<&str> = self.path_values.iter().map(String::as_str).collect();
-        let values = match gather(&self.form.params, &path, &fields, query.as_deref()) {
+        let given = Given {
+            path: &path,
+            form: &fields,
+            query: query.as_deref(),
+        };
+        let values = match given.values(&self.form.params) {
             Ok(values) => values,
             Err(BadParam(sentence)) => return refusal(400, &sentence),
         };

@@ -226,11 +226,14 @@ impl<S: Service> Connection<S> {
     /// Tells the service of the responses that are written, or never will be.
     fn finish(&self, exchange: &mut Exchange) {
         let Exchange { decoder, output } = exchange;
-        output.finish(|head, status, body_bytes| {
-            let request = decoder.request(head, Bytes::new(), self.peer, self.now);
-            self.worker()
-                .tell(|service| service.done(&request, status, body_bytes));
-        });
+        if self.worker().service.wants_done() {
+            output.each_request(|head, status, body_bytes| {
+                let request = decoder.request(head, Bytes::new(), self.peer, self.now);
+                self.worker()
+                    .tell(|service| service.done(&request, status, body_bytes));
+            });
+        }
+        output.clear();
     }
 
     /// Answers what is not a request and ends.

@@ -194,13 +194,17 @@ impl Output {
         self.first == self.queue.len()
     }
 
-    /// Empties the queue, telling of each request its status and how much of the body was written.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(&Head, u16, u64)) {
+    /// Tells of each request its status and how much of the body was written.
+    pub(super) fn each_request(&self, mut each: impl FnMut(&Head, u16, u64)) {
         for queued in &self.queue {
             if let Some(head) = &queued.request {
                 each(head, queued.status, queued.body_written());
             }
         }
+    }
+
+    /// Empties the queue.
+    pub(super) fn clear(&mut self) {
         self.queue.clear();
         self.first = 0;
         self.waiting = 0;

@@ -7,7 +7,7 @@ use millpond_store::clock::Boottime;
 
 use super::chunked::Chunked;
 use super::framing::Framing;
-use super::head::{Head, Scanner};
+use super::head::{Head, Scanner, parse_at_once};
 use super::{FieldSpan, Refusal};
 use crate::limits::{EMPTY_LINES, Limits, READ_BUFFER};
 use crate::request::{Fields, Request};
@@ -59,6 +59,16 @@ const START: State = State::Head {
     scanner: Scanner::new(),
     empty_lines: 0,
 };
+
+/// The usual methods need no look at their bytes but the comparison.
+fn method(bytes: &[u8]) -> &str {
+    match bytes {
+        b"GET" => "GET",
+        b"HEAD" => "HEAD",
+        b"POST" => "POST",
+        other => std::str::from_utf8(other).unwrap_or_default(),
+    }
+}
 
 /// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so that requests can be
 /// looked at again when their responses have been sent.
@@ -148,11 +158,19 @@ impl Decoder {
         if input.is_empty() || (*empty_lines < EMPTY_LINES && input == b"\r") {
             return Ok(Event::More);
         }
-        let Some(len) = scanner.scan(input, limits)? else {
-            return Ok(Event::More);
+        let at_once = if scanner.is_fresh() {
+            parse_at_once(input, self.at, &mut self.fields, limits)
+        } else {
+            None
         };
-        let head = scanner.parse(&input[..len], self.at, &mut self.fields, limits)?;
-        self.at += len;
+        let head = match at_once {
+            Some(head) => head,
+            None => match scanner.scan(input, limits)? {
+                Some(len) => scanner.parse(&input[..len], self.at, &mut self.fields, limits)?,
+                None => return Ok(Event::More),
+            },
+        };
+        self.at += head.len;
         let coding = match head.framing {
             Framing::Length(0) => {
                 self.state = START;
@@ -223,14 +241,20 @@ impl Decoder {
             .buffer
             .get(head.start..head.start + head.len)
             .unwrap_or_default();
-        // The request line and Host were checked to be ASCII, so nothing becomes empty here.
-        let text = |span: super::Span| std::str::from_utf8(span.of(bytes)).unwrap_or_default();
-        let path = text(head.path);
+        // The request line was checked to be ASCII, so nothing becomes empty here.
+        let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
+        let of_target = |span: super::Span| {
+            let start = (span.start - head.target.start) as usize;
+            target
+                .get(start..start + span.len as usize)
+                .unwrap_or_default()
+        };
+        let path = of_target(head.path);
         Request {
-            method: text(head.method),
-            target: text(head.target),
+            method: method(head.method.of(bytes)),
+            target,
             path: if path.is_empty() { "/" } else { path },
-            query: head.query.map(text),
+            query: head.query.map(of_target),
             version: head.version,
             fields: Fields::new(
                 bytes,
@@ -241,7 +265,7 @@ impl Decoder {
             body,
             peer,
             received,
-            host: head.host.map(text),
+            host: head.host.map(|host| host.of(bytes)),
         }
     }
 

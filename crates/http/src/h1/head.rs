@@ -48,6 +48,11 @@ impl Scanner {
         }
     }
 
+    /// Whether it has not looked at anything yet.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.scanned == 0
+    }
+
     /// The length of the head at the beginning of `input`, once it is complete.
     pub(super) fn scan(&mut self, input: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
         loop {
@@ -108,52 +113,98 @@ impl Scanner {
         if line.target.len as usize > limits.target {
             return Err(Refusal::TargetTooLong);
         }
-        let fields = memchr(b'\n', head).map_or(head.len(), |at| at + 1);
-        let first = arena.len();
+        let from = memchr(b'\n', head).map_or(head.len(), |at| at + 1);
         // Most heads are small; a table of the full size costs 3 KiB of zeroing per request.
-        if self.fields <= 16 {
-            parse_fields::<16>(head, fields, arena)?;
+        if self.fields <= FEW_FIELDS {
+            let mut fields = [httparse::EMPTY_HEADER; FEW_FIELDS];
+            assemble(
+                head,
+                start,
+                line,
+                parse_fields(head, from, &mut fields)?,
+                arena,
+                limits,
+            )
         } else {
-            parse_fields::<FIELDS>(head, fields, arena)?;
+            let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+            assemble(
+                head,
+                start,
+                line,
+                parse_fields(head, from, &mut fields)?,
+                arena,
+                limits,
+            )
         }
-        let known = Known::gather(head, &arena[first..])?;
-        known.judge_host(line.version)?;
-        let framing = known.framing.decide(line.version, limits.body)?;
-        Ok(Head {
-            start,
-            len: head.len(),
-            method: line.method,
-            target: line.target,
-            path: line.path,
-            query: line.query,
-            host: line.authority.or(known.host),
-            version: line.version,
-            keep_alive: !known.close && (line.version == Version::Http11 || known.keep_alive),
-            is_head: line.method.of(head) == b"HEAD",
-            framing,
-            expects_continue: known.expects_continue(line.version)?,
-            fields: (first, arena.len()),
-        })
     }
 }
 
-/// Parses the field lines from `from` on into `arena`.
-fn parse_fields<const N: usize>(
-    head: &[u8],
-    from: usize,
+const FEW_FIELDS: usize = 16;
+
+/// The usual case: a head that is all there, small and without a fault, in one pass over its bytes. `None` is no
+/// verdict; then the [`Scanner`] decides.
+pub(super) fn parse_at_once(
+    input: &[u8],
+    start: usize,
     arena: &mut Vec<FieldSpan>,
-) -> Result<(), Refusal> {
-    let mut fields = [httparse::EMPTY_HEADER; N];
-    let parsed = match httparse::parse_headers(&head[from..], &mut fields) {
-        Ok(httparse::Status::Complete((len, parsed))) if from + len == head.len() => parsed,
-        Err(httparse::Error::TooManyHeaders) => return Err(Refusal::HeadTooLarge),
-        // Among them: a space before the colon (section 5.1), obs-fold (section 5.2), NUL and bare CR.
-        _ => return Err(Refusal::Malformed("a field line is malformed")),
+    limits: &Limits,
+) -> Option<Head> {
+    let end = memchr(b'\n', input)?;
+    let line = request_line::parse(input[..end].strip_suffix(b"\r")?).ok()?;
+    let mut fields = [httparse::EMPTY_HEADER; FEW_FIELDS];
+    let (len, fields) = match httparse::parse_headers(&input[end + 1..], &mut fields) {
+        Ok(httparse::Status::Complete((len, fields))) => (end + 1 + len, fields),
+        _ => return None,
     };
-    let base = head.as_ptr() as usize;
-    let span =
-        |bytes: &[u8]| Span::new((bytes.as_ptr() as usize).saturating_sub(base), bytes.len());
-    arena.extend(parsed.iter().map(|field| FieldSpan {
+    let head = &input[..len];
+    // httparse takes a bare LF for the end of a line; the scanner knows what to say of it.
+    let is_crlf = |end: usize| head.get(end.wrapping_sub(2)..end) == Some(b"\r\n");
+    let has_bare_lf = !(is_crlf(len) && is_crlf(len - 2))
+        || fields
+            .iter()
+            .any(|field| !is_crlf(offset(head, field.name.as_bytes())));
+    let is_small = len <= limits.head && line.target.len as usize <= limits.target;
+    if has_bare_lf || !is_small || line.method.len as usize > METHOD {
+        return None;
+    }
+    let first = arena.len();
+    let head = assemble(head, start, line, fields, arena, limits);
+    if head.is_err() {
+        arena.truncate(first);
+    }
+    head.ok()
+}
+
+/// Parses the field lines of `head` from `from` on.
+fn parse_fields<'f, 'h>(
+    head: &'h [u8],
+    from: usize,
+    fields: &'f mut [httparse::Header<'h>],
+) -> Result<&'f [httparse::Header<'h>], Refusal> {
+    match httparse::parse_headers(&head[from..], fields) {
+        Ok(httparse::Status::Complete((len, parsed))) if from + len == head.len() => Ok(parsed),
+        Err(httparse::Error::TooManyHeaders) => Err(Refusal::HeadTooLarge),
+        // Among them: a space before the colon (section 5.1), obs-fold (section 5.2), NUL and bare CR.
+        _ => Err(Refusal::Malformed("a field line is malformed")),
+    }
+}
+
+/// Judges a head and puts its field lines into `arena`.
+fn assemble(
+    head: &[u8],
+    start: usize,
+    line: RequestLine,
+    fields: &[httparse::Header<'_>],
+    arena: &mut Vec<FieldSpan>,
+    limits: &Limits,
+) -> Result<Head, Refusal> {
+    let known = Known::gather(fields)?;
+    known.judge_host(line.version)?;
+    let framing = known.framing.decide(line.version, limits.body)?;
+    let expects_continue = known.expects_continue(line.version)?;
+    let span = |bytes: &[u8]| Span::new(offset(head, bytes), bytes.len());
+    let first = arena.len();
+    arena.extend(fields.iter().map(|field| FieldSpan {
         name: span(field.name.as_bytes()),
         // An empty value may point anywhere.
         value: if field.value.is_empty() {
@@ -162,14 +213,33 @@ fn parse_fields<const N: usize>(
             span(field.value)
         },
     }));
-    Ok(())
+    Ok(Head {
+        start,
+        len: head.len(),
+        method: line.method,
+        target: line.target,
+        path: line.path,
+        query: line.query,
+        host: line.authority.or(known.host.map(span)),
+        version: line.version,
+        keep_alive: !known.close && (line.version == Version::Http11 || known.keep_alive),
+        is_head: line.method.of(head) == b"HEAD",
+        framing,
+        expects_continue,
+        fields: (first, arena.len()),
+    })
+}
+
+/// Where `part` begins in `head`, of which it is a part.
+fn offset(head: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(head.as_ptr() as usize)
 }
 
 /// The fields that concern the connection itself.
 #[derive(Debug, Default)]
 struct Known<'a> {
     framing: FramingFields<'a>,
-    host: Option<Span>,
+    host: Option<&'a [u8]>,
     close: bool,
     keep_alive: bool,
     expects_continue: bool,
@@ -177,13 +247,13 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn gather(head: &'a [u8], fields: &[FieldSpan]) -> Result<Self, Refusal> {
+    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, Refusal> {
         let mut known = Self::default();
         for field in fields {
-            let (name, value) = (field.name.of(head), field.value.of(head));
+            let (name, value) = (field.name.as_bytes(), field.value);
             match name.len() {
                 4 if name.eq_ignore_ascii_case(b"host") => {
-                    if known.host.replace(field.value).is_some() {
+                    if known.host.replace(value).is_some() {
                         return Err(Refusal::Malformed("Host is repeated"));
                     }
                     if !is_authority(value) {
@@ -211,6 +281,11 @@ impl<'a> Known<'a> {
     }
 
     fn connection(&mut self, value: &[u8]) {
+        // What most clients that send it say.
+        if value.eq_ignore_ascii_case(b"keep-alive") {
+            self.keep_alive = true;
+            return;
+        }
         for option in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");

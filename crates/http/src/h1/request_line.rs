@@ -22,7 +22,8 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
     let method_end =
         memchr(b' ', line).ok_or(Refusal::Malformed("the request line has no target"))?;
     let method = &line[..method_end];
-    if method.is_empty() || !method.iter().copied().all(is_token) {
+    let is_usual = matches!(method, b"GET" | b"HEAD" | b"POST");
+    if !is_usual && (method.is_empty() || !method.iter().copied().all(is_token)) {
         return Err(Refusal::Malformed("the method is not a token"));
     }
     let start = method_end + 1;
@@ -31,7 +32,7 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
     let version = parse_version(&line[start + len + 1..])?;
     let target = &line[start..start + len];
     // Section 3.2 has no control byte, no space and no fragment in a target; bytes beyond ASCII must be encoded.
-    if target.is_empty() || !target.iter().all(|&b| b.is_ascii_graphic() && b != b'#') {
+    if target.is_empty() || !target.iter().all(|&b| IN_TARGET[b as usize]) {
         return Err(Refusal::Malformed(
             "the request target has a byte that must be percent-encoded",
         ));
@@ -58,6 +59,29 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
         version,
     })
 }
+
+const IN_TARGET: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_graphic() && b != b'#';
+        byte += 1;
+    }
+    table
+};
+
+/// What may be in a host name or an IPv4 address; an IPv6 address adds a colon, inside brackets.
+const IN_HOST: [bool; 256] = {
+    let mut table = IN_TARGET;
+    let others = br#"/?@,\"<>^`{|}[]:"#;
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = false;
+        at += 1;
+    }
+    table
+};
 
 /// `HTTP/1.1`. A higher minor version is read as the highest we know (RFC 9110 section 2.5).
 fn parse_version(version: &[u8]) -> Result<Version, Refusal> {
@@ -116,6 +140,13 @@ fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
 
 /// Whether `value` can be `uri-host [ ":" port ]`: no separator of another URL part, no space, no user information.
 pub(super) fn is_authority(value: &[u8]) -> bool {
+    // The usual one is a name, or a name and a port.
+    let name = value.iter().position(|&b| !IN_HOST[b as usize]);
+    match name {
+        None => return true,
+        Some(at) if value[at] == b':' => return value[at + 1..].iter().all(u8::is_ascii_digit),
+        Some(_) => {}
+    }
     let (host, port) = match memchr::memrchr(b':', value) {
         // A colon inside brackets belongs to an IPv6 address.
         Some(at) if memchr(b']', &value[at..]).is_none() => (&value[..at], &value[at + 1..]),
@@ -124,10 +155,7 @@ pub(super) fn is_authority(value: &[u8]) -> bool {
     let bracketed = host.first() == Some(&b'[');
     port.iter().all(u8::is_ascii_digit)
         && host.ends_with(b"]") == bracketed
-        && host.iter().all(|&b| match b {
-            b'[' | b']' | b':' => bracketed,
-            b'/' | b'?' | b'#' | b'@' | b',' | b'\\' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{'
-            | b'|' | b'}' => false,
-            _ => b.is_ascii_graphic(),
-        })
+        && host
+            .iter()
+            .all(|&b| IN_HOST[b as usize] || (bracketed && matches!(b, b'[' | b']' | b':')))
 }

@@ -37,8 +37,8 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn of(request: &Request<'_>) -> Self {
         let mut found = Self::default();
-        for (name, _) in request.fields.iter() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
+        for (name, _) in request.fields.raw() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
                 5 => found.range |= is("range"),
                 8 => {
