@@ -109,13 +109,13 @@ impl Shared {
         }
     }
 
-    /// Closes the readers' connections; each is opened again when it is needed. Waits for the reads that run.
+    /// Closes the readers' connections; each is opened again when it is needed. Reads that run are interrupted.
     ///
     /// A read that begins from here on does not use a connection from before, as it compares the generation first.
     pub(crate) fn close_readers(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
         for slot in &self.slots {
-            *slot.lock() = None;
+            slot.close();
         }
     }
 

@@ -15,6 +15,9 @@ use super::file::Identity;
 /// How long a read waits for the writer to open the file that has replaced another.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often one that waits looks at the path itself.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// The file that readers may open.
 #[derive(Default)]
 pub(crate) struct Admission {
@@ -25,7 +28,7 @@ pub(crate) struct Admission {
 #[derive(Default)]
 struct State {
     admitted: Option<Identity>,
-    /// Until when a read waits rather than fails, if no file is admitted.
+    /// Until when a read waits rather than fails, once the writer has failed.
     wait_until: Option<Boottime>,
 }
 
@@ -41,15 +44,14 @@ impl Admission {
 
     /// No file may be opened until one is admitted. Waits until nobody is opening one.
     pub(crate) fn close(&self) {
-        let mut state = self.state.lock();
-        if state.admitted.take().is_some() {
-            state.wait_until = Some(Boottime::now().plus(PATIENCE));
-        }
+        self.state.lock().admitted = None;
     }
 
-    /// Whether it is this file that may be opened.
-    pub(crate) fn is_for(&self, file: Option<Identity>) -> bool {
-        file.is_some() && self.state.lock().admitted == file
+    /// The writer could not open what is there now; reads that wait for it need not wait for ever.
+    pub(crate) fn failed(&self) {
+        let mut state = self.state.lock();
+        let until = Boottime::now().plus(PATIENCE);
+        state.wait_until.get_or_insert(until);
     }
 
     /// Has `open` open the file at `path` if that is the admitted one, and gives what it gave if it still is afterwards. Only
@@ -63,7 +65,7 @@ impl Admission {
         is_at(&state, path).then_some(opened)
     }
 
-    /// Waits until the file at `path` may be opened; false if that takes too long, counted from when the last one was closed.
+    /// Waits until the file at `path` may be opened; false if that takes too long.
     ///
     /// To be called without a lock that the writer may want: only the writer can bring it about.
     pub(crate) fn wait(&self, path: &Path) -> bool {
@@ -72,9 +74,11 @@ impl Admission {
         while !is_at(&state, path) {
             let until = state.wait_until.map_or(patience, |at| at.min(patience));
             let left = until.since(Boottime::now());
-            if self.changed.wait_for(&mut state, left).timed_out() {
-                return is_at(&state, path);
+            if left.is_zero() {
+                return false;
             }
+            // The path may lead to the admitted file again without anybody's doing here.
+            self.changed.wait_for(&mut state, left.min(LOOK));
         }
         true
     }
@@ -114,6 +118,7 @@ mod tests {
             assert!(waiting.join().unwrap());
         });
         admission.close();
+        admission.failed();
         assert!(!admission.wait(&path), "nobody admits it");
     }
 }

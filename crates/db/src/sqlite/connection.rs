@@ -12,6 +12,7 @@ use rusqlite::limits::Limit;
 
 use super::catalog::{Catalog, SchemaKey};
 use super::clockwatch;
+use super::file::Identity;
 use super::recorder::Recorder;
 
 /// Instructions of SQLite's virtual machine between two looks at the clock: some 10 µs.
@@ -67,6 +68,8 @@ pub(crate) enum Purpose {
     Write {
         /// Make the file if there is none.
         create: bool,
+        /// The file that must be found; any if none.
+        expected: Option<Identity>,
     },
 }
 
@@ -78,8 +81,8 @@ pub(crate) fn open(
 ) -> rusqlite::Result<Opened> {
     let access = match purpose {
         Purpose::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        Purpose::Write { create: false } => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        Purpose::Write { create: true } => {
+        Purpose::Write { create: false, .. } => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Purpose::Write { create: true, .. } => {
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
         }
     };
@@ -89,6 +92,13 @@ pub(crate) fn open(
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
         None => Connection::open_with_flags(path, flags)?,
     };
+    if let Purpose::Write { expected, .. } = purpose
+        && expected.is_some()
+        && expected != Identity::of(path)
+    {
+        // Before the first statement: until then the file is open, and its log is not.
+        return Err(cannot_open("the database file keeps being replaced"));
+    }
     connection.busy_timeout(busy_timeout)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -98,12 +108,9 @@ pub(crate) fn open(
             let mode: String =
                 connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
             if !mode.eq_ignore_ascii_case("wal") {
-                return Err(rusqlite::Error::SqliteFailure(
-                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
-                    Some(format!(
-                        "the database cannot be put into WAL mode (it is in mode {mode})"
-                    )),
-                ));
+                return Err(cannot_open(&format!(
+                    "the database cannot be put into WAL mode (it is in mode {mode})"
+                )));
             }
             connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
         }
@@ -115,6 +122,13 @@ pub(crate) fn open(
         recorder,
         deadline,
     })
+}
+
+fn cannot_open(why: &str) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+        Some(why.to_owned()),
+    )
 }
 
 /// One of the integers that a pragma gives.

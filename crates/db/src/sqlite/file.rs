@@ -58,9 +58,9 @@ impl OpenFile {
     ///
     /// Whoever renames another database over this one leaves this one's log under the name of the new one's, and
     /// SQLite would play it into the new file. So if there is another file, and the log is still the very one that the
-    /// old database used, it is renamed. Only to be called when no connection of ours is open.
-    pub(crate) fn set_log_aside(&self, path: &Path) {
-        let replaced = Identity::of(path).is_some_and(|now| now != self.main);
+    /// old database used, it is renamed. Only to be called when no connection of ours is open; `successor` is what is there now.
+    pub(crate) fn set_log_aside(&self, successor: Option<Identity>) {
+        let replaced = successor.is_some_and(|now| now != self.main);
         let Some(log_identity) = self.log_identity else {
             return;
         };

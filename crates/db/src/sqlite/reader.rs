@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use millpond_store::clock::Boottime;
-use parking_lot::MutexGuard;
-use rusqlite::Connection;
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;
 
 use super::catalog::Catalog;
@@ -31,7 +32,32 @@ pub(crate) struct Reader {
 }
 
 /// Where a reader's connection is kept, so that the writer can close it when the file is replaced.
-pub(crate) type Slot = parking_lot::Mutex<Option<Reader>>;
+#[derive(Default)]
+pub(crate) struct Slot {
+    reader: Mutex<Option<Reader>>,
+    /// Interrupts what the reader is running.
+    interrupt: Mutex<Option<InterruptHandle>>,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Option<Reader>> {
+        self.reader.lock()
+    }
+
+    /// Closes the connection. A read that is running is interrupted, for whoever closes it is waited for by everybody.
+    pub(crate) fn close(&self) {
+        const PATIENCE: Duration = Duration::from_millis(5);
+        loop {
+            if let Some(mut reader) = self.reader.try_lock_for(PATIENCE) {
+                *reader = None;
+                return;
+            }
+            if let Some(interrupt) = &*self.interrupt.lock() {
+                interrupt.interrupt();
+            }
+        }
+    }
+}
 
 /// Reads until the queue is closed.
 pub(crate) fn run_reader(shared: &Shared, slot: &Slot) {
@@ -56,8 +82,8 @@ fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
     let started = Boottime::now();
     // Before the snapshot: all that had passed by now is in it.
     let snapshot = shared.ticks.snapshot();
-    let mut slot = slot.lock();
-    let reader = current(shared, &mut slot)?;
+    let mut place = slot.lock();
+    let reader = current(shared, slot, &mut place)?;
     let connection = &reader.opened.connection;
     execute(connection, "BEGIN")?;
     let done = read_in_transaction(shared, reader, calls);
@@ -67,7 +93,7 @@ fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
     if done.is_err() || ended.is_err() {
         let healthy = connection.is_autocommit() || execute(connection, "ROLLBACK").is_ok();
         if !healthy || matches!(done, Err(Error::Unavailable { .. })) {
-            *slot = None;
+            *place = None;
         }
     }
     let (results, deps) = done?;
@@ -145,18 +171,19 @@ fn analysis_of(
 /// The slot's connection, opened again if the writer has changed to another file.
 pub(crate) fn current<'a>(
     shared: &Shared,
-    slot: &'a mut MutexGuard<'_, Option<Reader>>,
+    slot: &Slot,
+    reader: &'a mut MutexGuard<'_, Option<Reader>>,
 ) -> Result<&'a Reader, Error> {
     let path = &shared.options.path;
     loop {
         let generation = shared.generation.load(Ordering::SeqCst);
-        if slot
+        if reader
             .as_ref()
             .is_some_and(|reader| reader.generation != generation)
         {
-            **slot = None;
+            **reader = None;
         }
-        if slot.is_some() {
+        if reader.is_some() {
             break;
         }
         let opened = shared.admission.open(path, || {
@@ -164,15 +191,17 @@ pub(crate) fn current<'a>(
         });
         if let Some(opened) = opened {
             let opened = opened.map_err(|error| shared.cannot_open(&error))?;
-            **slot = Some(Reader { opened, generation });
-        } else if !MutexGuard::unlocked(slot, || shared.admission.wait(path)) {
+            *slot.interrupt.lock() = Some(opened.connection.get_interrupt_handle());
+            **reader = Some(Reader { opened, generation });
+        } else if !MutexGuard::unlocked(reader, || shared.admission.wait(path)) {
             return Err(Error::unavailable(format!(
                 "{} was replaced or removed, and what is there now has not been opened for writing yet",
                 path.display()
             )));
         }
     }
-    slot.as_ref()
+    reader
+        .as_ref()
         .ok_or_else(|| Error::unavailable("no connection"))
 }
 
@@ -187,8 +216,8 @@ pub(crate) fn prepare(
         offset: None,
         hint: None,
     };
-    let mut slot = slot.lock();
-    let reader = current(shared, &mut slot).map_err(|error| refuse(error.to_string()))?;
+    let mut place = slot.lock();
+    let reader = current(shared, slot, &mut place).map_err(|error| refuse(error.to_string()))?;
     let Opened {
         connection,
         recorder,
@@ -201,7 +230,7 @@ pub(crate) fn prepare(
         .map_err(|error| refuse(error.to_string()));
     let analysis = catalog.and_then(|catalog| analyse(connection, recorder, &catalog, sql));
     if execute(connection, "COMMIT").is_err() {
-        *slot = None;
+        *place = None;
     }
     analysis
 }

@@ -59,7 +59,9 @@ impl Drop for Undelivered<'_> {
 }
 
 impl Session {
-    pub(crate) fn open(shared: &Shared, create: bool) -> Result<Self, Error> {
+    /// Opens the database; `expected` is the file that must be found at the path, or any if there may be none yet.
+    pub(crate) fn open(shared: &Shared, expected: Option<Identity>) -> Result<Self, Error> {
+        let create = expected.is_none();
         let path = &shared.options.path;
         let cannot = |error: rusqlite::Error| shared.cannot_open(&error);
         // The file that is looked at must be the one that is opened, or its replacement would go unnoticed.
@@ -69,7 +71,7 @@ impl Session {
                 connection,
                 recorder,
                 deadline,
-            } = open(path, Purpose::Write { create }, BEGIN_PATIENCE).map_err(cannot)?;
+            } = open(path, Purpose::Write { create, expected }, BEGIN_PATIENCE).map_err(cannot)?;
             let data_version = pragma(&connection, "PRAGMA data_version").map_err(cannot)?;
             schema_version(&connection).map_err(cannot)?;
             let Some(file) = OpenFile::note(path) else {

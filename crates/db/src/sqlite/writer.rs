@@ -36,18 +36,32 @@ pub(crate) struct Writer {
     session: Option<Session>,
     /// The file that was open before, until its successor is.
     left: Option<OpenFile>,
+    /// The file that could not be opened, if that is how it stands.
+    refused: Option<Refused>,
     last_poll: Boottime,
+}
+
+/// How long a file that cannot be opened for writing is not read either, and the pause between attempts from then on.
+const LASTING: Duration = Duration::from_secs(1);
+
+struct Refused {
+    file: Option<Identity>,
+    /// When it was first refused.
+    since: Boottime,
+    retry_at: Boottime,
+    error: Error,
 }
 
 impl Writer {
     /// Opens the database, and makes it if there is none.
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self, Error> {
-        let session = Session::open(shared, true)?;
+        let session = Session::open(shared, None)?;
         shared.admission.admit(session.file.identity());
         Ok(Self {
             shared: Arc::clone(shared),
             session: Some(session),
             left: None,
+            refused: None,
             last_poll: Boottime::default(),
         })
     }
@@ -144,13 +158,44 @@ impl Writer {
         {
             return Ok(());
         }
-        let is_another = !shared.admission.is_for(Identity::of(path));
-        if is_another {
+        // The file that is looked at is the one that the log is moved away for, and the one that must be opened.
+        let now = Identity::of(path);
+        if let Some(again) = &self.refused
+            && again.file == now
+            && Boottime::now() < again.retry_at
+        {
+            return Err(again.error.clone());
+        }
+        if now.is_none() || self.left_file() != now {
             shared.admission.close();
             shared.close_readers();
         }
+        self.leave();
+        if let Some(left) = &self.left {
+            left.set_log_aside(now);
+        }
+        let opened = match now {
+            Some(_) => Session::open(&shared, now),
+            None => Err(Error::unavailable(format!(
+                "{} has been removed",
+                path.display()
+            ))),
+        };
+        match opened {
+            Ok(session) => self.enter(session),
+            Err(error) => self.refuse(now, &error),
+        }
+    }
+
+    /// The file that is open, or was before it was given up.
+    fn left_file(&self) -> Option<Identity> {
+        let open = self.session.as_ref().map(|session| &session.file);
+        open.or(self.left.as_ref()).map(OpenFile::identity)
+    }
+
+    /// The path leads elsewhere: what was read from the file is not served again, whether or not there is a new one.
+    fn leave(&mut self) {
         if let Some(session) = &self.session {
-            // What was read from the old file is not served again, whether or not there is a new one.
             self.shared
                 .delivery
                 .new_epoch("the database file was replaced or removed");
@@ -160,19 +205,40 @@ impl Writer {
                 .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
         self.abandon();
-        if let Some(left) = &self.left {
-            left.set_log_aside(path);
-        }
-        let session = Session::open(&self.shared, false)?;
+    }
+
+    fn enter(&mut self, session: Session) -> Result<(), Error> {
         // What the readers have open they opened before this connection watched it.
         self.shared.close_readers();
         self.shared.admission.admit(session.file.identity());
         self.session = Some(session);
-        self.left = None;
+        (self.left, self.refused) = (None, None);
         self.shared
             .delivery
             .new_epoch("the database file was opened again");
         Ok(())
+    }
+
+    /// The file cannot be opened for writing: another program may hold it, or it may be read-only. After a while it is read all
+    /// the same. No heartbeat goes out meanwhile, so nothing is served that is older than the bound.
+    fn refuse(&mut self, file: Option<Identity>, error: &Error) -> Result<(), Error> {
+        let now = Boottime::now();
+        self.shared.admission.failed();
+        let since = match &self.refused {
+            Some(before) if before.file == file => before.since,
+            _ => now,
+        };
+        let is_lasting = now.since(since) >= LASTING;
+        if let Some(file) = file.filter(|_| is_lasting) {
+            self.shared.admission.admit(file);
+        }
+        self.refused = Some(Refused {
+            file,
+            since,
+            retry_at: if is_lasting { now.plus(LASTING) } else { now },
+            error: error.clone(),
+        });
+        Err(error.clone())
     }
 
     fn write(&mut self, steps: &[Step]) -> Result<Written, Error> {

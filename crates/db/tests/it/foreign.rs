@@ -186,6 +186,62 @@ fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written
 }
 
 #[test]
+fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
+    let fixture = Fixture::new(SCHEMA);
+    let query = fixture.prepare("select a from t where id = :id");
+    let next = successor(&fixture, "new");
+    // A read transaction in rollback-journal mode: WAL mode cannot be entered.
+    let mut foreign = rusqlite::Connection::open(&next).unwrap();
+    let reading = foreign.transaction().unwrap();
+    reading
+        .query_row("select count(*) from t", [], |_| Ok(()))
+        .unwrap();
+    fs::rename(next, fixture.path()).unwrap();
+    let read = |id| fixture.try_read(&query, &[int(id)]);
+    loop {
+        match read(1) {
+            Ok(read) if read.results[0].rows == [[text("new")]] => break,
+            // The old file, until the new one is noticed; then nothing, for a while.
+            Ok(read) => assert_eq!(read.results[0].rows, [[text("one")]]),
+            Err(error) => assert!(matches!(error, Error::Unavailable { .. }), "{error}"),
+        }
+    }
+    let error = fixture
+        .try_write("update t set a = 'mine'", vec![])
+        .unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    drop(reading);
+    drop(foreign);
+    while fixture
+        .try_write("update t set a = 'mine'", vec![])
+        .is_err()
+    {}
+    assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("mine")]]);
+}
+
+#[test]
+fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
+    let fixture = Fixture::new(SCHEMA);
+    let endless =
+        "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
+    let (endless, query) = (
+        fixture.prepare(endless),
+        fixture.prepare("select a from t where id = :id"),
+    );
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| fixture.try_read(&endless, &[]));
+        // Taken up by a thread: nobody waits any more.
+        while fixture.database.health().waiting_reads > 0 {
+            std::thread::yield_now();
+        }
+        fs::rename(successor(&fixture, "new"), fixture.path()).unwrap();
+        fixture.write("update t set a = 'mine'", vec![]);
+        assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("mine")]]);
+        assert!(slow.join().unwrap().is_err());
+    });
+}
+
+#[test]
 fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
     let fixture = Fixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
