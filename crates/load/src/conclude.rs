@@ -6,8 +6,9 @@ use crate::clock::Nanos;
 use crate::engine::Harvest;
 use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
+use crate::recorder::Recorder;
 use crate::run::{Accounting, Client, Connections, Loop, Run};
-use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict};
+use crate::{Errors, Host, Latencies, Plan, Stop, stationary, timeline, verdict};
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
@@ -66,11 +67,19 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         answered: all.answered,
         good: all.good,
         failed: all.failed,
+        shed: all.shed,
         in_flight,
         resent: all.resent,
     };
     let errors = Errors::new(&all.errors);
-    let little = verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64);
+    let little = match plan.schedule {
+        None => verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64),
+        Some(_) => verdict::little_sampled(&all.series, steady),
+    };
+    let unsteady = plan
+        .schedule
+        .and_then(|schedule| stationary::judge(&all.series, steady, schedule.rate));
+    let latency_us = latencies(&all);
     let (verdict, reasons) = verdict::judge(&verdict::Evidence {
         accounting: &accounting,
         errors: errors.total(),
@@ -78,6 +87,9 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         asked: plan.connections,
         busiest_thread,
         little: little.as_ref(),
+        is_open: plan.schedule.is_some(),
+        latency_us: &latency_us,
+        unsteady,
         cut_short,
     });
     let seconds = duration as f64 / 1e9;
@@ -89,27 +101,31 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         }
     };
     let finished = all.answered + all.failed;
+    let times = all
+        .open
+        .as_ref()
+        .map_or(&all.service, |open| &open.response);
+    let (histogram, percentiles) = (buckets(times), quantiles(times));
     Run {
         verdict,
         reasons,
-        kind: Loop::Closed,
+        kind: if plan.schedule.is_some() {
+            Loop::Open
+        } else {
+            Loop::Closed
+        },
         url: plan.url.clone(),
         duration_s: seconds,
         warmup_s: plan.warmup.as_secs_f64(),
         requests: all.answered,
         accounting,
-        offered_rate: None,
+        offered_rate: plan.schedule.map(|schedule| schedule.rate),
         achieved_rate: rate(all.answered_in_time),
         good_rate: rate(all.good_in_time),
         bytes: all.bytes,
         errors,
         error_examples: examples(&all.examples),
-        latency_us: Latencies {
-            response: None,
-            service: summary(&all.service),
-            send_lag: None,
-            connect: summary(&all.connect),
-        },
+        latency_us,
         connections: Connections {
             asked: plan.connections as u64,
             established,
@@ -126,8 +142,20 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         host: Host::here(),
         command: command(),
         series: timeline::timeline(&all.series),
-        histogram: buckets(&all.service),
-        percentiles: quantiles(&all.service),
+        histogram,
+        percentiles,
+    }
+}
+
+fn latencies(all: &Recorder) -> Latencies {
+    let open = all.open.as_deref();
+    Latencies {
+        response: open.and_then(|open| summary(&open.response)),
+        service: summary(&all.service),
+        send_lag: open.and_then(|open| summary(&open.send_lag)),
+        waiting: open.and_then(|open| summary(&open.waiting)),
+        lateness: open.and_then(|open| summary(&open.lateness)),
+        connect: summary(&all.connect),
     }
 }
 
@@ -135,7 +163,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()
-        .map(|harvest| harvest.recorder.answered + harvest.recorder.failed)
+        .map(|harvest| harvest.recorder.answered + harvest.recorder.failed + harvest.recorder.shed)
         .sum();
     let open = harvests.iter().any(|harvest| harvest.in_flight > 0);
     match plan.stop {

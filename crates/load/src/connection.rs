@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Since when the free places of this connection have been free.
     pub(crate) free_at: Nanos,
+    /// Whether an open loop has it in its list of places with room.
+    pub(crate) listed: bool,
     /// Whether anybody tried to open it.
     pub(crate) attempted: bool,
     /// Whether it was ever open.
@@ -61,6 +63,7 @@ impl Connection {
             unsent: 0,
             watches_room: false,
             free_at: 0,
+            listed: false,
             attempted: false,
             established: false,
             fruitless: 0,
@@ -205,6 +208,7 @@ mod tests {
         let request = Pending {
             index: 0,
             measured: true,
+            due: 3,
             free_at: 3,
             sent_at: 5,
         };

@@ -9,7 +9,7 @@ use socket2::SockAddr;
 
 use crate::clock;
 use crate::conclude::conclude;
-use crate::engine::{self, Harvest, Shared};
+use crate::engine::{self, Harvest, Part, Shared};
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
@@ -121,7 +121,14 @@ fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest,
         .cores
         .as_ref()
         .map_or(Ok(()), |cores| limits::pin(cores[thread % cores.len()]));
-    let result = pinned.and_then(|()| engine::run(shared, share, arrival));
+    let result = pinned.and_then(|()| {
+        let part = Part {
+            thread,
+            threads,
+            connections: share,
+        };
+        engine::run(shared, part, arrival)
+    });
     if result.is_err() {
         shared.tickets.abort();
     }

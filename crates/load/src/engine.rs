@@ -1,9 +1,10 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
 //! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
-//! after the first and before the last. How connections come and go is in `lifecycle`.
+//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in `open`.
 
 mod lifecycle;
+mod open;
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
 use crate::tickets::{Arrival, Gate, Tickets, Times};
-use crate::{Error, Plan};
+use crate::{Error, Plan, limits};
+use open::Open;
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
@@ -68,14 +70,20 @@ struct Engine<'a> {
     outstanding: usize,
     /// When timeouts and pauses are looked at next.
     next_sweep: Nanos,
+    /// The schedule, if there is one and the gate is open.
+    open: Option<Open>,
 }
 
-/// Runs `connections` connections to the end of the plan; `arrival` is given up when they are open.
-pub(crate) fn run(
-    shared: &Shared<'_>,
-    connections: usize,
-    arrival: Arrival<'_>,
-) -> Result<Harvest, Error> {
+/// Which of the threads this is, and what its part is.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) thread: usize,
+    pub(crate) threads: usize,
+    pub(crate) connections: usize,
+}
+
+/// Carries out a thread's part of the plan; `arrival` is given up when its connections are open.
+pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Result<Harvest, Error> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
         what: "create an epoll",
         source: errno.into(),
@@ -87,28 +95,37 @@ pub(crate) fn run(
     let mut engine = Engine {
         shared,
         epoll,
-        connections: (0..connections).map(|_| Connection::new()).collect(),
+        connections: (0..part.connections).map(|_| Connection::new()).collect(),
         buffer: vec![0; READ].into_boxed_slice(),
-        recorder: Recorder::new(never.start, never.end, None),
+        recorder: Recorder::new(never.start, never.end, None, false),
         times: never,
         timeout: nanos(shared.plan.timeout),
         started: false,
         stopped_at: None,
         outstanding: 0,
         next_sweep: 0,
+        open: None,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
     drop(arrival);
     let opened_at = shared.gate.wait();
-    engine.start(Times::new(opened_at, shared.plan.warmup, shared.plan.stop));
+    if shared.plan.schedule.is_some() {
+        limits::precise_timers();
+    }
+    engine.start(
+        Times::new(opened_at, shared.plan.warmup, shared.plan.stop),
+        opened_at,
+        part,
+    );
     while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
         let now = clock::now();
-        let until = engine.next_sweep.min(if engine.stopped_at.is_none() {
-            engine.times.end
-        } else {
-            Nanos::MAX
-        });
+        let end = match (&engine.open, engine.stopped_at) {
+            (Some(open), _) => open.wake_at(),
+            (None, None) => engine.times.end,
+            (None, Some(_)) => Nanos::MAX,
+        };
+        let until = engine.next_sweep.min(end);
         engine.turn(&mut events, until.saturating_sub(now))?;
     }
     Ok(engine.finish())
@@ -133,6 +150,7 @@ impl Engine<'_> {
                 });
             }
         }
+        self.sample();
         for event in events.iter() {
             let (id, flags) = (event.data.u64() as usize, event.flags);
             match self.connections[id].state {
@@ -142,9 +160,11 @@ impl Engine<'_> {
                 State::Idle | State::Paused(_) => {}
             }
         }
+        self.keep_schedule();
         let now = clock::now();
         self.recorder.turn(now);
-        if now >= self.next_sweep || now >= self.times.end && self.stopped_at.is_none() {
+        let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
+        if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
         Ok(())
@@ -197,6 +217,10 @@ impl Engine<'_> {
     /// Issues requests until the connection is as full as the plan says.
     fn refill(&mut self, id: usize) {
         let now = clock::now();
+        if self.open.is_some() {
+            self.offer_place(id);
+            return self.serve_waiting(now);
+        }
         while self.connections[id].pending.len() < self.shared.plan.depth && self.issue(id, now) {}
         self.write(id);
     }
@@ -215,6 +239,7 @@ impl Engine<'_> {
         let request = Pending {
             index,
             measured: ticket.measured,
+            due: free_at,
             free_at,
             sent_at: 0,
         };

@@ -34,6 +34,12 @@ pub struct Latencies {
     pub service: Option<Latency>,
     /// From the scheduled to the actual send.
     pub send_lag: Option<Latency>,
+    /// The part of the send lag that was spent waiting for a connection with room, or for a new one.
+    #[serde(default)]
+    pub waiting: Option<Latency>,
+    /// The rest of the send lag, which is the client's own: only this speaks against it.
+    #[serde(default)]
+    pub lateness: Option<Latency>,
     /// From asking for a connection to having it, for every connection opened.
     pub connect: Option<Latency>,
 }

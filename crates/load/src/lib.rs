@@ -16,6 +16,7 @@
 //! # Ok::<(), millpond_load::Error>(())
 //! ```
 
+mod arrivals;
 mod chunked;
 mod clock;
 mod conclude;
@@ -33,6 +34,7 @@ mod request;
 mod response;
 mod run;
 mod series;
+mod stationary;
 mod tickets;
 mod timeline;
 mod url;
@@ -43,5 +45,5 @@ pub use error::Error;
 pub use host::Host;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use outcome::Errors;
-pub use plan::{Order, Plan, Stop};
+pub use plan::{Order, Plan, Process, Schedule, Stop};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};

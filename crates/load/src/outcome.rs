@@ -18,10 +18,11 @@ pub(crate) enum Kind {
     Status4xx,
     Status5xx,
     StatusOther,
+    Shed,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::NoSourcePort,
@@ -33,6 +34,7 @@ impl Kind {
         Self::Status4xx,
         Self::Status5xx,
         Self::StatusOther,
+        Self::Shed,
     ];
 
     /// The key in a run's `errors`.
@@ -49,6 +51,7 @@ impl Kind {
             Self::Status4xx => "status_4xx",
             Self::Status5xx => "status_5xx",
             Self::StatusOther => "status_other",
+            Self::Shed => "shed",
         }
     }
 
@@ -66,7 +69,8 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
-    /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`.
+    /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`,
+    /// `shed` (past its deadline before it could be sent).
     #[serde(flatten)]
     pub by_kind: BTreeMap<String, u64>,
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::url::Url;
 
-/// One closed-loop run: every connection sends its next request when the answer to the last one is complete.
+/// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
+/// schedule requests are sent when it says so, whatever the server does.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server and, without `urls`, the target: `http://host[:port][/path]`.
@@ -38,6 +39,29 @@ pub struct Plan {
     pub expect: Vec<u16>,
     /// Cores to pin the threads to, in turn.
     pub cores: Option<Vec<usize>>,
+    /// When requests are to be sent: an open loop. Without it the loop is closed.
+    pub schedule: Option<Schedule>,
+}
+
+/// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
+/// its response time counts from when it was due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// Requests a second, over all threads.
+    pub rate: f64,
+    /// How they are spread over a second.
+    pub process: Process,
+    /// A request that could not be sent within this time is shed: it is not sent any more, and counts as bad.
+    pub deadline: Option<Duration>,
+}
+
+/// How arrivals are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// At equal distances.
+    Constant,
+    /// Independent of each other, as from many users (a Poisson process); the same seed gives the same times.
+    Poisson(u64),
 }
 
 /// How a target is chosen for a request.
@@ -77,6 +101,7 @@ impl Plan {
             body: Vec::new(),
             expect: Vec::new(),
             cores: None,
+            schedule: None,
         }
     }
 
@@ -117,6 +142,14 @@ impl Plan {
                 return refuse("the duration must be longer than nothing");
             }
             Stop::Requests(_) | Stop::Duration(_) => {}
+        }
+        if let Some(schedule) = &self.schedule {
+            if !(schedule.rate > 0.0 && schedule.rate <= 1e8) {
+                return refuse("the rate must be above 0 and at most 100 million a second");
+            }
+            if schedule.deadline == Some(Duration::ZERO) {
+                return refuse("a deadline of nothing would shed every request");
+            }
         }
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return refuse("the list of cores is empty");

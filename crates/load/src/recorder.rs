@@ -19,6 +19,8 @@ pub(crate) struct Live {
 /// One thread's measurements.
 pub(crate) struct Recorder {
     pub(crate) service: Histogram<u64>,
+    /// What only an open loop has.
+    pub(crate) open: Option<Box<OpenTimes>>,
     pub(crate) connect: Histogram<u64>,
     pub(crate) errors: [u64; Kind::ALL.len()],
     pub(crate) examples: [Option<&'static str>; Kind::ALL.len()],
@@ -27,6 +29,8 @@ pub(crate) struct Recorder {
     pub(crate) answered: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
+    /// Requests that were past their deadline before they could be sent.
+    pub(crate) shed: u64,
     /// Answers complete before the end of the measured time.
     pub(crate) answered_in_time: u64,
     pub(crate) good_in_time: u64,
@@ -40,6 +44,54 @@ pub(crate) struct Recorder {
     start: Nanos,
     end: Nanos,
     cpu_at_start: Option<Nanos>,
+    /// When the requests in flight were last counted.
+    sampled_at: Nanos,
+}
+
+/// Times that count from when a request was due.
+pub(crate) struct OpenTimes {
+    /// To the complete answer, of good answers.
+    pub(crate) response: Histogram<u64>,
+    /// To the actual send, of all that were sent.
+    pub(crate) send_lag: Histogram<u64>,
+    /// The part of it until a connection was ready.
+    pub(crate) waiting: Histogram<u64>,
+    /// The rest: the client's own.
+    pub(crate) lateness: Histogram<u64>,
+}
+
+impl OpenTimes {
+    fn new() -> Self {
+        Self {
+            response: histogram(3),
+            send_lag: histogram(3),
+            waiting: histogram(3),
+            lateness: histogram(3),
+        }
+    }
+
+    fn sent(&mut self, request: &Pending) {
+        let ready = request.free_at.max(request.due);
+        let times = [
+            (
+                &mut self.send_lag,
+                request.sent_at.saturating_sub(request.due),
+            ),
+            (&mut self.waiting, ready - request.due),
+            (&mut self.lateness, request.sent_at.saturating_sub(ready)),
+        ];
+        for (histogram, time) in times {
+            histogram.saturating_record(time.min(LONGEST));
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        // All have the same bounds, so nothing can fall outside.
+        let _ = self.response.add(other.response);
+        let _ = self.send_lag.add(other.send_lag);
+        let _ = self.waiting.add(other.waiting);
+        let _ = self.lateness.add(other.lateness);
+    }
 }
 
 /// A request that is issued and not finished.
@@ -48,7 +100,9 @@ pub(crate) struct Pending {
     pub(crate) index: u32,
     /// Warm-up requests are not measured.
     pub(crate) measured: bool,
-    /// When the place on the connection that it uses became free.
+    /// When it was to be sent: by the schedule, or in a closed loop when its place on a connection became free.
+    pub(crate) due: Nanos,
+    /// When the place on the connection that it uses became free; for a connection of its own, when that was open.
     pub(crate) free_at: Nanos,
     /// When its first byte was handed to the system; 0 before.
     pub(crate) sent_at: Nanos,
@@ -56,9 +110,10 @@ pub(crate) struct Pending {
 
 impl Recorder {
     /// For a measured part from `start` to `end`; `duration` is its length where that is known.
-    pub(crate) fn new(start: Nanos, end: Nanos, duration: Option<Nanos>) -> Self {
+    pub(crate) fn new(start: Nanos, end: Nanos, duration: Option<Nanos>, is_open: bool) -> Self {
         Self {
             service: histogram(3),
+            open: is_open.then(|| Box::new(OpenTimes::new())),
             connect: histogram(3),
             errors: [0; Kind::ALL.len()],
             examples: [None; Kind::ALL.len()],
@@ -67,6 +122,7 @@ impl Recorder {
             answered: 0,
             good: 0,
             failed: 0,
+            shed: 0,
             answered_in_time: 0,
             good_in_time: 0,
             bytes: 0,
@@ -76,6 +132,18 @@ impl Recorder {
             start,
             end,
             cpu_at_start: None,
+            sampled_at: start,
+        }
+    }
+
+    /// There are `in_flight` requests that were due and have not ended; that is taken to have been so since the last sample.
+    pub(crate) fn sample(&mut self, now: Nanos, in_flight: usize) {
+        let until = now.min(self.end);
+        if until > self.sampled_at {
+            let since = until - self.sampled_at;
+            self.series
+                .sample(until - self.start, since, in_flight as u64);
+            self.sampled_at = until;
         }
     }
 
@@ -112,16 +180,25 @@ impl Recorder {
         let service = now.saturating_sub(request.sent_at).clamp(1, LONGEST);
         self.answered += 1;
         self.bytes += answer.bytes;
+        let response = now.saturating_sub(request.due).clamp(1, LONGEST);
+        let main = if self.open.is_some() {
+            response
+        } else {
+            service
+        };
         let in_time = u64::from(now <= self.end);
         self.answered_in_time += in_time;
         if good {
             self.good += 1;
             self.good_in_time += in_time;
             self.service.saturating_record(service);
+            if let Some(open) = &mut self.open {
+                open.response.saturating_record(response);
+            }
         } else {
             self.error(Kind::of_status(answer.status), None, live);
         }
-        self.finished(request, good.then_some(service), now, live);
+        self.finished(request, good.then_some(main), now, live);
     }
 
     /// A request that will not be answered.
@@ -140,6 +217,15 @@ impl Recorder {
         }
     }
 
+    /// A request that was past its deadline before it could be sent.
+    pub(crate) fn shed(&mut self, request: &Pending, now: Nanos, live: &Live) {
+        if request.measured {
+            self.shed += 1;
+            self.error(Kind::Shed, None, live);
+            self.finished(request, None, now, live);
+        }
+    }
+
     /// Bytes that no request asked for.
     pub(crate) fn unsolicited(&mut self, now: Nanos, live: &Live) {
         if now >= self.start {
@@ -154,10 +240,16 @@ impl Recorder {
         live.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn finished(&mut self, request: &Pending, service: Option<Nanos>, now: Nanos, live: &Live) {
-        let cycle = now.saturating_sub(request.free_at);
+    /// `time` is what the series shows of a good answer.
+    fn finished(&mut self, request: &Pending, time: Option<Nanos>, now: Nanos, live: &Live) {
+        if let Some(open) = &mut self.open
+            && request.sent_at != 0
+        {
+            open.sent(request);
+        }
+        let cycle = now.saturating_sub(request.due);
         self.series
-            .record(now.saturating_sub(self.start), cycle, service);
+            .record(now.saturating_sub(self.start), cycle, time);
         self.last = self.last.max(now);
         live.finished.fetch_add(1, Ordering::Relaxed);
     }
@@ -169,6 +261,9 @@ impl Recorder {
         // Both histograms have the same bounds, so nothing can fall outside.
         let _ = self.service.add(other.service);
         let _ = self.connect.add(other.connect);
+        if let (Some(open), Some(others)) = (&mut self.open, other.open) {
+            open.merge(*others);
+        }
         for (kind, count) in other.errors.into_iter().enumerate() {
             self.errors[kind] += count;
             self.examples[kind] = self.examples[kind].or(other.examples[kind]);
@@ -178,6 +273,7 @@ impl Recorder {
         self.answered += other.answered;
         self.good += other.good;
         self.failed += other.failed;
+        self.shed += other.shed;
         self.answered_in_time += other.answered_in_time;
         self.good_in_time += other.good_in_time;
         self.bytes += other.bytes;

@@ -84,16 +84,16 @@ pub struct Run {
     pub command: String,
     /// The run over time.
     pub series: Timeline,
-    /// Service times of good answers as a histogram with logarithmic bars.
+    /// Service times of good answers (in an open loop response times) as a histogram with logarithmic bars.
     pub histogram: Vec<Bucket>,
-    /// Service times of good answers as a percentile curve.
+    /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
 }
 
-/// Where every measured request is: `issued = answered + failed + in_flight`.
+/// Where every measured request is: `issued = answered + failed + shed + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
-    /// Requests issued.
+    /// Requests issued; in an open loop those that were due.
     pub issued: u64,
     /// Those with a complete answer.
     pub answered: u64,
@@ -101,6 +101,9 @@ pub struct Accounting {
     pub good: u64,
     /// Those that will not be answered.
     pub failed: u64,
+    /// Those that were past their deadline before they could be sent, and were not.
+    #[serde(default)]
+    pub shed: u64,
     /// Those still open when the run was stopped.
     pub in_flight: u64,
     /// Requests sent again, because the server closed the connection in good order after an earlier answer.
@@ -133,11 +136,10 @@ pub struct Client {
     pub threads: u64,
 }
 
-/// Little's law for a closed loop: what rate and cycle time multiply to, against the requests that should be in
-/// flight.
+/// Little's law: what rate and time multiply to, against the requests that are in flight by another count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Little {
-    /// Connections times depth.
+    /// In a closed loop connections times depth; in an open loop the mean of what was counted, some two hundred times a second.
     pub expected: f64,
     /// Rate times mean cycle (send lag and service time), mean of the windows.
     pub found: f64,
@@ -165,10 +167,10 @@ pub struct Point {
     pub requests: u64,
     /// Those that ended otherwise than with a good answer.
     pub errors: u64,
-    /// Median service time, with ten samples beyond it or not at all.
+    /// Median service time, in an open loop response time, with ten samples beyond it or not at all.
     pub p50_us: Option<f64>,
-    /// 99th percentile of the service time, with ten samples beyond it or not at all.
+    /// 99th percentile of the same, with ten samples beyond it or not at all.
     pub p99_us: Option<f64>,
-    /// Longest service time.
+    /// The longest.
     pub max_us: Option<f64>,
 }

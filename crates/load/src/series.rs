@@ -19,14 +19,17 @@ pub(crate) struct Series {
 }
 
 /// What finished within one interval.
+#[derive(Default)]
 pub(crate) struct Slot {
     /// Requests that ended, well or not.
     pub(crate) finished: u64,
     pub(crate) errors: u64,
-    /// Time from a slot becoming free to the end of the request that used it, summed over `finished`.
+    /// Time from when a request was due to its end, summed over `finished`. In a closed loop it is due when its place is free.
     pub(crate) cycle: u128,
-    /// Service times of good answers, to two digits.
-    pub(crate) service: Option<Histogram<u64>>,
+    /// Requests in flight times the time that they were, in nanoseconds, from samples; only of an open loop.
+    pub(crate) in_flight: u128,
+    /// Times of good answers, to two digits: service times, in an open loop response times.
+    pub(crate) times: Option<Histogram<u64>>,
 }
 
 impl Series {
@@ -39,30 +42,40 @@ impl Series {
         }
     }
 
-    /// A request ended `at` after the start; `service` is given for a good answer.
-    pub(crate) fn record(&mut self, at: Nanos, cycle: Nanos, service: Option<Nanos>) {
+    /// A request ended `at` after the start; `time` is given for a good answer.
+    pub(crate) fn record(&mut self, at: Nanos, cycle: Nanos, time: Option<Nanos>) {
+        let slot = self.slot(at);
+        slot.finished += 1;
+        slot.cycle += u128::from(cycle);
+        match time {
+            Some(time) => slot
+                .times
+                .get_or_insert_with(coarse)
+                .saturating_record(time),
+            None => slot.errors += 1,
+        }
+    }
+
+    /// For the last `since` nanoseconds before `at`, `count` requests were in flight.
+    pub(crate) fn sample(&mut self, at: Nanos, since: Nanos, count: u64) {
+        // The time may reach back over several intervals.
+        let (mut from, count) = (at - since, u128::from(count));
+        while from < at {
+            let end = ((from / self.interval + 1) * self.interval).min(at);
+            self.slot(from).in_flight += count * u128::from(end - from);
+            from = end;
+        }
+    }
+
+    fn slot(&mut self, at: Nanos) -> &mut Slot {
         while at / self.interval >= MOST as u64 {
             self.double();
         }
         let index = (at / self.interval) as usize;
         while self.slots.len() <= index {
-            self.slots.push(Slot {
-                finished: 0,
-                errors: 0,
-                cycle: 0,
-                service: None,
-            });
+            self.slots.push(Slot::default());
         }
-        let slot = &mut self.slots[index];
-        slot.finished += 1;
-        slot.cycle += u128::from(cycle);
-        match service {
-            Some(service) => slot
-                .service
-                .get_or_insert_with(coarse)
-                .saturating_record(service),
-            None => slot.errors += 1,
-        }
+        &mut self.slots[index]
     }
 
     /// Adds another thread's intervals.
@@ -99,7 +112,8 @@ impl Slot {
         self.finished += other.finished;
         self.errors += other.errors;
         self.cycle += other.cycle;
-        self.service = match (self.service.take(), other.service) {
+        self.in_flight += other.in_flight;
+        self.times = match (self.times.take(), other.times) {
             (Some(mut mine), Some(other)) => {
                 // Both have the same bounds, so nothing can fall outside.
                 let _ = mine.add(other);
@@ -147,10 +161,19 @@ mod tests {
         let latencies: u64 = series
             .slots
             .iter()
-            .filter_map(|slot| slot.service.as_ref())
+            .filter_map(|slot| slot.times.as_ref())
             .map(Histogram::len)
             .sum();
         assert_eq!(latencies, 50_000);
+    }
+
+    #[test]
+    fn a_sample_is_spread_over_the_intervals_that_it_reaches_back_over() {
+        let mut series = Series::new(Some(60 * MS));
+        series.sample(5 * MS / 2, 5 * MS / 2, 4);
+        let spread: Vec<u128> = series.slots.iter().map(|slot| slot.in_flight).collect();
+        let (whole, half) = (u128::from(4 * MS), u128::from(2 * MS));
+        assert_eq!(spread, [whole, whole, half]);
     }
 
     #[test]

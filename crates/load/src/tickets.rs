@@ -66,7 +66,18 @@ impl<'a> Tickets<'a> {
         if now >= times.end || self.is_stopped() {
             return None;
         }
-        let measured = now >= times.start;
+        self.numbered(now >= times.start)
+    }
+
+    /// The ticket of an arrival that is `due`; `None` once the run is over.
+    pub(crate) fn take_for(&self, due: Nanos, times: &Times) -> Option<Ticket> {
+        if due >= times.end || self.is_stopped() {
+            return None;
+        }
+        self.numbered(due >= times.start)
+    }
+
+    fn numbered(&self, measured: bool) -> Option<Ticket> {
         let counter = if measured { &self.measured } else { &self.warm };
         let number = counter.fetch_add(1, Ordering::Relaxed);
         (!measured || number < self.limit).then_some(Ticket { number, measured })

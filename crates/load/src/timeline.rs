@@ -9,14 +9,14 @@ use crate::series::{Series, Slot};
 pub(crate) fn timeline(series: &Series) -> Timeline {
     let interval_s = series.interval as f64 / 1e9;
     let point = |(index, slot): (usize, &Slot)| {
-        let service: Option<&Histogram<u64>> = slot.service.as_ref();
+        let times: Option<&Histogram<u64>> = slot.times.as_ref();
         Point {
             at_s: (index as u64 * series.interval) as f64 / 1e9,
             requests: slot.finished,
             errors: slot.errors,
-            p50_us: service.and_then(|times| quantile(times, 0.5)),
-            p99_us: service.and_then(|times| quantile(times, 0.99)),
-            max_us: service.map(|times| us(times.max())),
+            p50_us: times.and_then(|times| quantile(times, 0.5)),
+            p99_us: times.and_then(|times| quantile(times, 0.99)),
+            max_us: times.map(|times| us(times.max())),
         }
     };
     Timeline {

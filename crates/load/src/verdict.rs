@@ -1,8 +1,9 @@
 //! Whether to believe a run: its own accounting, Little's law, and the client's own load.
 
+use crate::Latencies;
 use crate::clock::Nanos;
 use crate::run::{Accounting, Little, Verdict};
-use crate::series::Series;
+use crate::series::{Series, Slot};
 
 /// Share of a core from which a client thread is taken to limit what it measures.
 const BUSY: f64 = 0.9;
@@ -22,6 +23,10 @@ pub(crate) struct Evidence<'a> {
     pub(crate) asked: usize,
     pub(crate) busiest_thread: f64,
     pub(crate) little: Option<&'a Little>,
+    pub(crate) is_open: bool,
+    pub(crate) latency_us: &'a Latencies,
+    /// Why an open loop was not stationary.
+    pub(crate) unsteady: Option<String>,
     /// Somebody stopped the run before its end.
     pub(crate) cut_short: bool,
 }
@@ -34,12 +39,13 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         answered,
         good,
         failed,
+        shed,
         in_flight,
         ..
     } = *evidence.accounting;
-    if issued != answered + failed + in_flight {
+    if issued != answered + failed + shed + in_flight {
         invalid.push(format!(
-            "the client lost count: {issued} issued, {answered} answered, {failed} failed, {in_flight} in flight"
+            "the client lost count: {issued} issued, {answered} answered, {failed} failed, {shed} shed, {in_flight} in flight"
         ));
     }
     if good == 0 {
@@ -52,6 +58,12 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         ));
     }
     let mut suspect = Vec::new();
+    match lateness(evidence.latency_us) {
+        Some((Verdict::Invalid, reason)) => invalid.push(reason),
+        Some((_, reason)) => suspect.push(reason),
+        None => {}
+    }
+    suspect.extend(evidence.unsteady.clone());
     if evidence.cut_short {
         suspect.push(format!(
             "the run was stopped before its end, with {in_flight} requests in flight"
@@ -74,8 +86,11 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     match evidence.little {
         None => suspect.push("the run was too short to be checked: it lasted less than sixty mean cycles".to_owned()),
         Some(law) if (law.found - law.expected).abs() > law.tolerance => suspect.push(format!(
-            "Little's law does not hold: {:.2} requests in flight by rate and time, {:.0} by the plan (± {:.2})",
-            law.found, law.expected, law.tolerance
+            "Little's law does not hold: {:.2} requests in flight by rate and time, {:.2} by {} (± {:.2})",
+            law.found,
+            law.expected,
+            if evidence.is_open { "count" } else { "the plan" },
+            law.tolerance
         )),
         Some(_) => {}
     }
@@ -88,9 +103,65 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     (verdict, invalid)
 }
 
+/// The client's own lateness is part of each response time: how much of it may be, on average.
+fn lateness(latency_us: &Latencies) -> Option<(Verdict, String)> {
+    let (response, late) = (latency_us.response?, latency_us.lateness?);
+    let share = late.mean / response.mean;
+    let verdict = match late.mean {
+        mean if mean >= 1_000.0 && share > 0.5 => Verdict::Invalid,
+        mean if mean >= 100.0 && share > 0.1 => Verdict::Suspect,
+        _ => return None,
+    };
+    Some((
+        verdict,
+        format!(
+            "the client sent {:.1} ms late on average, which is {:.0} % of the mean response time",
+            late.mean / 1000.0,
+            share * 100.0
+        ),
+    ))
+}
+
 /// Checks Little's law over the first `steady` nanoseconds, while no place was empty for want of requests. `None` if
 /// that is less than three windows.
 pub(crate) fn little(series: &Series, steady: Nanos, expected: f64) -> Option<Little> {
+    let products: Vec<f64> = windows(series, steady)?
+        .map(|(window, length)| in_flight_by_time(window, length))
+        .collect();
+    let (found, error) = mean(&products)?;
+    Some(Little {
+        expected,
+        found,
+        tolerance: (0.05 * expected).max(3.0 * error),
+        windows: products.len() as u64,
+    })
+}
+
+/// Checks Little's law over the first `steady` nanoseconds of an open loop, against the requests in flight that were counted:
+/// the two sides come from different places, the ends of requests and the clock.
+pub(crate) fn little_sampled(series: &Series, steady: Nanos) -> Option<Little> {
+    let pairs: Vec<(f64, f64)> = windows(series, steady)?
+        .map(|(window, length)| {
+            let counted: u128 = window.iter().map(|slot| slot.in_flight).sum();
+            (in_flight_by_time(window, length), counted as f64 / length)
+        })
+        .collect();
+    let differences: Vec<f64> = pairs
+        .iter()
+        .map(|(found, counted)| found - counted)
+        .collect();
+    let (difference, error) = mean(&differences)?;
+    let expected = pairs.iter().map(|(_, counted)| counted).sum::<f64>() / pairs.len() as f64;
+    Some(Little {
+        expected,
+        found: expected + difference,
+        tolerance: (0.05 * expected).max(3.0 * error),
+        windows: pairs.len() as u64,
+    })
+}
+
+/// Windows of at least twenty mean cycles, with their length in nanoseconds.
+fn windows(series: &Series, steady: Nanos) -> Option<impl Iterator<Item = (&[Slot], f64)>> {
     let whole = (steady / series.interval) as usize;
     let slots = &series.slots[..whole.min(series.slots.len())];
     let finished: u64 = slots.iter().map(|slot| slot.finished).sum();
@@ -100,31 +171,29 @@ pub(crate) fn little(series: &Series, steady: Nanos, expected: f64) -> Option<Li
     }
     let shortest = CYCLES * cycles as f64 / finished as f64;
     let together = (shortest / series.interval as f64).ceil().max(1.0) as usize;
+    let interval = series.interval as f64;
     // The remainder of the division is a window too short; it is left out.
-    let products: Vec<f64> = slots
-        .chunks_exact(together)
-        .map(|window| {
-            let length = window.len() as f64 * series.interval as f64;
-            window.iter().map(|slot| slot.cycle as f64).sum::<f64>() / length
-        })
-        .collect();
-    if products.len() < WINDOWS {
+    Some(
+        slots
+            .chunks_exact(together)
+            .map(move |window| (window, window.len() as f64 * interval)),
+    )
+}
+
+fn in_flight_by_time(window: &[Slot], length: f64) -> f64 {
+    window.iter().map(|slot| slot.cycle as f64).sum::<f64>() / length
+}
+
+/// The mean and its standard error, of enough windows.
+fn mean(values: &[f64]) -> Option<(f64, f64)> {
+    if values.len() < WINDOWS {
         return None;
     }
-    let count = products.len() as f64;
-    let found = products.iter().sum::<f64>() / count;
-    let variance = products
-        .iter()
-        .map(|product| (product - found).powi(2))
-        .sum::<f64>()
-        / (count - 1.0).max(1.0);
-    let tolerance = (0.05 * expected).max(3.0 * (variance / count).sqrt());
-    Some(Little {
-        expected,
-        found,
-        tolerance,
-        windows: products.len() as u64,
-    })
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    let variance = squares.sum::<f64>() / (count - 1.0).max(1.0);
+    Some((mean, (variance / count).sqrt()))
 }
 
 #[cfg(test)]
@@ -137,6 +206,7 @@ mod tests {
         answered: 100,
         good: 100,
         failed: 0,
+        shed: 0,
         in_flight: 0,
         resent: 0,
     };
@@ -153,6 +223,50 @@ mod tests {
     };
     static BROKEN: Little = Little { found: 8.0, ..LAW };
 
+    static CLOSED: Latencies = Latencies {
+        response: None,
+        service: None,
+        send_lag: None,
+        waiting: None,
+        lateness: None,
+        connect: None,
+    };
+
+    fn open(response: f64, late: f64) -> Latencies {
+        let latency = |mean| {
+            Some(crate::Latency {
+                mean,
+                ..crate::Latency::default()
+            })
+        };
+        Latencies {
+            response: latency(response),
+            lateness: latency(late),
+            ..CLOSED
+        }
+    }
+
+    #[test]
+    fn a_late_client_speaks_against_itself() {
+        let verdict = |response, late| lateness(&open(response, late)).map(|(verdict, _)| verdict);
+        assert_eq!(verdict(200.0, 50.0), None, "what a timer takes");
+        assert_eq!(verdict(5_000.0, 400.0), None);
+        assert_eq!(verdict(5_000.0, 600.0), Some(Verdict::Suspect));
+        assert_eq!(verdict(5_000.0, 3_000.0), Some(Verdict::Invalid));
+    }
+
+    #[test]
+    fn the_count_and_the_times_must_agree() {
+        let mut all = series(0);
+        (1..=60).for_each(|n| all.sample(n * MS, MS, 2));
+        let law = little_sampled(&all, 60 * MS).unwrap();
+        assert!((law.expected - 2.0).abs() < 1e-9 && (law.found - 2.0).abs() < 1e-9);
+        let mut lost = series(0);
+        (1..=60).for_each(|n| lost.sample(n * MS, MS, 3));
+        let law = little_sampled(&lost, 60 * MS).unwrap();
+        assert!((law.found - law.expected).abs() > law.tolerance);
+    }
+
     fn check(change: impl FnOnce(&mut Evidence<'static>), expected: Verdict, word: &str) {
         let mut evidence = Evidence {
             accounting: &GOOD,
@@ -161,6 +275,9 @@ mod tests {
             asked: 10,
             busiest_thread: 0.5,
             little: Some(&LAW),
+            is_open: false,
+            latency_us: &CLOSED,
+            unsteady: None,
             cut_short: false,
         };
         change(&mut evidence);
@@ -182,6 +299,11 @@ mod tests {
         check(|e| e.little = None, Verdict::Suspect, "too short");
         check(|e| e.little = Some(&BROKEN), Verdict::Suspect, "Little");
         check(|e| e.cut_short = true, Verdict::Suspect, "stopped");
+        check(
+            |e| e.unsteady = Some("not stationary".into()),
+            Verdict::Suspect,
+            "not stationary",
+        );
     }
 
     /// Two places, each busy for all but `idle` of every millisecond.

@@ -32,7 +32,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
         .collect();
     if points.len() > 1 {
         sections.push(Section::Lines(throughput(run, &points)));
-        sections.push(Section::Lines(latency_over_time(&points)));
+        sections.push(Section::Lines(latency_over_time(run, &points)));
     }
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
@@ -50,7 +50,7 @@ pub fn run_table(run: &Run) -> Table {
     let mut rows = vec![
         vec!["verdict".to_owned(), run.verdict.to_string()],
         vec!["requests".to_owned(), count(run.requests)],
-        vec!["rate".to_owned(), rate(run.achieved_rate)],
+        vec!["rate".to_owned(), achieved(run)],
         vec!["bytes".to_owned(), bytes(run.bytes as f64)],
         vec!["errors".to_owned(), count(run.errors.total())],
     ];
@@ -90,12 +90,24 @@ pub fn run_table(run: &Run) -> Table {
     }
 }
 
+/// The rate, with the one that was asked for.
+fn achieved(run: &Run) -> String {
+    match run.offered_rate {
+        Some(offered) => format!("{} of {}", rate(run.achieved_rate), rate(offered)),
+        None => rate(run.achieved_rate),
+    }
+}
+
 /// How the run was made, in one phrase.
 fn how(run: &Run) -> String {
     let connections = &run.connections;
     let kind = match run.kind {
         Loop::Closed => "Closed loop",
         Loop::Open => "Open loop",
+    };
+    let kind = match run.offered_rate {
+        Some(offered) => format!("{kind} at {}", rate(offered)),
+        None => kind.to_owned(),
     };
     let plural = if connections.asked == 1 { "" } else { "s" };
     let mut text = format!("{kind}, {} connection{plural}", count(connections.asked));
@@ -158,8 +170,12 @@ fn figures(run: &Run) -> Vec<Figure> {
         String::new()
     };
     vec![
-        Figure::new("requests per second", rate(run.achieved_rate))
-            .with_note(format!("{} in all", count(run.requests))),
+        Figure::new("requests per second", rate(run.achieved_rate)).with_note(
+            match run.offered_rate {
+                Some(offered) => format!("of {} asked for", rate(offered)),
+                None => format!("{} in all", count(run.requests)),
+            },
+        ),
         Figure::new("median", time(latency.and_then(|latency| latency.p50))),
         Figure::new(
             "99th percentile",
@@ -178,6 +194,8 @@ fn latency_table(run: &Run) -> Table {
         ("from the scheduled send", &latencies.response),
         ("from the actual send", &latencies.service),
         ("send lag", &latencies.send_lag),
+        ("… waiting for a connection", &latencies.waiting),
+        ("… the client’s own lateness", &latencies.lateness),
         ("connecting", &latencies.connect),
     ];
     let row = |(name, latency): (&str, &Option<Latency>)| {
@@ -214,14 +232,22 @@ fn latency_table(run: &Run) -> Table {
     }
 }
 
+/// What the curves of a run are of.
+fn name_of_time(run: &Run) -> &'static str {
+    match run.kind {
+        Loop::Closed => "Service time",
+        Loop::Open => "Response time",
+    }
+}
+
 fn percentile_curve(run: &Run) -> LineChart {
     LineChart {
-        title: "Latency by percentile".to_owned(),
+        title: format!("{} by percentile", name_of_time(run)),
         note: "Each further nine has the same room. The curve ends where fewer than ten samples lie beyond.".to_owned(),
         x: Axis::percentile("percentile"),
-        y: Axis::log("latency", Unit::Micros),
+        y: Axis::log("time", Unit::Micros),
         lines: vec![Line {
-            name: "latency".to_owned(),
+            name: "time".to_owned(),
             points: run.percentiles.iter().map(|point| (point.q, Some(point.us))).collect(),
         }],
     }
@@ -251,16 +277,16 @@ fn throughput(run: &Run, points: &[Point]) -> LineChart {
     }
 }
 
-fn latency_over_time(points: &[Point]) -> LineChart {
+fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
     let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
         name: name.to_owned(),
         points: points.iter().map(|point| (point.at_s, of(point))).collect(),
     };
     LineChart {
-        title: "Latency over time".to_owned(),
+        title: format!("{} over time", name_of_time(run)),
         note: String::new(),
         x: Axis::linear("time", Unit::Seconds),
-        y: Axis::log("latency", Unit::Micros),
+        y: Axis::log("time", Unit::Micros),
         lines: vec![
             line("median", |point| point.p50_us),
             line("99th percentile", |point| point.p99_us),
@@ -296,6 +322,7 @@ fn kind_name(kind: &str) -> String {
         "closed_early" => "closed before the end of the answer",
         "reset" => "connection reset",
         "bad_response" => "not a valid response",
+        "shed" => "past the deadline before it could be sent",
         "unsolicited" => "bytes that answer no request",
         "status_4xx" => "status 4xx",
         "status_5xx" => "status 5xx",
@@ -331,9 +358,13 @@ fn conditions(run: &Run) -> Table {
     ];
     if let Some(law) = &run.little {
         let text = format!(
-            "{} requests in flight by rate and time, {} by the plan, in {} windows",
+            "{} requests in flight by rate and time, {} by {}, in {} windows",
             plain(law.found),
-            count(law.expected as u64),
+            plain(law.expected),
+            match run.kind {
+                Loop::Closed => "the plan",
+                Loop::Open => "count",
+            },
             count(law.windows)
         );
         rows.push(["Little’s law".to_owned(), text]);

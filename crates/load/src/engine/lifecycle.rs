@@ -3,7 +3,8 @@
 use rustix::event::epoll;
 use rustix::net::sockopt::socket_error;
 
-use super::{Engine, Harvest, interest};
+use super::open::Open;
+use super::{Engine, Harvest, Part, interest};
 use crate::Error;
 use crate::Stop;
 use crate::clock::{self, MS, Nanos, nanos};
@@ -51,18 +52,21 @@ impl Engine<'_> {
     }
 
     /// All threads are ready: sends the first requests.
-    pub(super) fn start(&mut self, times: Times) {
+    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
         let duration = match self.shared.plan.stop {
             Stop::Duration(duration) => Some(nanos(duration)),
             Stop::Requests(_) => None,
         };
-        let recorder = Recorder::new(times.start, times.end, duration);
+        let schedule = self.shared.plan.schedule.as_ref();
+        let recorder = Recorder::new(times.start, times.end, duration, schedule.is_some());
         let before = std::mem::replace(&mut self.recorder, recorder);
         self.recorder.connects = before.connects;
         self.recorder.connect = before.connect;
         self.recorder.turn(clock::now());
         self.times = times;
         self.started = true;
+        self.open =
+            schedule.map(|schedule| Open::new(schedule, opened_at, part.thread, part.threads));
         for id in 0..self.connections.len() {
             self.connections[id].free_at = clock::now();
             match self.connections[id].state {
@@ -75,16 +79,21 @@ impl Engine<'_> {
     /// Opens a connection for what is pending on this place, or for a new request; rests when the run is over.
     pub(super) fn begin(&mut self, id: usize) {
         let now = clock::now();
-        if self.connections[id].pending.is_empty() && !self.issue(id, now) {
-            self.connections[id].close();
-            return;
+        if self.connections[id].pending.is_empty() {
+            if self.open.is_some() {
+                return self.rest(id, now);
+            }
+            if !self.issue(id, now) {
+                self.connections[id].close();
+                return;
+            }
         }
         let requests = self.shared.requests;
         self.connections[id].rewind(|index| requests.bytes(index));
         self.connect(id, now);
     }
 
-    fn connect(&mut self, id: usize, now: Nanos) {
+    pub(super) fn connect(&mut self, id: usize, now: Nanos) {
         self.connections[id].attempted = true;
         match connect(self.shared.address) {
             Ok(socket) => {
@@ -116,7 +125,15 @@ impl Engine<'_> {
         }
         connection.state = State::Open(socket);
         connection.established = true;
-        self.recorder.connected(clock::now().saturating_sub(since));
+        let now = clock::now();
+        if self.open.is_some() {
+            connection.free_at = now;
+            // What waited for this connection waited for the server.
+            for request in connection.pending.iter_mut().filter(|r| r.sent_at == 0) {
+                request.free_at = now;
+            }
+        }
+        self.recorder.connected(now.saturating_sub(since));
         if self.started {
             self.refill(id);
         } else {
@@ -197,7 +214,9 @@ impl Engine<'_> {
     /// Looks for what has waited too long, and for pauses that are over.
     pub(super) fn sweep(&mut self, now: Nanos) {
         self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
-        if now >= self.times.end {
+        if self.open.is_some() {
+            self.serve_waiting(now);
+        } else if now >= self.times.end {
             self.stopped_at.get_or_insert(now);
         }
         for id in 0..self.connections.len() {
@@ -220,8 +239,9 @@ impl Engine<'_> {
             .connections
             .iter()
             .flat_map(|connection| &connection.pending);
+        let waiting = self.open.as_ref().map_or(0, Open::measured_waiting);
         Harvest {
-            in_flight: in_flight.filter(|request| request.measured).count() as u64,
+            in_flight: in_flight.filter(|request| request.measured).count() as u64 + waiting,
             never: self
                 .connections
                 .iter()

@@ -2,5 +2,6 @@
 
 mod counts;
 mod hostile;
+mod open;
 mod stub;
 mod timing;

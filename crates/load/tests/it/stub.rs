@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use millpond_load::{Plan, Run, Stop, run};
+use millpond_load::{Loop, Plan, Run, Stop, run};
 
 /// A good answer of five bytes.
 pub(crate) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -131,7 +131,7 @@ pub(crate) fn check(run: &Run) {
     let all = &run.accounting;
     assert_eq!(
         all.issued,
-        all.answered + all.failed + all.in_flight,
+        all.answered + all.failed + all.shed + all.in_flight,
         "{run:#?}"
     );
     assert_eq!(run.requests, all.answered);
@@ -146,10 +146,11 @@ pub(crate) fn check(run: &Run) {
     let points = &run.series.points;
     assert_eq!(
         points.iter().map(|point| point.requests).sum::<u64>(),
-        all.answered + all.failed
+        all.answered + all.failed + all.shed
     );
     let errors = run.errors.total() - run.errors.count("unsolicited");
-    assert_eq!(errors, all.failed + all.answered - all.good);
+    assert_eq!(errors, all.failed + all.shed + all.answered - all.good);
+    assert_eq!(run.errors.count("shed"), all.shed);
     assert_eq!(points.iter().map(|point| point.errors).sum::<u64>(), errors);
     let json = serde_json::to_string(run).unwrap();
     let back: Run = serde_json::from_str(&json).unwrap();
@@ -158,11 +159,12 @@ pub(crate) fn check(run: &Run) {
         (&run.accounting, &run.errors, &run.reasons)
     );
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["loop"], "closed");
+    let is_open = run.kind == Loop::Open;
+    assert_eq!(json["loop"], if is_open { "open" } else { "closed" });
     assert_eq!(json["verdict"], run.verdict.to_string());
-    assert!(
-        json["latency_us"]
-            .get("response")
-            .is_some_and(serde_json::Value::is_null)
-    );
+    let response = &json["latency_us"]["response"];
+    assert_eq!(response.is_null(), !is_open || all.good == 0, "{response}");
+    for time in ["send_lag", "waiting", "lateness"] {
+        assert!(is_open || json["latency_us"][time].is_null(), "{time}");
+    }
 }

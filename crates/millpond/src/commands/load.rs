@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millpond_load::{Order, Phase, Plan, Run, Stop, Verdict};
+use millpond_load::{Order, Phase, Plan, Process, Run, Schedule, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
@@ -14,7 +14,7 @@ use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, note, say, write_out};
 
-/// Measure a server: each connection sends its next request when it has the last answer
+/// Measure a server: in a closed loop, or with --rate at a rate that does not depend on the answers
 #[derive(Args)]
 pub(crate) struct Load {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1
@@ -22,6 +22,15 @@ pub(crate) struct Load {
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     connections: usize,
+    /// Send this many requests a second, whatever the server does; response times count from when each was due
+    #[arg(short, long, value_name = "R")]
+    rate: Option<f64>,
+    /// How the requests of --rate are spread
+    #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rate")]
+    arrivals: Spread,
+    /// Do not send a request of --rate that is later than this; it counts as an error
+    #[arg(long, value_name = "TIME", requires = "rate", value_parser = Config::duration)]
+    deadline: Option<Duration>,
     /// How long to measure, such as 10s, 500ms or 1min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Config::duration)]
     duration: Duration,
@@ -43,7 +52,7 @@ pub(crate) struct Load {
     /// How the next line of --urls is chosen
     #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls")]
     order: Choice,
-    /// The same seed chooses the same lines
+    /// The same seed chooses the same lines and the same random arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Client threads; 0 is one for each core
@@ -79,6 +88,15 @@ pub(crate) struct Load {
 enum Choice {
     Random,
     Sequence,
+}
+
+/// How arrivals are spread over time.
+#[derive(Clone, Copy, ValueEnum)]
+enum Spread {
+    /// At equal distances
+    Constant,
+    /// At random, as from many independent visitors
+    Poisson,
 }
 
 impl Load {
@@ -140,6 +158,14 @@ impl Load {
             body,
             expect: self.expect.clone(),
             cores: self.cores.clone(),
+            schedule: self.rate.map(|rate| Schedule {
+                rate,
+                process: match self.arrivals {
+                    Spread::Constant => Process::Constant,
+                    Spread::Poisson => Process::Poisson(self.seed),
+                },
+                deadline: self.deadline,
+            }),
             ..Plan::new(self.url.as_str())
         })
     }

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::time::Duration;
 
-use crate::support::{Server, new_site, run, text, write};
+use rustix::process::Signal;
+
+use crate::support::{Server, fail, new_site, run, text, write};
 
 #[test]
 fn a_run_is_a_table_and_json_and_a_report() {
@@ -71,6 +74,67 @@ fn json_on_standard_output_is_nothing_else() {
     assert_eq!(run["requests"], 50);
     assert!(run["offered_rate"].is_null());
     assert!(text(&output.stderr).contains("requests"));
+}
+
+/// A server that stands still for two of ten seconds. A closed loop would have counted sixteen slow requests; an open one counts
+/// the two thousand visitors who waited.
+#[test]
+fn an_open_loop_sees_a_server_that_stands_still() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let url = format!("http://{}/", server.address());
+    let args = [
+        "load",
+        &url,
+        "-c",
+        "16",
+        "--rate",
+        "1000",
+        "--duration",
+        "10s",
+        "--json",
+        "run.json",
+    ];
+    std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| run(site.path(), &args));
+        std::thread::sleep(Duration::from_secs(4));
+        server.signal(Signal::STOP);
+        std::thread::sleep(Duration::from_secs(2));
+        server.signal(Signal::CONT);
+        assert!(measuring.join().unwrap().status.success());
+    });
+    let run: serde_json::Value =
+        serde_json::from_slice(&fs::read(site.path().join("run.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&run["loop"], &run["verdict"]),
+        (&"open".into(), &"SUSPECT".into())
+    );
+    let reasons = run["reasons"].to_string();
+    assert!(reasons.contains("not stationary"), "{reasons}");
+    assert_eq!(run["accounting"]["issued"], 10_000);
+    let p99 = |times: &str| run["latency_us"][times]["p99"].as_f64().unwrap();
+    // A fifth of the requests were due in these two seconds: the 99th percentile is at nineteen twentieths of them.
+    let (response, service) = (p99("response"), p99("service"));
+    assert!(response > 1.7e6, "{response}");
+    assert!(service < response / 10.0, "{service} {response}");
+}
+
+#[test]
+fn a_rate_goes_with_its_options() {
+    let here = tempfile::tempdir().unwrap();
+    let url = "http://127.0.0.1:1/";
+    for (args, word) in [
+        (vec!["load", url, "--rate", "0"], "rate"),
+        (vec!["load", url, "--deadline", "1s"], "--rate"),
+        (vec!["load", url, "--arrivals", "poisson"], "--rate"),
+        (vec!["load", url, "--rate", "many"], "--rate"),
+    ] {
+        let (status, message) = fail(here.path(), &args);
+        assert!(
+            status > 0 && message.contains(word),
+            "{args:?}: {status} {message}"
+        );
+    }
 }
 
 #[test]

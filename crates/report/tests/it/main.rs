@@ -234,7 +234,7 @@ fn a_report_has_everything_and_needs_nothing() {
         "role=\"img\"",
         "SUSPECT",
         "status 5xx",
-        "Latency by percentile",
+        "Service time by percentile",
         "<caption>Latency</caption>",
         "prefers-color-scheme",
     ] {

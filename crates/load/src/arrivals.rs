@@ -1,0 +1,130 @@
+//! When the requests of an open loop are due.
+
+use crate::clock::{Nanos, SECOND};
+use crate::plan::{Process, Schedule};
+use crate::request::mix;
+
+/// One thread's share of a schedule: the times at which its requests are due, in order and without an end.
+///
+/// Equal distances are computed from the number of the arrival, so that no error adds up: arrival `i` of all threads together is
+/// due at `i / rate`, and belongs to thread `i mod threads`. Poisson arrivals are the sum of one independent process for each
+/// thread (the superposition of Poisson processes is one).
+pub(crate) struct Arrivals {
+    origin: Nanos,
+    kind: Kind,
+}
+
+enum Kind {
+    Constant {
+        /// Nanoseconds from one arrival of all threads to the next.
+        distance: f64,
+        next: u64,
+        threads: u64,
+    },
+    Poisson {
+        /// Mean distance of this thread's arrivals.
+        mean: f64,
+        /// Where the last one was, counted from the origin.
+        at: f64,
+        seed: u64,
+        next: u64,
+    },
+}
+
+impl Arrivals {
+    /// The share of `thread` (of `threads`) in a schedule that begins at `origin`.
+    pub(crate) fn new(schedule: &Schedule, origin: Nanos, thread: usize, threads: usize) -> Self {
+        let distance = SECOND as f64 / schedule.rate;
+        let kind = match schedule.process {
+            Process::Constant => Kind::Constant {
+                distance,
+                next: thread as u64,
+                threads: threads as u64,
+            },
+            Process::Poisson(seed) => Kind::Poisson {
+                mean: distance * threads as f64,
+                at: 0.0,
+                seed: mix(seed, thread as u64),
+                next: 0,
+            },
+        };
+        Self { origin, kind }
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Nanos;
+
+    fn next(&mut self) -> Option<Nanos> {
+        let after = match &mut self.kind {
+            Kind::Constant {
+                distance,
+                next,
+                threads,
+            } => {
+                let after = *next as f64 * *distance;
+                *next += *threads;
+                after
+            }
+            Kind::Poisson {
+                mean,
+                at,
+                seed,
+                next,
+            } => {
+                // The inverse of the exponential distribution, from 53 random bits: never of 0.
+                let uniform = ((mix(*seed, *next) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+                *next += 1;
+                *at -= uniform.ln() * *mean;
+                *at
+            }
+        };
+        Some(self.origin.saturating_add(after as Nanos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(process: Process, thread: usize, threads: usize, count: usize) -> Vec<Nanos> {
+        let schedule = Schedule {
+            rate: 3_000.0,
+            process,
+            deadline: None,
+        };
+        Arrivals::new(&schedule, 5, thread, threads)
+            .take(count)
+            .collect()
+    }
+
+    #[test]
+    fn equal_distances_do_not_drift_and_threads_share_them() {
+        let all = times(Process::Constant, 0, 1, 30_001);
+        assert_eq!((all[0], all[30_000]), (5, 10 * SECOND + 5));
+        let mut shared = times(Process::Constant, 0, 2, 10);
+        shared.extend(times(Process::Constant, 1, 2, 10));
+        shared.sort_unstable();
+        assert_eq!(shared, all[..20]);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_mean_the_spread_and_the_seed() {
+        let count = 100_000;
+        let times_of = |seed| times(Process::Poisson(seed), 0, 1, count);
+        let all = times_of(7);
+        assert!(all == times_of(7) && all != times_of(8));
+        assert!(all.is_sorted());
+        let mean = (all[count - 1] - 5) as f64 / count as f64;
+        // The standard error of the mean is 0.3 %.
+        assert!((mean * 3_000.0 / 1e9 - 1.0).abs() < 0.015, "{mean}");
+        let squares: f64 = all
+            .windows(2)
+            .map(|pair| ((pair[1] - pair[0]) as f64).powi(2))
+            .sum();
+        // The second moment of an exponential distribution is twice the square of its mean.
+        let ratio = squares / (count - 1) as f64 / (mean * mean);
+        assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
+        assert_ne!(all[0], times(Process::Poisson(7), 1, 2, 1)[0]);
+    }
+}

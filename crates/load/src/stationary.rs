@@ -1,0 +1,112 @@
+//! Whether an open loop was the same throughout: as many answers in each part as were asked for, and no growing backlog.
+
+use crate::clock::Nanos;
+use crate::series::{Series, Slot};
+
+/// Parts that the measured time is cut into, if it has that many intervals.
+const PARTS: usize = 10;
+/// Share by which a part may differ from the schedule, beyond what chance does.
+const SLACK: f64 = 0.1;
+/// Standard deviations that are chance. The number of Poisson arrivals in a part has a variance equal to its mean, and that is more
+/// than answers to equal distances have.
+const CHANCE: f64 = 5.0;
+
+/// Why the first `steady` nanoseconds were not stationary at `rate` requests a second; `None` if nothing speaks against it.
+pub(crate) fn judge(series: &Series, steady: Nanos, rate: f64) -> Option<String> {
+    let whole = ((steady / series.interval) as usize).min(series.slots.len());
+    let together = whole / PARTS;
+    if together == 0 {
+        return None;
+    }
+    let parts: Vec<&[Slot]> = series.slots[..whole].chunks_exact(together).collect();
+    let seconds = together as f64 * series.interval as f64 / 1e9;
+    growth(&parts, seconds).or_else(|| unevenness(&parts, seconds, rate))
+}
+
+/// Requests in flight at the end against those at the beginning.
+fn growth(parts: &[&[Slot]], seconds: f64) -> Option<String> {
+    let mean = |parts: &[&[Slot]]| {
+        let slots = parts.iter().flat_map(|part| part.iter());
+        slots.map(|slot| slot.in_flight as f64).sum::<f64>() / (seconds * 1e9 * parts.len() as f64)
+    };
+    let third = parts.len() / 3;
+    let [first, middle, last] = [
+        &parts[..third],
+        &parts[third..parts.len() - third],
+        &parts[parts.len() - third..],
+    ]
+    .map(mean);
+    let grows = first <= middle && middle <= last && last > 2.0 * first + 10.0;
+    grows.then(|| {
+        format!("not stationary: the requests in flight grew from {first:.0} to {last:.0}, so the server does not keep up")
+    })
+}
+
+fn unevenness(parts: &[&[Slot]], seconds: f64, rate: f64) -> Option<String> {
+    let expected = rate * seconds;
+    let tolerance = (SLACK * expected).max(CHANCE * expected.sqrt());
+    let counts = parts
+        .iter()
+        .map(|part| part.iter().map(|slot| slot.finished).sum::<u64>() as f64);
+    // The first: after a standstill comes a rush.
+    let (index, count) = counts
+        .enumerate()
+        .find(|(_, count)| (count - expected).abs() > tolerance)?;
+    let from = index as f64 * seconds;
+    Some(format!(
+        "not stationary: between {from:.1} and {:.1} s {:.0} requests a second ended, where {rate:.0} were asked for",
+        from + seconds,
+        count / seconds
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::MS;
+
+    /// A minute in milliseconds, 1,000 requests in each; `change` gives the number that ended and the number in flight.
+    fn series(change: impl Fn(u64) -> (u64, u64)) -> Series {
+        let mut series = Series::new(Some(60 * MS));
+        for n in 0..60 {
+            let (ended, in_flight) = change(n);
+            (0..ended).for_each(|_| series.record(n * MS, 1, Some(1)));
+            series.sample((n + 1) * MS, MS, in_flight);
+        }
+        series
+    }
+
+    fn reason(change: impl Fn(u64) -> (u64, u64)) -> Option<String> {
+        judge(&series(change), 60 * MS, 1_000_000.0)
+    }
+
+    #[test]
+    fn an_even_run_is_stationary() {
+        assert_eq!(reason(|_| (1_000, 5)), None);
+        assert_eq!(reason(|n| (1_000 + n % 3 * 20, 5 + n % 7)), None);
+    }
+
+    #[test]
+    fn a_standstill_is_seen_where_it_was() {
+        let reason = reason(|n| {
+            if (30..36).contains(&n) {
+                (0, 3_000)
+            } else {
+                (1_000, 5)
+            }
+        });
+        assert!(reason.unwrap().contains("between 0.0 and 0.0 s 0 requests"));
+    }
+
+    #[test]
+    fn a_backlog_that_grows_is_a_server_that_does_not_keep_up() {
+        let reason = reason(|n| (990, 5 + n * 10)).unwrap();
+        assert!(reason.contains("grew from"), "{reason}");
+    }
+
+    #[test]
+    fn a_few_requests_say_nothing() {
+        let series = series(|n| (n % 2, 1));
+        assert_eq!(judge(&series, 60 * MS, 500.0), None);
+    }
+}
