@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Since when the free places of this connection have been free.
     pub(crate) free_at: Nanos,
+    /// Requests that may still be put on this connection before it has served its number.
+    pub(crate) left: u64,
     /// Whether an open loop has it in its list of places with room.
     pub(crate) listed: bool,
     /// Whether anybody tried to open it.
@@ -63,6 +65,7 @@ impl Connection {
             unsent: 0,
             watches_room: false,
             free_at: 0,
+            left: u64::MAX,
             listed: false,
             attempted: false,
             established: false,
@@ -75,6 +78,13 @@ impl Connection {
         self.pending.push_back(request);
         self.out.extend_from_slice(bytes);
         self.unsent += 1;
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// A new socket takes the place of the last: it may serve `number` requests, what is pending among them.
+    pub(crate) fn renew(&mut self, number: Option<u64>) {
+        let pending = self.pending.len() as u64;
+        self.left = number.map_or(u64::MAX, |number| number.saturating_sub(pending));
     }
 
     /// Offers what is to be written to the socket; whether all of it was taken.

@@ -121,7 +121,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
     while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
         let now = clock::now();
         let end = match (&engine.open, engine.stopped_at) {
-            (Some(open), _) => open.wake_at(),
+            (Some(open), _) => open.wake_at(engine.times.end),
             (None, None) => engine.times.end,
             (None, Some(_)) => Nanos::MAX,
         };
@@ -183,7 +183,7 @@ impl Engine<'_> {
             Err(_) => return self.fail(id, Kind::Reset, None),
         };
         let now = clock::now();
-        let mut bytes = &self.buffer[..count];
+        let (mut bytes, mut answered) = (&self.buffer[..count], false);
         while !bytes.is_empty() {
             if connection
                 .pending
@@ -197,7 +197,8 @@ impl Engine<'_> {
                 Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
             };
             bytes = &bytes[used..];
-            let Some(answer) = answer else { return };
+            let Some(answer) = answer else { break };
+            answered = true;
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
@@ -207,11 +208,14 @@ impl Engine<'_> {
             self.outstanding -= 1;
             connection.fruitful();
             connection.free_at = now;
-            if !answer.reusable || !self.shared.plan.keep_alive {
+            let has_served = connection.left == 0 && connection.pending.is_empty();
+            if !answer.reusable || !self.shared.plan.keep_alive || has_served {
                 return self.reopen(id);
             }
         }
-        self.refill(id);
+        if answered {
+            self.refill(id);
+        }
     }
 
     /// Issues requests until the connection is as full as the plan says.
@@ -221,7 +225,10 @@ impl Engine<'_> {
             self.offer_place(id);
             return self.serve_waiting(now);
         }
-        while self.connections[id].pending.len() < self.shared.plan.depth && self.issue(id, now) {}
+        while self.connections[id].pending.len() < self.shared.plan.depth
+            && self.connections[id].left > 0
+            && self.issue(id, now)
+        {}
         self.write(id);
     }
 

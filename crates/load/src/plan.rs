@@ -23,6 +23,8 @@ pub struct Plan {
     pub warmup: Duration,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
+    /// Requests that a connection serves before a new one takes its place; no limit if none.
+    pub per_connection: Option<u64>,
     /// Requests in flight on one connection (pipelining), at least 1.
     pub depth: usize,
     /// Client threads; 0 is one for each core, never more than connections.
@@ -93,6 +95,7 @@ impl Plan {
             stop: Stop::Duration(Duration::from_secs(10)),
             warmup: Duration::ZERO,
             keep_alive: true,
+            per_connection: None,
             depth: 1,
             threads: 0,
             timeout: Duration::from_secs(5),
@@ -129,6 +132,12 @@ impl Plan {
         }
         if self.depth > 1 && !self.keep_alive {
             return refuse("pipelining needs keep-alive");
+        }
+        if self.per_connection == Some(0) {
+            return refuse("a connection must serve at least one request");
+        }
+        if self.per_connection.is_some() && !self.keep_alive {
+            return refuse("a number of requests for each connection needs keep-alive");
         }
         if self.threads > 1024 {
             return refuse("more than 1024 threads are asked for");
@@ -186,6 +195,15 @@ mod tests {
             },
             Plan {
                 depth: 2,
+                keep_alive: false,
+                ..good.clone()
+            },
+            Plan {
+                per_connection: Some(0),
+                ..good.clone()
+            },
+            Plan {
+                per_connection: Some(2),
                 keep_alive: false,
                 ..good.clone()
             },

@@ -83,6 +83,11 @@ impl<'a> Tickets<'a> {
         (!measured || number < self.limit).then_some(Ticket { number, measured })
     }
 
+    /// Whether all measured requests of a counted run have been issued.
+    pub(crate) fn are_out(&self) -> bool {
+        self.measured.load(Ordering::Relaxed) >= self.limit
+    }
+
     /// Whether someone asked for the end (Ctrl-C).
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.aborted.load(Ordering::Relaxed)

@@ -95,6 +95,7 @@ impl Engine<'_> {
 
     pub(super) fn connect(&mut self, id: usize, now: Nanos) {
         self.connections[id].attempted = true;
+        self.connections[id].renew(self.shared.plan.per_connection);
         match connect(self.shared.address) {
             Ok(socket) => {
                 let data = epoll::EventData::new_u64(id as u64);
@@ -160,7 +161,18 @@ impl Engine<'_> {
         } else {
             connection.close();
             if self.started {
-                self.begin(id);
+                self.begin_again(id, clock::now());
+            }
+        }
+    }
+
+    /// Begins anew, after a pause if that has been fruitless before.
+    fn begin_again(&mut self, id: usize, now: Nanos) {
+        match self.connections[id].pause() {
+            0 => self.begin(id),
+            pause => {
+                self.connections[id].state = State::Paused(now + pause);
+                self.next_sweep = self.next_sweep.min(now + pause);
             }
         }
     }
@@ -202,13 +214,7 @@ impl Engine<'_> {
         if !self.started {
             return;
         }
-        match connection.pause() {
-            0 => self.begin(id),
-            pause => {
-                connection.state = State::Paused(now + pause);
-                self.next_sweep = self.next_sweep.min(now + pause);
-            }
-        }
+        self.begin_again(id, now);
     }
 
     /// Looks for what has waited too long, and for pauses that are over.

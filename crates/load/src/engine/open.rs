@@ -54,10 +54,10 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again.
-    pub(super) fn wake_at(&self) -> Nanos {
+    /// When the thread must be awake again in a run that ends at `end`.
+    pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
-            .map_or(Nanos::MAX, |next| next.min(self.next_sample))
+            .map_or(Nanos::MAX, |next| next.min(self.next_sample).min(end))
     }
 
     /// Whether everything that was due has been given to a connection.
@@ -86,7 +86,7 @@ impl Engine<'_> {
                 .open
                 .as_ref()
                 .and_then(|open| open.next)
-                .filter(|&due| due <= now)
+                .filter(|&due| due <= now || self.is_last_past(due, now))
             else {
                 return;
             };
@@ -97,6 +97,12 @@ impl Engine<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether there will be no ticket for what is `due`, so that there is nothing to wait for.
+    fn is_last_past(&self, due: Nanos, now: Nanos) -> bool {
+        let end = self.times.end;
+        (due >= end && now >= end) || self.shared.tickets.are_out()
     }
 
     /// Counts the requests in flight from time to time. To be called before the round's events are looked at: an answer that has
@@ -193,7 +199,9 @@ impl Engine<'_> {
         let connection = &self.connections[id];
         let plan = self.shared.plan;
         match connection.state {
-            State::Open(_) => plan.keep_alive && connection.pending.len() < plan.depth,
+            State::Open(_) => {
+                plan.keep_alive && connection.left > 0 && connection.pending.len() < plan.depth
+            }
             State::Idle => !plan.keep_alive && connection.pending.is_empty(),
             State::Connecting(..) | State::Paused(_) => false,
         }

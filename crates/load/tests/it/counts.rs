@@ -337,3 +337,19 @@ fn a_thread_can_be_pinned() {
     });
     assert_eq!((run.client.threads, run.requests), (1, 10));
 }
+
+#[test]
+fn a_connection_is_replaced_when_it_has_served_its_number() {
+    for depth in [1, 4] {
+        let server = Server::fixed(HELLO);
+        let plan = Plan {
+            per_connection: Some(10),
+            depth,
+            threads: 1,
+            ..counted(server.url("/"), 1, 100)
+        };
+        let run = measure(&plan);
+        assert_eq!((run.accounting.good, run.accounting.resent), (100, 0));
+        assert_eq!(server.accepted.load(Ordering::Relaxed), 10, "{depth}");
+    }
+}

@@ -141,6 +141,22 @@ fn what_finds_no_connection_in_time_has_timed_out() {
 }
 
 #[test]
+fn a_run_does_not_wait_for_requests_that_are_due_after_its_end() {
+    let server = Server::fixed(HELLO);
+    // The second request of the one thread is due an hour after the first.
+    let plan = Plan {
+        threads: 1,
+        ..open(server.url("/"), 1.0 / 3600.0, 1, Duration::from_millis(50))
+    };
+    assert_eq!(measure(&plan).accounting.good, 1);
+    let counted = Plan {
+        stop: Stop::Requests(1),
+        ..plan
+    };
+    assert_eq!(measure(&counted).accounting.good, 1);
+}
+
+#[test]
 fn a_schedule_that_cannot_be_kept_is_refused() {
     for (rate, deadline) in [
         (0.0, None),
