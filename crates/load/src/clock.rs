@@ -15,6 +15,11 @@ pub(crate) fn now() -> Nanos {
     read(ClockId::Monotonic)
 }
 
+/// Time since `began`.
+pub(crate) fn since(began: Nanos) -> std::time::Duration {
+    std::time::Duration::from_nanos(now().saturating_sub(began))
+}
+
 /// CPU time of the calling thread, user and system.
 pub(crate) fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)

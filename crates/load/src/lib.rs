@@ -16,34 +16,56 @@
 //! # Ok::<(), millpond_load::Error>(())
 //! ```
 
+mod analysis;
 mod arrivals;
+mod capacity;
 mod chunked;
 mod clock;
+mod compare;
 mod conclude;
 mod connection;
 mod driver;
 mod engine;
 mod error;
 mod host;
+mod ladder;
 mod latency;
 mod limits;
+mod objective;
 mod outcome;
 mod plan;
+mod random;
 mod recorder;
 mod request;
 mod response;
 mod run;
 mod series;
 mod stationary;
+mod sweep;
 mod tickets;
 mod timeline;
 mod url;
 mod verdict;
 
+pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
+pub use capacity::{
+    Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
+    capacity,
+};
+pub use compare::{
+    BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS, Metric,
+    PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
+};
 pub use driver::{Phase, Progress, run};
 pub use error::Error;
 pub use host::Host;
+pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
+pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
+pub use sweep::{
+    Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
+    TopRate, sweep,
+};

@@ -1,6 +1,7 @@
 //! The `millpond` program: its commands, and how they are wired to the crates that do the work.
 //!
-//! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line.
+//! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line, 3 is an objective that was
+//! missed.
 
 mod access;
 mod command_line;
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::FAILURE
+            failure.exit_code()
         }
     }
 }

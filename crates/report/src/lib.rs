@@ -13,17 +13,26 @@
 //! assert!(report.to_html().starts_with("<!doctype html>"));
 //! ```
 
+mod capacity;
+mod compare;
 mod escape;
 mod html;
 mod measured;
 mod model;
 pub mod number;
 mod svg;
+mod sweep;
+mod sweep_charts;
+mod sweep_csv;
 mod text;
 
+pub use capacity::{capacity_report, capacity_table};
+pub use compare::{compare_report, compare_table};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
     Table, Tone, Unit,
 };
+pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
+pub use sweep_csv::sweep_csv;
 pub use text::text_table;

@@ -4,4 +4,5 @@ mod counts;
 mod hostile;
 mod open;
 mod stub;
+mod sweep;
 mod timing;

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millpond_load::{Order, Phase, Plan, Process, Run, Schedule, Stop, Verdict};
+use millpond_load::{Met, Objective, Order, Phase, Plan, Process, Run, Schedule, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
+use super::request_options::RequestOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, note, say, write_out};
 
-/// Measure a server: in a closed loop, or with --rate at a rate that does not depend on the answers
+/// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
 pub(crate) struct Load {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1
@@ -25,7 +26,7 @@ pub(crate) struct Load {
     /// Send this many requests a second, whatever the server does; response times count from when each was due
     #[arg(short, long, value_name = "R")]
     rate: Option<f64>,
-    /// How the requests of --rate are spread
+    /// How the requests of --rate are spread: at equal distances, or at random as from independent visitors
     #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rate")]
     arrivals: Spread,
     /// Do not send a request of --rate that is later than this; it counts as an error
@@ -40,12 +41,6 @@ pub(crate) struct Load {
     /// Send requests for this long before measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration)]
     warmup: Duration,
-    /// A new connection for each request
-    #[arg(long)]
-    no_keep_alive: bool,
-    /// Requests in flight on one connection (pipelining)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    depth: usize,
     /// A file of paths or URLs on the same server, one a line
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
@@ -55,27 +50,11 @@ pub(crate) struct Load {
     /// The same seed chooses the same lines and the same random arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Client threads; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Longest wait for a connection, and for an answer
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
-    timeout: Duration,
-    /// A request field, as 'Name: value'; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = header)]
-    headers: Vec<(String, String)>,
-    /// The request method; POST if there is a body, else GET
-    #[arg(short, long, value_name = "METHOD")]
-    method: Option<String>,
-    /// The request body, or @FILE
-    #[arg(short = 'd', long = "data", value_name = "BODY")]
-    body: Option<String>,
-    /// Statuses that count as good, such as 200,304; without it 200 to 399
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..=999))]
-    expect: Vec<u16>,
-    /// Cores to pin the client threads to, such as 1,2
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    cores: Option<Vec<usize>>,
+    #[command(flatten)]
+    request: RequestOptions,
+    /// What the run must reach, such as '99% < 50ms' of all requests; exit status 3 if it does not
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Option<Objective>,
     /// Write the run as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -93,9 +72,7 @@ enum Choice {
 /// How arrivals are spread over time.
 #[derive(Clone, Copy, ValueEnum)]
 enum Spread {
-    /// At equal distances
     Constant,
-    /// At random, as from many independent visitors
     Poisson,
 }
 
@@ -114,7 +91,8 @@ impl Load {
             // The table and its note have the reasons.
             return Err(Failure::Said);
         }
-        Ok(())
+        self.objective
+            .map_or(Ok(()), |objective| reached(objective, &run))
     }
 
     fn plan(&self) -> Outcome<Plan> {
@@ -130,14 +108,6 @@ impl Load {
             }
             None => Vec::new(),
         };
-        let body = match &self.body {
-            Some(body) => match body.strip_prefix('@').map(Path::new) {
-                Some(path) => fs::read(path).map_err(|error| cannot("read", path, &error))?,
-                None => body.clone().into_bytes(),
-            },
-            None => Vec::new(),
-        };
-        let usual = if self.body.is_some() { "POST" } else { "GET" };
         Ok(Plan {
             urls,
             order: match self.order {
@@ -149,15 +119,6 @@ impl Load {
                 .requests
                 .map_or(Stop::Duration(self.duration), Stop::Requests),
             warmup: self.warmup,
-            keep_alive: !self.no_keep_alive,
-            depth: self.depth,
-            threads: self.threads,
-            timeout: self.timeout,
-            headers: self.headers.clone(),
-            method: self.method.clone().unwrap_or_else(|| usual.to_owned()),
-            body,
-            expect: self.expect.clone(),
-            cores: self.cores.clone(),
             schedule: self.rate.map(|rate| Schedule {
                 rate,
                 process: match self.arrivals {
@@ -166,7 +127,7 @@ impl Load {
                 },
                 deadline: self.deadline,
             }),
-            ..Plan::new(self.url.as_str())
+            ..self.request.plan(&self.url)?
         })
     }
 
@@ -194,15 +155,24 @@ impl Load {
     }
 }
 
-fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+/// Says whether the run has reached `objective`.
+fn reached(objective: Objective, run: &Run) -> Outcome {
+    match objective.judge(run) {
+        Met::Yes => {
+            note(format!("{objective}: reached"));
+            return Ok(());
+        }
+        Met::No => note(format!("{objective}: missed")),
+        Met::Undecided => note(format!(
+            "{objective}: not decided, for {} requests are too few",
+            number::count(run.accounting.issued)
+        )),
+    }
+    Err(Failure::Missed)
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or("a field is written as 'Name: value'")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
 }
 
 fn progress_line(progress: &millpond_load::Progress) -> String {
@@ -218,15 +188,4 @@ fn progress_line(progress: &millpond_load::Progress) -> String {
         number::rate(progress.rate),
         number::count(progress.errors)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::header;
-
-    #[test]
-    fn a_field_has_a_name_and_a_value() {
-        assert_eq!(header("A:  b: c "), Ok(("A".into(), "b: c".into())));
-        assert!(header("A").is_err());
-    }
 }

@@ -1,11 +1,15 @@
 //! The commands, one module each.
 
+mod capacity;
 mod check;
+mod compare;
 mod demo;
 mod import;
 mod load;
 mod new;
+mod request_options;
 mod serve;
+mod sweep;
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +36,9 @@ enum Command {
     Check(check::Check),
     Import(import::Import),
     Load(Box<load::Load>),
+    Sweep(Box<sweep::Sweep>),
+    Capacity(Box<capacity::Capacity>),
+    Compare(Box<compare::Compare>),
     Demo(demo::Demo),
 }
 
@@ -44,6 +51,9 @@ impl Cli {
             Command::Check(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Load(command) => command.run(),
+            Command::Sweep(command) => command.run(),
+            Command::Capacity(command) => command.run(),
+            Command::Compare(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }

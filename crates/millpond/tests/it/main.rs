@@ -1,7 +1,9 @@
 //! The program as its users meet it: on the command line, on the network, and by signals.
 
 mod cache;
+mod capacity;
 mod cli;
+mod compare;
 mod demo;
 mod limits;
 mod measuring;
@@ -9,3 +11,4 @@ mod promise;
 mod serving;
 mod signals;
 mod support;
+mod sweep;

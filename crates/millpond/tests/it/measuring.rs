@@ -120,6 +120,24 @@ fn an_open_loop_sees_a_server_that_stands_still() {
 }
 
 #[test]
+fn an_objective_decides_the_exit_status() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let url = format!("http://{}/", server.address());
+    let status = |objective: &str, requests: &str| {
+        let args = ["load", &url, "-n", requests, "--objective", objective];
+        let output = run(site.path(), &args);
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = status("50% < 60s", "100");
+    assert!(code == Some(0) && said.contains("reached"), "{said}");
+    let (code, said) = status("99% < 1us", "100");
+    assert!(code == Some(3) && said.contains("missed"), "{said}");
+    let (code, said) = status("half of them soon", "100");
+    assert!(code == Some(2) && said.contains("99% < 50ms"), "{said}");
+}
+
+#[test]
 fn a_rate_goes_with_its_options() {
     let here = tempfile::tempdir().unwrap();
     let url = "http://127.0.0.1:1/";

@@ -111,6 +111,10 @@ impl Server {
         self.address
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// One request on a connection of its own.
     pub(crate) fn get(&self, target: &str) -> Response {
         Connection::open(self.address).get(target)

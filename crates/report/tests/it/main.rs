@@ -1,5 +1,7 @@
 //! A whole report: what is in it, and that nothing handed in becomes markup.
 
+mod compare;
+
 use millpond_load::{
     Accounting, Client, Connections, Host, Latencies, Latency, Little, Loop, Point, Quantile, Run,
     Timeline, Verdict,

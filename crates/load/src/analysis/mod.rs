@@ -1,0 +1,7 @@
+//! Statistics over many runs: pure functions of figures, without sockets, files or clocks.
+
+pub(crate) mod bootstrap;
+mod least_squares;
+mod resample;
+pub(crate) mod student;
+pub(crate) mod usl;

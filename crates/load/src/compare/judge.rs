@@ -1,0 +1,280 @@
+//! What the blocks say: pure figures in, an answer out.
+
+use super::design::Trials;
+use super::words::{self, Names};
+use super::{BLOCKS, Block, Decision, Effect, FEWEST_BLOCKS, Metric, Ratio, Side, Trial};
+use crate::Verdict;
+use crate::analysis::bootstrap::{Summary, studentised};
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Question<'a> {
+    /// The metric that decides.
+    pub(super) metric: Metric,
+    /// All metrics to be shown.
+    pub(super) metrics: &'a [Metric],
+    pub(super) limit: Option<f64>,
+    /// Blocks of each stage.
+    pub(super) blocks: usize,
+    pub(super) names: Names<'a>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judgement {
+    pub(super) verdict: Verdict,
+    pub(super) reasons: Vec<String>,
+    pub(super) answer: String,
+    pub(super) decision: Decision,
+    pub(super) within_limit: Option<bool>,
+    pub(super) complete: bool,
+    pub(super) effects: Vec<Effect>,
+}
+
+/// Judges what was measured.
+pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
+    let effects: Vec<Effect> = question
+        .metrics
+        .iter()
+        .map(|&metric| effect(trials, metric))
+        .collect();
+    let whole = |blocks: &[Block]| blocks.iter().filter(|block| block.is_complete()).count();
+    let complete =
+        whole(&trials.baseline) == question.blocks && whole(&trials.comparison) == question.blocks;
+    let decisive = effects
+        .iter()
+        .find(|effect| effect.metric == question.metric);
+    if let Some(reason) = invalid(trials) {
+        return Judgement {
+            verdict: Verdict::Invalid,
+            answer: "not decided: a run is INVALID".to_owned(),
+            reasons: vec![reason],
+            decision: Decision::Undecided,
+            within_limit: None,
+            complete,
+            effects,
+        };
+    }
+    let mut reasons = Vec::new();
+    if !complete {
+        reasons.push(format!(
+            "the comparison is incomplete: {} of {} A/A blocks and {} of {} blocks were carried out",
+            whole(&trials.baseline),
+            question.blocks,
+            whole(&trials.comparison),
+            question.blocks
+        ));
+    } else if question.blocks < BLOCKS {
+        reasons.push(format!(
+            "a ratio is decided by {BLOCKS} blocks or more, and these are {}",
+            question.blocks
+        ));
+    }
+    reasons.extend(suspect(trials));
+    reasons.extend(
+        decisive
+            .into_iter()
+            .flat_map(|effect| doubts(effect, trials)),
+    );
+    let (decision, within_limit) = decide(decisive, question.limit);
+    // Whoever may stop when the figures please him needs no limit.
+    let within_limit = within_limit.filter(|_| complete);
+    Judgement {
+        verdict: if reasons.is_empty() {
+            Verdict::Valid
+        } else {
+            Verdict::Suspect
+        },
+        answer: words::answer(
+            decisive,
+            decision,
+            question.limit,
+            within_limit,
+            &question.names,
+        ),
+        reasons,
+        decision,
+        within_limit,
+        complete,
+        effects,
+    }
+}
+
+/// The decision, and whether the limit holds.
+fn decide(effect: Option<&Effect>, limit: Option<f64>) -> (Decision, Option<bool>) {
+    let Some((effect, ratio, baseline)) =
+        effect.and_then(|effect| Some((effect, effect.ratio?, effect.baseline?)))
+    else {
+        return (Decision::Undecided, None);
+    };
+    // A difference so large that the limit is missed whatever A does by itself needs no narrow spread.
+    let is_plain = |limit: f64| best(effect.metric, &ratio) > limit * reach(&baseline);
+    if limit.is_some_and(|limit| reach(&baseline) > room(limit) && !is_plain(limit)) {
+        return (Decision::Undecided, None);
+    }
+    let decision = match (
+        ratio.differs(),
+        (ratio.ratio > 1.0) == effect.metric.is_cost(),
+    ) {
+        (false, _) => Decision::NoDifference,
+        (true, true) => Decision::Worse,
+        (true, false) => Decision::Better,
+    };
+    let worst = worst(effect.metric, &ratio);
+    (decision, limit.map(|limit| worst <= limit))
+}
+
+/// How many times worse than A the server B may be: the upper bound of a cost, the inverse lower bound of a rate.
+pub(super) fn worst(metric: Metric, ratio: &Ratio) -> f64 {
+    if metric.is_cost() {
+        ratio.high
+    } else {
+        1.0 / ratio.low
+    }
+}
+
+/// How many times worse than A the server B is at least.
+fn best(metric: Metric, ratio: &Ratio) -> f64 {
+    if metric.is_cost() {
+        ratio.low
+    } else {
+        1.0 / ratio.high
+    }
+}
+
+/// How far an interval reaches from 1, in either direction, as a factor.
+pub(super) fn reach(ratio: &Ratio) -> f64 {
+    ratio.high.max(1.0 / ratio.low)
+}
+
+/// How far the A/A interval may reach for a limit: as far from 1 as the limit, which may be below it.
+fn room(limit: f64) -> f64 {
+    limit.max(1.0 / limit)
+}
+
+/// What was found for one metric.
+fn effect(trials: &Trials, metric: Metric) -> Effect {
+    let logs = |blocks: &[Block]| -> Vec<f64> {
+        blocks
+            .iter()
+            .filter_map(|block| Some(block.ratio(metric)?.ln()))
+            .collect()
+    };
+    let (baseline, comparison) = (logs(&trials.baseline), logs(&trials.comparison));
+    let mean = |side| {
+        let means: Vec<f64> = trials
+            .comparison
+            .iter()
+            .filter_map(|block| Some(block.mean(metric, side)?.ln()))
+            .collect();
+        (!means.is_empty()).then(|| (means.iter().sum::<f64>() / means.len() as f64).exp())
+    };
+    // The spread of A against itself, or that of the comparison where it is wider: a quiet first half says nothing of a second
+    // that was disturbed.
+    let detectable = Summary::of(&baseline)
+        .zip(Summary::of(&comparison))
+        .filter(|_| baseline.len() >= FEWEST_BLOCKS && comparison.len() >= FEWEST_BLOCKS)
+        .map(|(baseline, comparison)| Summary {
+            deviation: baseline.deviation.max(comparison.deviation),
+            ..comparison
+        })
+        .map(|summary| summary.detectable().exp_m1());
+    Effect {
+        metric,
+        a: mean(Side::A),
+        b: mean(Side::B),
+        baseline: ratio(&baseline),
+        ratio: ratio(&comparison),
+        detectable,
+    }
+}
+
+fn ratio(logs: &[f64]) -> Option<Ratio> {
+    let summary = Summary::of(logs).filter(|summary| summary.count >= FEWEST_BLOCKS)?;
+    let (low, high) = summary.interval();
+    // The seed is a constant: the same runs give the same interval.
+    let bootstrap = studentised(logs, 1).map(|(low, high)| (low.exp(), high.exp()));
+    Some(Ratio {
+        ratio: summary.mean.exp(),
+        low: low.exp(),
+        high: high.exp(),
+        // A bound out of all numbers has no place in JSON.
+        bootstrap: bootstrap.filter(|(low, high)| *low > 0.0 && high.is_finite()),
+        spread: summary.deviation,
+        blocks: summary.count,
+    })
+}
+
+/// Every run with the place where it stands.
+fn all(trials: &Trials) -> impl Iterator<Item = (String, &Trial)> {
+    let stage = |name: &'static str, blocks| {
+        let blocks: &[Block] = blocks;
+        blocks.iter().enumerate().flat_map(move |(block, runs)| {
+            runs.trials.iter().enumerate().map(move |(run, trial)| {
+                (
+                    format!("{name} block {}, run {}", block + 1, run + 1),
+                    trial,
+                )
+            })
+        })
+    };
+    stage("A/A", &trials.baseline).chain(stage("A/B", &trials.comparison))
+}
+
+fn invalid(trials: &Trials) -> Option<String> {
+    let (place, trial) = all(trials).find(|(_, trial)| trial.verdict == Verdict::Invalid)?;
+    Some(format!("{place} is INVALID: {}", trial.reasons.join("; ")))
+}
+
+fn suspect(trials: &Trials) -> Option<String> {
+    let mut runs = all(trials).filter(|(_, trial)| trial.verdict == Verdict::Suspect);
+    let (place, first) = runs.next()?;
+    let (suspects, of) = (1 + runs.count(), all(trials).count());
+    Some(format!(
+        "{suspects} of {of} runs are SUSPECT, the first is {place}: {}",
+        first.reasons.join("; ")
+    ))
+}
+
+/// What speaks against the metric that decides.
+fn doubts(effect: &Effect, trials: &Trials) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let whole = trials
+        .baseline
+        .iter()
+        .chain(&trials.comparison)
+        .filter(|block| block.is_complete());
+    let (mut blocks, mut with) = (0, 0);
+    for block in whole {
+        blocks += 1;
+        with += usize::from(block.ratio(effect.metric).is_some());
+    }
+    if with < blocks {
+        doubts.push(format!(
+            "{} of {blocks} blocks lack the {}: {}",
+            blocks - with,
+            effect.metric.name(),
+            match effect.metric {
+                Metric::Cpu => "a process or a thread of it ended during a run",
+                Metric::Throughput => "no good answers",
+                Metric::P50 | Metric::P99 => "too few samples, which longer runs have",
+            }
+        ));
+    }
+    if let Some(baseline) = effect.baseline.filter(Ratio::differs) {
+        doubts.push(format!(
+            "A differs from itself, by {}: the order of the runs shows in the figures",
+            words::change(&baseline)
+        ));
+    }
+    if let Some(ratio) = effect.ratio
+        && let Some((low, high)) = ratio.bootstrap
+        && ratio.differs() != (low > 1.0 || high < 1.0)
+    {
+        doubts.push(
+            "the interval that decides and the bootstrap disagree whether there is a difference: take more blocks"
+                .to_owned(),
+        );
+    }
+    doubts
+}

@@ -1,0 +1,235 @@
+//! The rules of a comparison against simulated servers: it must find what is there, and not what is not.
+
+use super::design::carry_out;
+use super::judge::{Judgement, Question, judge};
+use super::words::Names;
+use super::{Decision, Metric, Sample, Side, Trial};
+use crate::Verdict;
+use crate::random::Random;
+
+/// A machine on which B costs `effect` times as much as A. All deviations are of the logarithm.
+#[derive(Clone, Copy)]
+struct Machine {
+    effect: f64,
+    /// From run to run.
+    noise: f64,
+    /// From block to block, the same for all runs of a block.
+    block: f64,
+    /// From run to run in one direction.
+    drift: f64,
+    /// One run in so many is disturbed by another program, by a few per cent; 0 for none.
+    disturbed: usize,
+}
+
+const QUIET: Machine = Machine {
+    effect: 1.0,
+    noise: 0.01,
+    block: 0.03,
+    drift: 0.001,
+    disturbed: 0,
+};
+
+/// A normal number (Box and Muller, 1958).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.uniform()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.uniform()).cos()
+}
+
+fn compared(machine: Machine, blocks: usize, limit: Option<f64>, seed: u64) -> Judgement {
+    let mut random = Random::new(seed);
+    let mut block = (usize::MAX, 0.0);
+    let trials = carry_out(blocks, |step| {
+        let here = step.number / 4;
+        if block.0 != here {
+            block = (here, machine.block * normal(&mut random));
+        }
+        let mut log = 3.0 + block.1 + machine.drift * step.number as f64;
+        log += machine.noise * normal(&mut random);
+        if machine.disturbed > 0 && random.below(machine.disturbed) == 0 {
+            log += 0.05 * random.uniform();
+        }
+        if step.server() == Side::B {
+            log += machine.effect.ln();
+        }
+        let sample = Sample {
+            cpu_us: Some(log.exp()),
+            throughput: Some((10.0 - log).exp()),
+            ..Sample::default()
+        };
+        Ok::<_, ()>(Some(Trial {
+            side: step.side,
+            sample,
+            verdict: Verdict::Valid,
+            reasons: Vec::new(),
+        }))
+    });
+    let question = Question {
+        metric: Metric::Cpu,
+        metrics: &[Metric::Cpu],
+        limit,
+        blocks,
+        names: Names { a: "A", b: "B" },
+    };
+    judge(&trials.unwrap_or_default(), &question)
+}
+
+fn count(machine: Machine, seeds: std::ops::Range<u64>, decision: Decision) -> usize {
+    seeds
+        .filter(|&seed| compared(machine, 10, None, seed).decision == decision)
+        .count()
+}
+
+#[test]
+fn of_a_thousand_comparisons_with_itself_at_most_seventy_are_flagged() {
+    let same = 1000 - count(QUIET, 0..1000, Decision::NoDifference);
+    // So few that the rule could not see anything would be no good sign either.
+    assert!((20..=70).contains(&same), "{same}");
+}
+
+#[test]
+fn nor_are_more_flagged_on_a_machine_that_is_disturbed() {
+    let restless = Machine {
+        disturbed: 10,
+        ..QUIET
+    };
+    let same = 1000 - count(restless, 5000..6000, Decision::NoDifference);
+    assert!(same <= 70, "{same}");
+}
+
+#[test]
+fn three_per_cent_are_found() {
+    let dearer = Machine {
+        effect: 1.03,
+        ..QUIET
+    };
+    let found = count(dearer, 0..100, Decision::Worse);
+    assert!(found >= 95, "{found}");
+    let cheaper = Machine {
+        effect: 1.0 / 1.03,
+        ..QUIET
+    };
+    assert!(count(cheaper, 0..100, Decision::Better) >= 95);
+}
+
+#[test]
+fn a_drift_within_a_block_cancels() {
+    let exact = Machine {
+        effect: 1.02,
+        noise: 0.0,
+        block: 0.05,
+        drift: 0.01,
+        disturbed: 0,
+    };
+    let judgement = compared(exact, 10, None, 1);
+    let ratio = judgement.effects[0].ratio.unwrap();
+    assert!((ratio.ratio - 1.02).abs() < 1e-9 && ratio.high - ratio.low < 1e-9);
+    assert!((judgement.effects[0].baseline.unwrap().ratio - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_smallest_effect_is_found_four_times_out_of_five() {
+    let detectable = |seed| {
+        compared(QUIET, 10, None, seed).effects[0]
+            .detectable
+            .unwrap()
+    };
+    let usual = (0..200).map(detectable).sum::<f64>() / 200.0;
+    let planted = Machine {
+        effect: 1.0 + usual,
+        ..QUIET
+    };
+    let found = count(planted, 1000..1500, Decision::Worse);
+    assert!((360..=440).contains(&found), "{found} of 500 at {usual}");
+}
+
+#[test]
+fn a_limit_holds_is_exceeded_or_cannot_be_decided() {
+    let dearer = Machine {
+        effect: 1.05,
+        ..QUIET
+    };
+    let judgement = compared(dearer, 10, Some(1.1), 3);
+    assert_eq!(judgement.within_limit, Some(true), "{}", judgement.answer);
+    assert_eq!(judgement.decision, Decision::Worse);
+    let judgement = compared(dearer, 10, Some(1.04), 3);
+    assert_eq!(judgement.within_limit, Some(false), "{}", judgement.answer);
+    let noisy = Machine {
+        noise: 0.3,
+        ..QUIET
+    };
+    let judgement = compared(noisy, 10, Some(1.1), 3);
+    assert_eq!(judgement.within_limit, None, "{}", judgement.answer);
+    assert!(judgement.answer.starts_with("not decided: the A/A spread"));
+    // Ten times is more than a limit of 1.1 by any spread.
+    let far = Machine {
+        effect: 10.0,
+        ..noisy
+    };
+    let judgement = compared(far, 10, Some(1.1), 3);
+    assert_eq!(judgement.within_limit, Some(false), "{}", judgement.answer);
+    // A limit below 1 asks whether B is that much better.
+    let cheaper = Machine {
+        effect: 0.5,
+        ..QUIET
+    };
+    let judgement = compared(cheaper, 10, Some(0.6), 3);
+    assert_eq!(judgement.within_limit, Some(true), "{}", judgement.answer);
+}
+
+#[test]
+fn few_blocks_are_said() {
+    let judgement = compared(QUIET, 4, None, 3);
+    assert_eq!(judgement.verdict, Verdict::Suspect);
+    assert!(judgement.complete && judgement.reasons[0].contains("these are 4"));
+}
+
+#[test]
+fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
+    let question = Question {
+        metric: Metric::Throughput,
+        metrics: &[Metric::Throughput, Metric::P99],
+        limit: Some(1.1),
+        blocks: 10,
+        names: Names { a: "A", b: "B" },
+    };
+    let until = |last: usize, verdict: Verdict| {
+        let trials = carry_out(10, |step| {
+            Ok::<_, ()>((step.number <= last).then(|| Trial {
+                side: step.side,
+                sample: Sample {
+                    throughput: Some(1000.0 + step.number as f64),
+                    ..Sample::default()
+                },
+                verdict: if step.number == last {
+                    verdict
+                } else {
+                    Verdict::Valid
+                },
+                reasons: vec!["so".to_owned()],
+            }))
+        });
+        judge(&trials.unwrap(), &question)
+    };
+    let judgement = until(45, Verdict::Invalid);
+    assert_eq!(judgement.verdict, Verdict::Invalid);
+    assert_eq!(judgement.reasons, ["A/B block 2, run 2 is INVALID: so"]);
+    let judgement = until(12, Verdict::Valid);
+    assert_eq!(judgement.decision, Decision::Undecided);
+    assert!(
+        judgement.reasons[0].contains("3 of 10 A/A blocks and 0 of 10"),
+        "{:?}",
+        judgement.reasons
+    );
+    let judgement = until(60, Verdict::Suspect);
+    assert_eq!(judgement.verdict, Verdict::Suspect);
+    assert!(!judgement.complete);
+    assert!(
+        judgement
+            .reasons
+            .iter()
+            .any(|r| r.starts_with("1 of 61 runs are SUSPECT")),
+        "{:?}",
+        judgement.reasons
+    );
+    assert!(judgement.effects[1].ratio.is_none());
+}

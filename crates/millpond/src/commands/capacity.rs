@@ -1,0 +1,243 @@
+//! `millpond capacity`: the highest rate at which a server meets an objective.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use millpond_load::{
+    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Process,
+    Stage, Stop, Verdict,
+};
+use millpond_report::{capacity_report, capacity_table, number, text_table};
+use millpond_site::Config;
+
+use super::request_options::RequestOptions;
+use crate::command_line;
+use crate::events::Events;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Progress, note, say, write_out};
+
+/// Find the highest rate at which a server meets an objective, with a 95 % interval
+///
+/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
+/// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
+/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one.
+///
+/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
+/// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
+/// search was stopped.
+#[derive(Args)]
+pub(crate) struct Capacity {
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
+    url: String,
+    /// What must be met: the share of all requests that have a good answer within a time, such as '99% < 50ms'
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Objective,
+    /// The lowest rate, in requests a second
+    #[arg(long, value_name = "R", default_value_t = 100.0)]
+    from: f64,
+    /// The highest rate
+    #[arg(long, value_name = "R", default_value_t = 100_000.0)]
+    to: f64,
+    /// The rate that must be reached; exit status 3 where the lower end of the interval is below it
+    #[arg(long, value_name = "R")]
+    at_least: Option<f64>,
+    /// How narrow the interval is to be: half of it, as a percentage of the rate
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percentage)]
+    precision: f64,
+    /// How long each trial measures, such as 5s; longer ones make the interval narrower
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
+    trial: Duration,
+    /// Send requests for this long before each trial
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Config::duration)]
+    warmup: Duration,
+    /// How requests are spread over time
+    #[arg(long, value_enum, default_value_t = Spread::Poisson)]
+    arrivals: Spread,
+    /// The same seed gives the same random arrivals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Connections, all open at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 64)]
+    connections: usize,
+    #[command(flatten)]
+    requests: RequestOptions,
+    /// Write the search as JSON; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the search as one self-contained HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+/// How arrivals are spread over time.
+#[derive(Clone, Copy, ValueEnum)]
+enum Spread {
+    /// At equal distances
+    Constant,
+    /// At random, as from many independent visitors
+    Poisson,
+}
+
+impl Capacity {
+    pub(crate) fn run(self) -> Outcome {
+        let plan = self.plan()?;
+        let events = Events::listen()?;
+        let mut capacity = {
+            let line = Progress::new();
+            let mut show = |news: CapacityNews<'_>| match news {
+                CapacityNews::Progress(progress) => line.show(progress_line(&progress)),
+                CapacityNews::Trial(trial) => {
+                    line.clear();
+                    note(trial_line(trial, &plan.objective));
+                }
+            };
+            millpond_load::capacity(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+        };
+        capacity.command = command_line::typed();
+        self.write(&capacity)?;
+        conclude(&capacity)
+    }
+
+    fn plan(&self) -> Outcome<CapacityPlan> {
+        let plan = Plan {
+            connections: self.connections,
+            stop: Stop::Duration(self.trial),
+            warmup: self.warmup,
+            ..self.requests.plan(&self.url)?
+        };
+        Ok(CapacityPlan {
+            process: match self.arrivals {
+                Spread::Constant => Process::Constant,
+                Spread::Poisson => Process::Poisson(self.seed),
+            },
+            from: self.from,
+            to: self.to,
+            precision: self.precision,
+            at_least: self.at_least,
+            ..CapacityPlan::new(plan, self.objective)
+        })
+    }
+
+    fn write(&self, capacity: &millpond_load::Capacity) -> Outcome {
+        let text = summary(capacity);
+        match &self.json {
+            Some(path) => {
+                let json = serde_json::to_string_pretty(capacity).map_err(Failure::new)?;
+                if path == Path::new("-") {
+                    // Standard output is the JSON and nothing else.
+                    note(text.trim_end());
+                    write_out(&json)?;
+                } else {
+                    say(text.trim_end());
+                    fs::write(path, json + "\n").map_err(|error| cannot_write(path, &error))?;
+                }
+            }
+            None => say(text.trim_end()),
+        }
+        if let Some(path) = &self.report {
+            let html = capacity_report(capacity).to_html();
+            fs::write(path, html).map_err(|error| cannot_write(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said at the end: the trials, the doubts, and the answer last.
+fn summary(capacity: &millpond_load::Capacity) -> String {
+    let mut text = text_table(&capacity_table(capacity));
+    for reason in &capacity.reasons {
+        text.push_str(&format!("{}: {reason}\n", capacity.verdict));
+    }
+    text.push_str(&format!("\n{}\n", capacity.answer));
+    text
+}
+
+fn conclude(capacity: &millpond_load::Capacity) -> Outcome {
+    let is_whole = !matches!(
+        capacity.found,
+        Found::Stopped | Found::Invalid | Found::ClientLimit
+    );
+    // The summary has said why.
+    if capacity.verdict == Verdict::Invalid || !is_whole {
+        return Err(Failure::Said);
+    }
+    let missed = capacity.at_least.is_some() && capacity.is_at_least != Some(true);
+    match capacity.found {
+        Found::BelowFrom => Err(Failure::Missed),
+        _ if missed => Err(Failure::Missed),
+        Found::Undecided => Err(Failure::Said),
+        _ => Ok(()),
+    }
+}
+
+fn progress_line(progress: &CapacityProgress) -> String {
+    let doing = match progress.stage {
+        Stage::Bracket => "doubling",
+        Stage::Bisect => "narrowing",
+        Stage::Refine => "refining",
+        Stage::ConfirmLow => "confirming the lower end",
+        Stage::ConfirmHigh => "confirming the upper end",
+    };
+    format!(
+        "{doing}: {}  trial {} of about {}, {:.0} %, about {} left",
+        number::rate(progress.rate),
+        progress.done + 1,
+        progress.expected,
+        progress.run.fraction * 100.0,
+        remaining(progress.remaining)
+    )
+}
+
+fn trial_line(trial: &CapacityTrial, objective: &Objective) -> String {
+    let share = trial.share() * 100.0;
+    let met = if trial.meets(objective) {
+        "met"
+    } else {
+        "not met"
+    };
+    format!("{}: {share:.2} % in time, {met}", number::rate(trial.rate))
+}
+
+/// A time in whole seconds, or minutes and seconds.
+fn remaining(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        _ => format!("{} min {} s", number::count(seconds / 60), seconds % 60),
+    }
+}
+
+/// `3%` or `3` as 0.03.
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("write a percentage from 0.1% to 50%, such as 3%".to_owned()),
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_is_a_percentage() {
+        assert_eq!(percentage("3%"), Ok(0.03));
+        assert_eq!(percentage("0.5 %"), Ok(0.005));
+        for bad in ["", "0", "51%", "x", "-1%"] {
+            assert!(percentage(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_remaining_time_is_short_to_read() {
+        assert_eq!(remaining(Duration::from_millis(1200)), "2 s");
+        assert_eq!(remaining(Duration::from_secs(185)), "3 min 5 s");
+    }
+}

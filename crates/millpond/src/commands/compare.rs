@@ -1,0 +1,254 @@
+//! `millpond compare`: is one server better or worse than another, and can that be said at all?
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use millpond_load::{
+    BLOCKS, CompareProgress, Comparison, Metric, Plan, Process, Schedule, Side, Stop, Subject,
+    Verdict,
+};
+use millpond_report::{compare_report, compare_table, number, text_table};
+use millpond_site::Config;
+
+use crate::command_line;
+use crate::events::Events;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Progress, note, say, write_out};
+
+/// Compare two servers: A against itself first, then A and B in alternating runs
+///
+/// The runs alternate in blocks of four, A B B A, so that what drifts on the machine meets both servers alike. A is
+/// measured against itself in the same pattern before, which shows the smallest difference that could be seen. The
+/// interval comes from the log ratios of the blocks (Student, 95 %).
+///
+/// Exit status: 0 when the comparison was carried out and the --limit holds, 1 when a run is INVALID or the comparison
+/// was stopped, 3 when the limit is exceeded, or could not be shown to hold.
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// The server that is compared with, and a name for it: A=http://127.0.0.1:8080/
+    #[arg(value_name = "A=URL", value_parser = named)]
+    a: (String, String),
+    /// The server that is compared: B=http://127.0.0.1:8081/
+    #[arg(value_name = "B=URL", value_parser = named)]
+    b: (String, String),
+    /// Connections of each run, all open at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    connections: usize,
+    /// Requests a second, at equal distances, whatever the server does; without it the loop is closed
+    #[arg(short, long, value_name = "R")]
+    rate: Option<f64>,
+    /// How long each run measures, such as 2s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = Config::duration)]
+    duration: Duration,
+    /// Send requests for this long before each run, on connections of their own
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = Config::duration)]
+    warmup: Duration,
+    /// Blocks of four runs, of A against itself and again of A and B
+    #[arg(long, value_name = "N", default_value_t = BLOCKS)]
+    blocks: usize,
+    /// How many times worse B may be, such as 1.10; exit status 3 where the upper 95 % bound is over it
+    #[arg(long, value_name = "RATIO")]
+    limit: Option<f64>,
+    /// What decides; without it cpu where both processes are given, else throughput, or p50 with --rate
+    #[arg(long, value_enum)]
+    metric: Option<Choice>,
+    /// The processes of server A on this machine, for its CPU time per request: 4711 or 4711,4712
+    #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_b")]
+    pid_a: Vec<u32>,
+    /// The processes of server B
+    #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_a")]
+    pid_b: Vec<u32>,
+    /// Client threads; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Cores to pin the client threads to, such as 1,2
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Option<Vec<usize>>,
+    /// Write the comparison as JSON; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the comparison as one self-contained HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Choice {
+    /// CPU time of the server for one request
+    Cpu,
+    /// Good answers a second, in a closed loop
+    Throughput,
+    /// Median response time
+    P50,
+    /// 99th percentile of the response time
+    P99,
+}
+
+impl From<Choice> for Metric {
+    fn from(choice: Choice) -> Self {
+        match choice {
+            Choice::Cpu => Self::Cpu,
+            Choice::Throughput => Self::Throughput,
+            Choice::P50 => Self::P50,
+            Choice::P99 => Self::P99,
+        }
+    }
+}
+
+impl Compare {
+    pub(crate) fn run(self) -> Outcome {
+        let compare = self.comparison();
+        let events = Events::listen()?;
+        let mut comparison = {
+            let line = Progress::new();
+            let names = [compare.a.name.clone(), compare.b.name.clone()];
+            let mut show = |progress: &CompareProgress| line.show(progress_line(progress, &names));
+            millpond_load::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
+        };
+        comparison.command = command_line::typed();
+        self.write(&comparison)?;
+        conclude(&comparison)
+    }
+
+    fn comparison(&self) -> millpond_load::Compare {
+        let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
+            name: name.clone(),
+            url: url.clone(),
+            pids: pids.to_vec(),
+        };
+        let plan = Plan {
+            connections: self.connections,
+            stop: Stop::Duration(self.duration),
+            warmup: self.warmup,
+            threads: self.threads,
+            cores: self.cores.clone(),
+            schedule: self.rate.map(|rate| Schedule {
+                rate,
+                process: Process::Constant,
+                deadline: None,
+            }),
+            ..Plan::new(self.a.1.as_str())
+        };
+        millpond_load::Compare {
+            blocks: self.blocks,
+            metric: self.metric.map(Metric::from),
+            limit: self.limit,
+            ..millpond_load::Compare::new(
+                subject(&self.a, &self.pid_a),
+                subject(&self.b, &self.pid_b),
+                plan,
+            )
+        }
+    }
+
+    fn write(&self, comparison: &Comparison) -> Outcome {
+        let text = summary(comparison);
+        match &self.json {
+            Some(path) => {
+                let json = serde_json::to_string_pretty(comparison).map_err(Failure::new)?;
+                if path == Path::new("-") {
+                    // Standard output is the JSON and nothing else.
+                    note(text.trim_end());
+                    write_out(&json)?;
+                } else {
+                    say(text.trim_end());
+                    fs::write(path, json + "\n").map_err(|error| cannot_write(path, &error))?;
+                }
+            }
+            None => say(text.trim_end()),
+        }
+        if let Some(path) = &self.report {
+            let html = compare_report(comparison).to_html();
+            fs::write(path, html).map_err(|error| cannot_write(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said at the end: the noise floor and the figures in a table, the doubts, and the answer last.
+fn summary(comparison: &Comparison) -> String {
+    let mut text = text_table(&compare_table(comparison));
+    for reason in &comparison.reasons {
+        text.push_str(&format!("{}: {reason}\n", comparison.verdict));
+    }
+    text.push_str(&format!("\n{}\n", comparison.answer));
+    text
+}
+
+fn conclude(comparison: &Comparison) -> Outcome {
+    // The summary has said why.
+    if comparison.verdict == Verdict::Invalid || !comparison.complete {
+        return Err(Failure::Said);
+    }
+    match (comparison.limit, comparison.within_limit) {
+        (Some(_), Some(false) | None) => Err(Failure::Missed),
+        _ => Ok(()),
+    }
+}
+
+fn progress_line(progress: &CompareProgress, names: &[String; 2]) -> String {
+    let [a, b] = names;
+    let (other, server) = match (progress.is_baseline, progress.server) {
+        (true, _) => (a, a),
+        (false, Side::A) => (b, a),
+        (false, Side::B) => (b, b),
+    };
+    format!(
+        "{a} and {other}, block {} of {}: {server}  {:.0} %, {} left",
+        progress.block,
+        progress.blocks,
+        100.0 * progress.done as f64 / progress.runs as f64,
+        remaining(progress.remaining)
+    )
+}
+
+/// A time in whole seconds, or minutes and seconds.
+fn remaining(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=99 => format!("{} s", number::count(seconds)),
+        _ => format!("{} min {} s", number::count(seconds / 60), seconds % 60),
+    }
+}
+
+/// `NAME=URL`; a URL may have more equals signs, a name none.
+fn named(text: &str) -> Result<(String, String), String> {
+    let (name, url) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.contains("://"))
+        .ok_or("a server is written as NAME=URL, such as A=http://127.0.0.1:8080/")?;
+    let (name, url) = (name.trim(), url.trim());
+    if name.is_empty() {
+        return Err("the name before = is missing".to_owned());
+    }
+    if url.is_empty() {
+        return Err("the URL after = is missing".to_owned());
+    }
+    Ok((name.to_owned(), url.to_owned()))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_a_name_and_a_url() {
+        let pair = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
+        assert_eq!(named("nginx=http://h/?a=1"), pair("nginx", "http://h/?a=1"));
+        for bad in ["http://h/", "http://h/?a=1", "=http://h/", "A="] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_remaining_time_is_short_to_read() {
+        assert_eq!(remaining(Duration::from_millis(1200)), "2 s");
+        assert_eq!(remaining(Duration::from_secs(185)), "3 min 5 s");
+    }
+}

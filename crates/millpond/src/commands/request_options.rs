@@ -1,0 +1,93 @@
+//! The options that say how a measuring command asks: the same names in each.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use millpond_load::Plan;
+use millpond_site::Config;
+
+use crate::failure::{Failure, Outcome};
+
+/// How requests are made.
+#[derive(Args)]
+pub(crate) struct RequestOptions {
+    /// A new connection for each request
+    #[arg(long)]
+    no_keep_alive: bool,
+    /// Requests that a connection serves before a new one takes its place
+    #[arg(long, value_name = "N", conflicts_with = "no_keep_alive")]
+    per_connection: Option<u64>,
+    /// Requests in flight on one connection (pipelining)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    depth: usize,
+    /// Client threads; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// Longest wait for a connection, and for an answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
+    timeout: Duration,
+    /// A request field, as 'Name: value'; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// The request method; POST if there is a body, else GET
+    #[arg(short, long, value_name = "METHOD")]
+    method: Option<String>,
+    /// The request body, or @FILE
+    #[arg(short = 'd', long = "data", value_name = "BODY")]
+    body: Option<String>,
+    /// Statuses that count as good, such as 200,304; without it 200 to 399
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..=999))]
+    expect: Vec<u16>,
+    /// Cores to pin the client threads to, such as 1,2
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Option<Vec<usize>>,
+}
+
+impl RequestOptions {
+    /// A plan for `url` with these options, and the defaults of what they do not say.
+    pub(crate) fn plan(&self, url: &str) -> Outcome<Plan> {
+        let body = match &self.body {
+            Some(body) => match body.strip_prefix('@').map(Path::new) {
+                Some(path) => fs::read(path).map_err(|error| {
+                    Failure::new(format!("cannot read {}: {error}", path.display()))
+                })?,
+                None => body.clone().into_bytes(),
+            },
+            None => Vec::new(),
+        };
+        let usual = if self.body.is_some() { "POST" } else { "GET" };
+        Ok(Plan {
+            keep_alive: !self.no_keep_alive,
+            per_connection: self.per_connection,
+            depth: self.depth,
+            threads: self.threads,
+            timeout: self.timeout,
+            headers: self.headers.clone(),
+            method: self.method.clone().unwrap_or_else(|| usual.to_owned()),
+            body,
+            expect: self.expect.clone(),
+            cores: self.cores.clone(),
+            ..Plan::new(url)
+        })
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("a field is written as 'Name: value'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header;
+
+    #[test]
+    fn a_field_has_a_name_and_a_value() {
+        assert_eq!(header("A:  b: c "), Ok(("A".into(), "b: c".into())));
+        assert!(header("A").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! The graphs of a sweep: what happens over its levels.
+
+use millpond_load::{By, Direction, Estimate, Run, Step, Sweep};
+
+use crate::sweep::{errors, times};
+use crate::{Axis, Line, LineChart, Unit};
+
+/// Achieved against demanded rate, or throughput against connections with the fitted curve.
+pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
+    let mut lines = ways(sweep, "measured", |run| Some(run.good_rate));
+    let mut note = "The mean of the repeats at each level.".to_owned();
+    if sweep.by == By::Rate {
+        let demanded = |step: &Step| (step.level, Some(step.level));
+        let mut points: Vec<(f64, Option<f64>)> = sweep.steps.iter().map(demanded).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points.dedup();
+        lines.push(Line {
+            name: "demanded".to_owned(),
+            points,
+        });
+    }
+    if let Some(usl) = &sweep.usl {
+        let curve = |name: &str, of: fn(&Estimate) -> f64| Line {
+            name: name.to_owned(),
+            points: usl
+                .curve
+                .iter()
+                .map(|point| (point.load, Some(of(&point.throughput))))
+                .collect(),
+        };
+        lines.push(curve("fitted law", |estimate| estimate.value));
+        lines.push(curve("its lower end", |estimate| estimate.low));
+        lines.push(curve("its upper end", |estimate| estimate.high));
+        note.push_str(" The fitted curve is the Universal Scalability Law, with the ends of its 95 % interval.");
+    }
+    LineChart {
+        title: "Throughput".to_owned(),
+        note,
+        x: level_axis(sweep.by),
+        y: Axis::linear("good answers per second", Unit::Rate),
+        lines,
+    }
+}
+
+pub(crate) fn latency(sweep: &Sweep) -> LineChart {
+    let mut lines = ways(sweep, "median", |run| times(run, |latency| latency.p50));
+    lines.extend(ways(sweep, "95 %", |run| times(run, |latency| latency.p95)));
+    lines.extend(ways(sweep, "99 %", |run| times(run, |latency| latency.p99)));
+    LineChart {
+        title: "Response time".to_owned(),
+        note: match sweep.by {
+            By::Rate => "From the scheduled send to the complete answer.",
+            By::Connections => "From the send to the complete answer.",
+        }
+        .to_owned(),
+        x: level_axis(sweep.by),
+        y: Axis::log("response time", Unit::Micros),
+        lines,
+    }
+}
+
+pub(crate) fn failures(sweep: &Sweep) -> LineChart {
+    let share = |run: &Run| Some(errors(run) as f64 / run.accounting.issued.max(1) as f64);
+    LineChart {
+        title: "Errors".to_owned(),
+        note: "Requests without a good answer.".to_owned(),
+        x: level_axis(sweep.by),
+        y: Axis::linear("share of all requests", Unit::Percent),
+        lines: ways(sweep, "errors", share),
+    }
+}
+
+/// A line over the levels for the way up, and one for the way down if there was any; the mean of the repeats.
+fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
+    let goes_down = sweep
+        .steps
+        .iter()
+        .any(|step| step.direction == Direction::Down);
+    let mut lines = Vec::new();
+    for (direction, way) in [(Direction::Up, "up"), (Direction::Down, "down")] {
+        let steps = sweep
+            .steps
+            .iter()
+            .filter(|step| step.complete && step.direction == direction);
+        let mut values: Vec<(f64, Option<f64>)> =
+            steps.map(|step| (step.level, of(&step.run))).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let points: Vec<_> = values.chunk_by(|a, b| a.0 == b.0).map(mean).collect();
+        if !points.is_empty() {
+            lines.push(Line {
+                name: if goes_down {
+                    format!("{name}, {way}")
+                } else {
+                    name.to_owned()
+                },
+                points,
+            });
+        }
+    }
+    lines
+}
+
+/// The mean at one level of those that have a value.
+fn mean(same: &[(f64, Option<f64>)]) -> (f64, Option<f64>) {
+    let known: Vec<f64> = same.iter().filter_map(|(_, value)| *value).collect();
+    let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    (same[0].0, mean)
+}
+
+fn level_axis(by: By) -> Axis {
+    match by {
+        By::Rate => Axis::linear("demanded requests per second", Unit::Rate),
+        By::Connections => Axis::linear("connections", Unit::Count),
+    }
+}

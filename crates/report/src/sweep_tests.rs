@@ -1,0 +1,216 @@
+//! A sweep made up beforehand, as it is shown.
+
+use std::collections::BTreeMap;
+
+use millpond_load::{
+    Accounting, Attained, Client, Connections, Errors, Host, Hysteresis, Judged, Latencies, Loop,
+    Observation, Timeline, TopRate,
+};
+
+use super::*;
+use crate::{sweep_csv, text_table};
+
+fn run(rate: f64, p50: f64) -> Run {
+    let latency = Latency {
+        count: 1000,
+        mean: p50,
+        p50: Some(p50),
+        p90: Some(p50 * 2.0),
+        p95: Some(p50 * 3.0),
+        p99: Some(p50 * 4.0),
+        p999: None,
+        max: p50 * 9.0,
+    };
+    Run {
+        verdict: Verdict::Valid,
+        reasons: Vec::new(),
+        kind: Loop::Closed,
+        url: "http://h/".into(),
+        duration_s: 1.0,
+        warmup_s: 0.0,
+        requests: 1000,
+        accounting: Accounting {
+            issued: 1000,
+            answered: 1000,
+            good: 998,
+            ..Accounting::default()
+        },
+        offered_rate: None,
+        achieved_rate: rate,
+        good_rate: rate,
+        bytes: 0,
+        errors: Errors {
+            by_kind: BTreeMap::new(),
+        },
+        error_examples: BTreeMap::new(),
+        latency_us: Latencies {
+            service: Some(latency),
+            ..Latencies::default()
+        },
+        connections: Connections::default(),
+        client: Client::default(),
+        little: None,
+        host: Host::default(),
+        command: String::new(),
+        series: Timeline::default(),
+        histogram: Vec::new(),
+        percentiles: Vec::new(),
+    }
+}
+
+fn step(level: f64, direction: Direction, rate: f64) -> Step {
+    Step {
+        level,
+        direction,
+        repeat: 1,
+        complete: true,
+        objective: Some(Met::Yes),
+        run: run(rate, 1e6 * level / rate),
+    }
+}
+
+/// Eight levels of a server with σ = 0.1 and κ = 0.01, and one step down.
+fn sweep() -> Sweep {
+    let law = |n: f64| 1000.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.01 * n * (n - 1.0));
+    // A scatter of a percent, so that the interval can be seen.
+    let scatter = [1.0, 1.01, 0.99, 1.01, 0.99, 1.0, 1.01, 0.99];
+    let levels = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0];
+    let rates: Vec<(f64, f64)> = levels
+        .into_iter()
+        .zip(scatter)
+        .map(|(n, s)| (n, law(n) * s))
+        .collect();
+    let observations: Vec<Observation> = rates
+        .iter()
+        .map(|&(load, throughput)| Observation {
+            load,
+            throughput,
+            error_share: 0.0,
+        })
+        .collect();
+    let mut steps: Vec<Step> = rates
+        .iter()
+        .map(|&(n, rate)| step(n, Direction::Up, rate))
+        .collect();
+    steps.push(step(1.0, Direction::Down, 900.0));
+    Sweep {
+        verdict: Verdict::Suspect,
+        reasons: vec!["at 24, SUSPECT: <b>why</b>".into()],
+        by: By::Connections,
+        url: "http://h/".into(),
+        ladder: "1..24".into(),
+        planned: 9,
+        steps,
+        top: Some(TopRate {
+            level: 8.0,
+            rate: 3500.0,
+        }),
+        hysteresis: Some(Hysteresis {
+            level: 1.0,
+            up: 1000.0,
+            down: 900.0,
+        }),
+        usl: Usl::fit(&observations, 1).ok(),
+        usl_refused: String::new(),
+        objective: Some(Attained {
+            objective: "99% < 5ms".parse().unwrap(),
+            levels: vec![Judged {
+                level: 1.0,
+                met: Met::Undecided,
+            }],
+            highest: Some(24.0),
+        }),
+        command: "millpond sweep http://h/ -c 1..24".into(),
+    }
+}
+
+#[test]
+fn the_findings_are_sentences() {
+    let plain = |text: String| text.replace(['\u{202f}', '\u{a0}'], " ");
+    let findings: Vec<String> = sweep_findings(&sweep()).into_iter().map(plain).collect();
+    assert_eq!(
+        findings[0],
+        "Maximum throughput: 3.50 k/s, at 8 connections"
+    );
+    assert_eq!(
+        findings[1],
+        "Up and down differ most at 1 connection: 1.00 k/s up, 900 /s down"
+    );
+    assert!(
+        findings[2].starts_with("Universal Scalability Law: σ 0.0999 ("),
+        "{}",
+        findings[2]
+    );
+    assert!(findings[3].contains("N* 9."), "{}", findings[3]);
+    assert_eq!(
+        findings[4],
+        "Objective 99% < 5ms: met up to 24 connections, but not at every level below"
+    );
+    let without = Sweep {
+        usl: None,
+        usl_refused: "too few".into(),
+        top: None,
+        hysteresis: None,
+        objective: None,
+        ..sweep()
+    };
+    assert_eq!(
+        sweep_findings(&without),
+        ["No Universal Scalability Law: too few"]
+    );
+}
+
+#[test]
+fn every_part_is_in_the_report_and_nothing_gets_through_unescaped() {
+    let sweep = sweep();
+    let html = sweep_report(&sweep).to_html();
+    for part in [
+        "Throughput",
+        "Universal Scalability Law",
+        "its lower end",
+        "Response time",
+        "median, down",
+        "Errors",
+        "σ, contention",
+        "N*, load",
+        "Steps",
+        "&lt;b&gt;why",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<b>why"));
+}
+
+#[test]
+fn rows_have_the_columns_that_are_named() {
+    let sweep = sweep();
+    for by in [By::Rate, By::Connections] {
+        assert_eq!(
+            sweep_columns(by).len(),
+            sweep_row(by, &sweep.steps[0]).len()
+        );
+    }
+    let table = text_table(&sweep_table(&sweep));
+    assert!(
+        table.contains("VALID, objective met") && table.contains("900 /s"),
+        "{table}"
+    );
+    let csv = sweep_csv(&sweep);
+    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(columns, [20; 10]);
+    assert!(
+        csv.contains("\n1,down,1,true,VALID,,900.000,900.000,1000,1000,998,2,"),
+        "{csv}"
+    );
+}
+
+#[test]
+fn a_sweep_without_a_whole_step_is_a_report_too() {
+    let empty = Sweep {
+        steps: Vec::new(),
+        top: None,
+        usl: None,
+        ..sweep()
+    };
+    assert!(sweep_report(&empty).to_html().contains("0"));
+}
