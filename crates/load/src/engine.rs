@@ -72,6 +72,8 @@ struct Engine<'a> {
     next_sweep: Nanos,
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
+    /// Why the last attempt to connect failed, if none has succeeded since.
+    no_connection: Option<Kind>,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -105,6 +107,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         outstanding: 0,
         next_sweep: 0,
         open: None,
+        no_connection: None,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;

@@ -55,6 +55,14 @@ impl Kind {
         }
     }
 
+    /// Whether it ends an attempt to connect.
+    pub(crate) const fn is_about_connecting(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectRefused | Self::ConnectFailed | Self::NoSourcePort
+        )
+    }
+
     /// The kind of a complete answer whose status was not expected.
     pub(crate) fn of_status(status: u16) -> Self {
         match status {

@@ -63,7 +63,8 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         Some((_, reason)) => suspect.push(reason),
         None => {}
     }
-    suspect.extend(evidence.unsteady.clone());
+    // Of a server that gives no answers there is no more to say.
+    suspect.extend(evidence.unsteady.clone().filter(|_| good > 0));
     if evidence.cut_short {
         suspect.push(format!(
             "the run was stopped before its end, with {in_flight} requests in flight"

@@ -126,6 +126,7 @@ impl Engine<'_> {
         }
         connection.state = State::Open(socket);
         connection.established = true;
+        self.no_connection = None;
         let now = clock::now();
         if self.open.is_some() {
             connection.free_at = now;
@@ -211,6 +212,9 @@ impl Engine<'_> {
         }
         connection.close();
         connection.free_at = now;
+        if kind.is_about_connecting() {
+            self.no_connection = Some(kind);
+        }
         if !self.started {
             return;
         }

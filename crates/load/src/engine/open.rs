@@ -235,9 +235,10 @@ impl Engine<'_> {
         if is_shed {
             self.recorder.shed(request, now, self.shared.live);
         } else {
+            let kind = self.no_connection.unwrap_or(Kind::Timeout);
             let example = Some("no connection had room in time");
             self.recorder
-                .failed(request, Kind::Timeout, example, now, self.shared.live);
+                .failed(request, kind, example, now, self.shared.live);
         }
     }
 

@@ -141,6 +141,29 @@ fn what_finds_no_connection_in_time_has_timed_out() {
 }
 
 #[test]
+fn a_server_that_is_not_there_refuses_what_was_due() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", closed.local_addr().unwrap());
+    drop(closed);
+    for keep_alive in [true, false] {
+        let plan = Plan {
+            keep_alive,
+            timeout: Duration::from_millis(50),
+            threads: 1,
+            ..open(url.clone(), 100.0, 2, Duration::from_millis(100))
+        };
+        let run = measure(&plan);
+        assert_eq!(run.errors.count("connect_refused"), 10, "{:?}", run.errors);
+        assert_eq!(run.verdict, Verdict::Invalid);
+        assert!(
+            !run.reasons.join(" ").contains("stationary"),
+            "{:?}",
+            run.reasons
+        );
+    }
+}
+
+#[test]
 fn a_run_does_not_wait_for_requests_that_are_due_after_its_end() {
     let server = Server::fixed(HELLO);
     // The second request of the one thread is due an hour after the first.
