@@ -2,7 +2,7 @@
 
 use crate::clock::{Nanos, SECOND};
 use crate::plan::{Process, Schedule};
-use crate::request::mix;
+use crate::random::mix;
 
 /// One thread's share of a schedule: the times at which its requests are due, in order and without an end.
 ///

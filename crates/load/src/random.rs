@@ -13,9 +13,8 @@ pub(crate) struct Random {
 impl Random {
     /// The generator of `seed`. Seeds that differ little give numbers that have nothing in common.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut split = seed;
         Self {
-            state: std::array::from_fn(|_| splitmix64(&mut split)),
+            state: std::array::from_fn(|n| mix(seed, n as u64)),
         }
     }
 
@@ -34,10 +33,7 @@ impl Random {
     }
 
     /// A number from 0 (included) to 1 (not included), in steps of 2⁻⁵³.
-    #[cfg_attr(
-        not(test),
-        allow(dead_code, reason = "simulations in tests draw from it")
-    )]
+    #[cfg(test)]
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
@@ -49,13 +45,16 @@ impl Random {
     }
 }
 
-fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
+/// The `n`th number of splitmix64 from `seed`, without those before it: threads need no generator of their own.
+pub(crate) fn mix(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GAMMA));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+/// What splitmix64 adds to its state for each number.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {
@@ -64,13 +63,12 @@ mod tests {
     /// The first numbers of the reference implementations.
     #[test]
     fn the_numbers_are_those_of_the_reference() {
-        let mut split = 1_234_567;
         let expected = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,
             9_817_491_932_198_370_423,
         ];
-        assert_eq!(expected.map(|_| splitmix64(&mut split)), expected);
+        assert_eq!([0, 1, 2].map(|n| mix(1_234_567, n)), expected);
         let mut random = Random {
             state: [1, 2, 3, 4],
         };

@@ -1,5 +1,6 @@
 //! Requests, rendered before the run: on the hot path one is a slice of bytes.
 
+use crate::random::mix;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
 
@@ -122,14 +123,6 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
 /// A `tchar` of RFC 9110, section 5.6.2.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// SplitMix64 at position `n`: random access, so that threads need no generator of their own.
-pub(crate) fn mix(seed: u64, n: u64) -> u64 {
-    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

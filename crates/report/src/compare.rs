@@ -2,6 +2,7 @@
 
 use millpond_load::{Block, Comparison, Decision, Effect, Metric, Ratio, Verdict};
 
+use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
 use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
 
@@ -107,10 +108,6 @@ fn banner(comparison: &Comparison) -> Banner {
         },
         reasons,
     }
-}
-
-fn sentence(text: &str) -> String {
-    format!("{}.", capital(text))
 }
 
 fn capital(text: &str) -> String {

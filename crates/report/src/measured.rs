@@ -142,7 +142,8 @@ fn banner(run: &Run) -> Banner {
     }
 }
 
-fn sentence(text: &str) -> String {
+/// `text` with a capital and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters
         .next()

@@ -2,6 +2,7 @@
 
 use millpond_load::{By, Direction, Estimate, Latency, Met, Run, Step, Sweep, Usl, Verdict};
 
+use crate::measured::sentence;
 use crate::number::{count, micros, plain, rate};
 use crate::{Banner, Column, Figure, Report, Section, Table, Tone, sweep_charts};
 
@@ -187,15 +188,6 @@ fn banner(sweep: &Sweep) -> Banner {
         title: sweep.verdict.to_string(),
         reasons,
     }
-}
-
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters
-        .next()
-        .map(|first| first.to_uppercase().collect())
-        .unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
 }
 
 fn figures(sweep: &Sweep) -> Vec<Figure> {

@@ -11,8 +11,8 @@ use crate::clock::{self, MS, Nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::plan::Schedule;
+use crate::random::mix;
 use crate::recorder::Pending;
-use crate::request::mix;
 use crate::tickets::Ticket;
 
 /// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.

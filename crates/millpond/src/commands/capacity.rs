@@ -1,22 +1,21 @@
 //! `millpond capacity`: the highest rate at which a server meets an objective.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use millpond_load::{
-    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Process,
-    Stage, Stop, Verdict,
+    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Stage,
+    Stop, Verdict,
 };
 use millpond_report::{capacity_report, capacity_table, number, text_table};
 use millpond_site::Config;
 
-use super::request_options::RequestOptions;
+use super::request_options::{RequestOptions, Spread};
+use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note, say, write_out};
+use crate::output::{Progress, note};
 
 /// Find the highest rate at which a server meets an objective, with a 95 % interval
 ///
@@ -63,21 +62,8 @@ pub(crate) struct Capacity {
     connections: usize,
     #[command(flatten)]
     requests: RequestOptions,
-    /// Write the search as JSON; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the search as one self-contained HTML file
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
-}
-
-/// How arrivals are spread over time.
-#[derive(Clone, Copy, ValueEnum)]
-enum Spread {
-    /// At equal distances
-    Constant,
-    /// At random, as from many independent visitors
-    Poisson,
+    #[command(flatten)]
+    results: ResultOptions,
 }
 
 impl Capacity {
@@ -96,7 +82,8 @@ impl Capacity {
             millpond_load::capacity(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         capacity.command = command_line::typed();
-        self.write(&capacity)?;
+        self.results
+            .write(&capacity, &summary(&capacity), capacity_report)?;
         conclude(&capacity)
     }
 
@@ -108,39 +95,13 @@ impl Capacity {
             ..self.requests.plan(&self.url)?
         };
         Ok(CapacityPlan {
-            process: match self.arrivals {
-                Spread::Constant => Process::Constant,
-                Spread::Poisson => Process::Poisson(self.seed),
-            },
+            process: self.arrivals.process(self.seed),
             from: self.from,
             to: self.to,
             precision: self.precision,
             at_least: self.at_least,
             ..CapacityPlan::new(plan, self.objective)
         })
-    }
-
-    fn write(&self, capacity: &millpond_load::Capacity) -> Outcome {
-        let text = summary(capacity);
-        match &self.json {
-            Some(path) => {
-                let json = serde_json::to_string_pretty(capacity).map_err(Failure::new)?;
-                if path == Path::new("-") {
-                    // Standard output is the JSON and nothing else.
-                    note(text.trim_end());
-                    write_out(&json)?;
-                } else {
-                    say(text.trim_end());
-                    fs::write(path, json + "\n").map_err(|error| cannot_write(path, &error))?;
-                }
-            }
-            None => say(text.trim_end()),
-        }
-        if let Some(path) = &self.report {
-            let html = capacity_report(capacity).to_html();
-            fs::write(path, html).map_err(|error| cannot_write(path, &error))?;
-        }
-        Ok(())
     }
 }
 
@@ -216,10 +177,6 @@ fn percentage(text: &str) -> Result<f64, String> {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("write a percentage from 0.1% to 50%, such as 3%".to_owned()),
     }
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `millpond compare`: is one server better or worse than another, and can that be said at all?
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,10 +10,12 @@ use millpond_load::{
 use millpond_report::{compare_report, compare_table, number, text_table};
 use millpond_site::Config;
 
+use super::request_options::RequestOptions;
+use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note, say, write_out};
+use crate::output::Progress;
 
 /// Compare two servers: A against itself first, then A and B in alternating runs
 ///
@@ -60,18 +60,10 @@ pub(crate) struct Compare {
     /// The processes of server B
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_a")]
     pid_b: Vec<u32>,
-    /// Client threads; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Cores to pin the client threads to, such as 1,2
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    cores: Option<Vec<usize>>,
-    /// Write the comparison as JSON; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the comparison as one self-contained HTML file
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    requests: RequestOptions,
+    #[command(flatten)]
+    results: ResultOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -99,7 +91,7 @@ impl From<Choice> for Metric {
 
 impl Compare {
     pub(crate) fn run(self) -> Outcome {
-        let compare = self.comparison();
+        let compare = self.comparison()?;
         let events = Events::listen()?;
         let mut comparison = {
             let line = Progress::new();
@@ -108,11 +100,12 @@ impl Compare {
             millpond_load::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         comparison.command = command_line::typed();
-        self.write(&comparison)?;
+        self.results
+            .write(&comparison, &summary(&comparison), compare_report)?;
         conclude(&comparison)
     }
 
-    fn comparison(&self) -> millpond_load::Compare {
+    fn comparison(&self) -> Outcome<millpond_load::Compare> {
         let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
             name: name.clone(),
             url: url.clone(),
@@ -122,16 +115,14 @@ impl Compare {
             connections: self.connections,
             stop: Stop::Duration(self.duration),
             warmup: self.warmup,
-            threads: self.threads,
-            cores: self.cores.clone(),
             schedule: self.rate.map(|rate| Schedule {
                 rate,
                 process: Process::Constant,
                 deadline: None,
             }),
-            ..Plan::new(self.a.1.as_str())
+            ..self.requests.plan(&self.a.1)?
         };
-        millpond_load::Compare {
+        Ok(millpond_load::Compare {
             blocks: self.blocks,
             metric: self.metric.map(Metric::from),
             limit: self.limit,
@@ -140,30 +131,7 @@ impl Compare {
                 subject(&self.b, &self.pid_b),
                 plan,
             )
-        }
-    }
-
-    fn write(&self, comparison: &Comparison) -> Outcome {
-        let text = summary(comparison);
-        match &self.json {
-            Some(path) => {
-                let json = serde_json::to_string_pretty(comparison).map_err(Failure::new)?;
-                if path == Path::new("-") {
-                    // Standard output is the JSON and nothing else.
-                    note(text.trim_end());
-                    write_out(&json)?;
-                } else {
-                    say(text.trim_end());
-                    fs::write(path, json + "\n").map_err(|error| cannot_write(path, &error))?;
-                }
-            }
-            None => say(text.trim_end()),
-        }
-        if let Some(path) = &self.report {
-            let html = compare_report(comparison).to_html();
-            fs::write(path, html).map_err(|error| cannot_write(path, &error))?;
-        }
-        Ok(())
+        })
     }
 }
 
@@ -227,10 +195,6 @@ fn named(text: &str) -> Result<(String, String), String> {
         return Err("the URL after = is missing".to_owned());
     }
     Ok((name.to_owned(), url.to_owned()))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millpond_load::{Met, Objective, Order, Phase, Plan, Process, Run, Schedule, Stop, Verdict};
+use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
-use super::request_options::RequestOptions;
+use super::request_options::{RequestOptions, Spread};
+use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note, say, write_out};
+use crate::output::{Progress, note};
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
@@ -55,25 +56,14 @@ pub(crate) struct Load {
     /// What the run must reach, such as '99% < 50ms' of all requests; exit status 3 if it does not
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
-    /// Write the run as JSON; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the run as one self-contained HTML file
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Choice {
     Random,
     Sequence,
-}
-
-/// How arrivals are spread over time.
-#[derive(Clone, Copy, ValueEnum)]
-enum Spread {
-    Constant,
-    Poisson,
 }
 
 impl Load {
@@ -86,7 +76,8 @@ impl Load {
             millpond_load::run(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
-        self.write(&run)?;
+        let table = text_table(&run_table(&run));
+        self.results.write(&run, &table, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
             return Err(Failure::Said);
@@ -121,37 +112,11 @@ impl Load {
             warmup: self.warmup,
             schedule: self.rate.map(|rate| Schedule {
                 rate,
-                process: match self.arrivals {
-                    Spread::Constant => Process::Constant,
-                    Spread::Poisson => Process::Poisson(self.seed),
-                },
+                process: self.arrivals.process(self.seed),
                 deadline: self.deadline,
             }),
             ..self.request.plan(&self.url)?
         })
-    }
-
-    fn write(&self, run: &Run) -> Outcome {
-        let table = text_table(&run_table(run));
-        match &self.json {
-            Some(path) => {
-                let json = serde_json::to_string_pretty(run).map_err(Failure::new)?;
-                if path == Path::new("-") {
-                    // Standard output is the JSON and nothing else.
-                    note(table.trim_end());
-                    write_out(&json)?;
-                } else {
-                    say(table.trim_end());
-                    fs::write(path, json + "\n").map_err(|error| cannot("write", path, &error))?;
-                }
-            }
-            None => say(table.trim_end()),
-        }
-        if let Some(path) = &self.report {
-            let html = run_report(run).to_html();
-            fs::write(path, html).map_err(|error| cannot("write", path, &error))?;
-        }
-        Ok(())
     }
 }
 

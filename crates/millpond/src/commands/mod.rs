@@ -8,6 +8,7 @@ mod import;
 mod load;
 mod new;
 mod request_options;
+mod results;
 mod serve;
 mod sweep;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
-use millpond_load::Plan;
+use clap::{Args, ValueEnum};
+use millpond_load::{Plan, Process};
 use millpond_site::Config;
 
 use crate::failure::{Failure, Outcome};
@@ -43,6 +43,23 @@ pub(crate) struct RequestOptions {
     /// Cores to pin the client threads to, such as 1,2
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Option<Vec<usize>>,
+}
+
+/// How arrivals are spread over time.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Spread {
+    Constant,
+    Poisson,
+}
+
+impl Spread {
+    /// The process; `seed` is for one that is random.
+    pub(crate) fn process(self, seed: u64) -> Process {
+        match self {
+            Self::Constant => Process::Constant,
+            Self::Poisson => Process::Poisson(seed),
+        }
+    }
 }
 
 impl RequestOptions {

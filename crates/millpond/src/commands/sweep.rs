@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use millpond_load::{
-    By, Ladder, News, Objective, Phase, Process, Step, Stop, Sweep as Found, SweepPlan,
-    SweepProgress, Verdict,
+    By, Ladder, News, Objective, Phase, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
+    Verdict,
 };
 use millpond_report::{
     Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_report, sweep_row,
@@ -15,7 +15,7 @@ use millpond_report::{
 };
 use millpond_site::Config;
 
-use super::request_options::RequestOptions;
+use super::request_options::{RequestOptions, Spread};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -81,15 +81,6 @@ pub(crate) struct Sweep {
     report: Option<PathBuf>,
 }
 
-/// How arrivals are spread over time.
-#[derive(Clone, Copy, ValueEnum)]
-enum Spread {
-    /// At equal distances
-    Constant,
-    /// At random, as from many independent visitors
-    Poisson,
-}
-
 impl Sweep {
     pub(crate) fn run(self) -> Outcome {
         let plan = self.plan()?;
@@ -134,10 +125,7 @@ impl Sweep {
             plan,
             ladder,
             by,
-            process: match self.arrivals {
-                Spread::Constant => Process::Constant,
-                Spread::Poisson => Process::Poisson(self.seed),
-            },
+            process: self.arrivals.process(self.seed),
             repeats: self.repeats,
             down: self.down,
             objective: self.objective,
