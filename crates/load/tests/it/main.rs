@@ -2,6 +2,7 @@
 
 mod counts;
 mod hostile;
+mod null;
 mod open;
 mod stub;
 mod sweep;
