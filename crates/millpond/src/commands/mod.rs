@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod calibration_options;
 mod capacity;
 mod check;
 mod compare;
@@ -7,6 +8,7 @@ mod demo;
 mod import;
 mod load;
 mod new;
+mod null;
 mod request_options;
 mod results;
 mod serve;
@@ -40,6 +42,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Null(null::Null),
     Demo(demo::Demo),
 }
 
@@ -55,6 +58,7 @@ impl Cli {
             Command::Sweep(command) => command.run(),
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
+            Command::Null(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }
