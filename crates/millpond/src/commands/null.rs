@@ -60,7 +60,7 @@ impl Null {
             log: if log.is_some() { LOGGED } else { 0 },
         })
         .map_err(Failure::new)?;
-        say(format_args!("answering on {}", server.url()));
+        say(format_args!("answering on http://{}", server.address()));
         // The sender lives in `events`, so this ends with a signal only; there is nothing to read again at SIGHUP.
         while events
             .receiver
