@@ -89,6 +89,8 @@ impl Quota {
             let folder = Path::new(root).join(&name);
             fs::create_dir(&folder).ok()?;
             let made = Self(folder);
+            // A folder on any other file system has no such file.
+            fs::metadata(made.0.join(file)).ok()?;
             if file.starts_with("cpu.cfs") {
                 fs::write(made.0.join("cpu.cfs_period_us"), "50000").ok()?;
             }
