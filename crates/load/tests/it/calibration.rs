@@ -67,7 +67,7 @@ fn every_shape_of_a_plan_can_be_calibrated() {
         },
         Plan {
             cores: Some(vec![first_core()]),
-            ..plan.clone()
+            ..plan
         },
     ] {
         let known = calibrated(&plan);

@@ -9,8 +9,8 @@ use millpond_load::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 
 use crate::stub::{counted, measure};
 
-fn start(plan: NullPlan) -> NullServer {
-    NullServer::start(&plan).unwrap()
+fn start(plan: &NullPlan) -> NullServer {
+    NullServer::start(plan).unwrap()
 }
 
 /// All that the server says to `bytes`, until it closes.
@@ -27,7 +27,7 @@ fn exchange(server: &NullServer, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn each_request_of_a_pipeline_is_answered_in_order() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         body: 3,
         ..NullPlan::default()
     });
@@ -42,7 +42,7 @@ fn each_request_of_a_pipeline_is_answered_in_order() {
 
 #[test]
 fn a_client_that_reads_late_gets_every_byte() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         body: 1 << 20,
         log: 100,
         ..NullPlan::default()
@@ -62,7 +62,7 @@ fn a_client_that_reads_late_gets_every_byte() {
 
 #[test]
 fn hostile_bytes_close_their_own_connection_only() {
-    let server = start(NullPlan::default());
+    let server = start(&NullPlan::default());
     assert!(exchange(&server, &[b'x'; 200_000][..65_537]).is_empty());
     let chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     assert!(exchange(&server, chunked).is_empty());
@@ -73,7 +73,7 @@ fn hostile_bytes_close_their_own_connection_only() {
 
 #[test]
 fn threads_share_the_connections_and_every_answer_is_logged() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         threads: 3,
         log: 1_000,
         ..NullPlan::default()
@@ -97,7 +97,7 @@ fn threads_share_the_connections_and_every_answer_is_logged() {
 
 #[test]
 fn a_log_keeps_the_newest() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         log: 10,
         ..NullPlan::default()
     });
@@ -109,7 +109,7 @@ fn a_log_keeps_the_newest() {
 #[test]
 fn the_delays_that_were_made_are_at_least_those_asked_for() {
     let list: Arc<[u64]> = (0..50).map(|n| n % 5 * 1_000_000).collect();
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         delay: Delay::Listed(Arc::clone(&list)),
         log: 100,
         ..NullPlan::default()
@@ -127,7 +127,7 @@ fn the_delays_that_were_made_are_at_least_those_asked_for() {
 
 #[test]
 fn a_server_stops_with_answers_in_flight() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         delay: Delay::Fixed(Duration::from_secs(3600)),
         ..NullPlan::default()
     });
@@ -139,7 +139,7 @@ fn a_server_stops_with_answers_in_flight() {
 
 #[test]
 fn a_plan_that_cannot_be_carried_out_says_why() {
-    let taken = start(NullPlan::default());
+    let taken = start(&NullPlan::default());
     for (plan, word) in [
         (
             NullPlan {
@@ -186,7 +186,7 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
 /// kernel takes to bring the request and the answer.
 #[test]
 fn percentiles_are_those_of_the_delays_that_were_made() {
-    let server = start(NullPlan {
+    let server = start(&NullPlan {
         delay: Delay::Exponential {
             mean: Duration::from_millis(2),
             seed: 5,
