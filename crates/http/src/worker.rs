@@ -138,6 +138,8 @@ impl<S: Service> Worker<S> {
 
     fn admit(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
         self.counters.accepted.add(1);
+        // Many may come at once.
+        self.send_posts();
         match self.shared.admit(self.limits.connections) {
             Some(place) => {
                 let open = Open::new(Rc::clone(self), place);

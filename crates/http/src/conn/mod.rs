@@ -59,6 +59,8 @@ pub(crate) async fn serve<S: Service>(stream: TcpStream, peer: SocketAddr, worke
                 if ended == Ended::TimedOut && connection.worker().draining.get().is_none() {
                     connection.worker().counters.idle_timeouts.add(1);
                 }
+                // A client that has said its last word may still be reading; one that is gone makes this fail at once.
+                let _ = connection.clear_the_way().await;
                 return;
             }
         };
@@ -165,7 +167,7 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Sends what was posted before this request came.
+    /// Sends what was posted before.
     async fn clear_the_way(&mut self) -> Result<(), Ended> {
         if self.io.line.is_posted() {
             self.worker().send_posts();
@@ -195,6 +197,7 @@ impl<S: Service> Connection<S> {
 
     /// Reads more of the request that has begun; false if it took too long.
     async fn read_on(&mut self, exchange: &mut Exchange) -> Result<bool, Ended> {
+        self.worker().send_posts();
         let limits = &self.io.worker.limits;
         let is_body = exchange.decoder.phase() == Phase::Body;
         let until = if is_body {
