@@ -19,6 +19,7 @@ use crate::connection::{Connection, State};
 use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
+use crate::sink::Discard;
 use crate::tickets::{Arrival, Gate, Tickets, Times};
 use crate::{Error, Plan, limits};
 use open::Open;
@@ -195,10 +196,14 @@ impl Engine<'_> {
             {
                 return self.unsolicited(id, now);
             }
-            let (used, answer) = match connection.parser.feed(bytes, self.shared.requests.head) {
-                Ok(fed) => fed,
-                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
-            };
+            let (used, answer) =
+                match connection
+                    .parser
+                    .feed(bytes, self.shared.requests.head, &mut Discard)
+                {
+                    Ok(fed) => fed,
+                    Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+                };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
             answered = true;

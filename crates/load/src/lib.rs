@@ -40,6 +40,7 @@ mod request;
 mod response;
 mod run;
 mod series;
+mod sink;
 mod stationary;
 mod sweep;
 mod tickets;
