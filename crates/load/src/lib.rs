@@ -46,6 +46,7 @@ mod tickets;
 mod timeline;
 mod url;
 mod verdict;
+mod workload;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use capacity::{
@@ -69,3 +70,4 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
+pub use workload::Workload;
