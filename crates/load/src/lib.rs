@@ -47,6 +47,7 @@ mod tickets;
 mod timeline;
 mod url;
 mod verdict;
+mod workload;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use capacity::{
@@ -70,3 +71,4 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
+pub use workload::Workload;
