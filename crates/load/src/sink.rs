@@ -51,6 +51,11 @@ impl Collect {
         self.truncated = false;
     }
 
+    /// The head as it came, from the status line to the empty line.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
     /// The body, or what there is of it so far.
     pub(crate) fn content(&self) -> &[u8] {
         &self.body

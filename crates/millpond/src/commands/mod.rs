@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod import;
 mod load;
+mod loop_options;
 mod new;
 mod request_options;
 mod results;
