@@ -5,29 +5,29 @@
 
 mod lifecycle;
 mod open;
+mod pace;
 
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use socket2::SockAddr;
 
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, Flushed, State};
 use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
-use crate::sink::Discard;
 use crate::tickets::{Arrival, Gate, Tickets, Times};
+use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
 use open::Open;
+use pace::Wakes;
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) address: &'a SockAddr,
+    pub(crate) target: &'a Target,
     pub(crate) requests: &'a Requests,
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
@@ -41,6 +41,8 @@ pub(crate) struct Harvest {
     pub(crate) established: usize,
     /// Places for a connection that never succeeded, however often they tried.
     pub(crate) never: usize,
+    /// Places that kept SPECweb99's pace, where bandwidth was limited.
+    pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
     /// CPU time of the measured part.
@@ -75,6 +77,8 @@ struct Engine<'a> {
     open: Option<Open>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
+    /// When lines of limited bandwidth are free again.
+    wakes: Wakes,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -98,7 +102,9 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
     let mut engine = Engine {
         shared,
         epoll,
-        connections: (0..part.connections).map(|_| Connection::new()).collect(),
+        connections: (0..part.connections)
+            .map(|_| Connection::of(shared.plan, shared.requests))
+            .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
         times: never,
@@ -109,6 +115,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         next_sweep: 0,
         open: None,
         no_connection: None,
+        wakes: Wakes::default(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -129,7 +136,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
             (None, None) => engine.times.end,
             (None, Some(_)) => Nanos::MAX,
         };
-        let until = engine.next_sweep.min(end);
+        let until = engine.next_sweep.min(end).min(engine.wakes.next());
         engine.turn(&mut events, until.saturating_sub(now))?;
     }
     Ok(engine.finish())
@@ -161,11 +168,13 @@ impl Engine<'_> {
                 State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
                 State::Open(_) => self.write(id),
                 State::Connecting(..) => self.connected(id),
+                State::Shaking(..) => self.shake(id),
                 State::Idle | State::Paused(_) => {}
             }
         }
         self.keep_schedule();
         let now = clock::now();
+        self.resume_paced(now);
         self.recorder.turn(now);
         let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
         if now >= self.next_sweep || is_over {
@@ -176,15 +185,17 @@ impl Engine<'_> {
 
     /// The hot path: answers are taken from the socket and new requests put in their place.
     fn readable(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        let State::Open(socket) = &connection.state else {
+        let Some(room) = self.reading_room(id) else {
             return;
         };
-        let count = match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-            Ok((_, 0)) => return self.closed(id),
-            Ok((_, count)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return self.write(id),
-            Err(_) => return self.fail(id, Kind::Reset, None),
+        let connection = &mut self.connections[id];
+        let State::Open(wire) = &mut connection.state else {
+            return;
+        };
+        let count = match wire.recv(&mut self.buffer, room) {
+            Received::Bytes(count) => count,
+            Received::Nothing => return self.write(id),
+            end => return self.ended(id, end),
         };
         let now = clock::now();
         let (mut bytes, mut answered) = (&self.buffer[..count], false);
@@ -196,23 +207,20 @@ impl Engine<'_> {
             {
                 return self.unsolicited(id, now);
             }
-            let (used, answer) =
-                match connection
-                    .parser
-                    .feed(bytes, self.shared.requests.head, &mut Discard)
-                {
-                    Ok(fed) => fed,
-                    Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
-                };
+            let (used, answer) = match connection.feed(bytes, self.shared.requests) {
+                Ok(fed) => fed,
+                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+            };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
             answered = true;
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let good = self.shared.plan.is_good(answer.status);
+            let Shared { plan, requests, .. } = self.shared;
+            let end = connection.judge(&request, &answer, plan, requests, now);
             self.recorder
-                .answered(&request, &answer, good, now, self.shared.live);
+                .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
             connection.fruitful();
             connection.free_at = now;
@@ -220,6 +228,10 @@ impl Engine<'_> {
             if !answer.reusable || !self.shared.plan.keep_alive || has_served {
                 return self.reopen(id);
             }
+        }
+        if matches!(&connection.state, State::Open(wire) if wire.is_ended()) {
+            // Nothing more will wake the thread for it.
+            return self.readable(id);
         }
         if answered {
             self.refill(id);
@@ -267,20 +279,14 @@ impl Engine<'_> {
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         match connection.flush(clock::now()) {
-            Ok(all) if all != connection.watches_room => {}
-            Ok(all) => {
-                connection.watches_room = !all;
-                if let State::Open(socket) = &connection.state
-                    && let Err(errno) = epoll::modify(
-                        &self.epoll,
-                        socket,
-                        epoll::EventData::new_u64(id as u64),
-                        interest(!all),
-                    )
-                {
-                    // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
-                    debug_assert!(false, "epoll_ctl: {errno}");
-                    self.fail(id, Kind::ConnectFailed, None);
+            Ok(flushed) => {
+                if let Flushed::At(at) = flushed {
+                    self.wakes.add(at, id);
+                }
+                let needs_room = flushed == Flushed::NeedsRoom;
+                if connection.watches_room != needs_room {
+                    connection.watches_room = needs_room;
+                    self.watch(id);
                 }
             }
             // An early answer may be waiting to be read before the close: the next event brings it.
@@ -289,11 +295,14 @@ impl Engine<'_> {
     }
 }
 
-fn interest(room: bool) -> epoll::EventFlags {
-    let read = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
-    if room {
-        read | epoll::EventFlags::OUT
-    } else {
-        read
-    }
+/// What epoll watches for: room to write, and input with its end.
+fn interest(room: bool, input: bool) -> epoll::EventFlags {
+    // Errors and the end of both directions are always reported; while there is nothing to be done about them, once.
+    let mut flags = match (room, input) {
+        (false, false) => epoll::EventFlags::ET,
+        _ => epoll::EventFlags::empty(),
+    };
+    flags.set(epoll::EventFlags::OUT, room);
+    flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, input);
+    flags
 }

@@ -18,6 +18,7 @@
 
 mod analysis;
 mod arrivals;
+mod body;
 mod capacity;
 mod chunked;
 mod clock;
@@ -45,6 +46,7 @@ mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
+mod transport;
 mod url;
 mod verdict;
 
@@ -70,3 +72,4 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
+pub use transport::{Bandwidth, Trust};

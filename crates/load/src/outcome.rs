@@ -19,10 +19,15 @@ pub(crate) enum Kind {
     Status5xx,
     StatusOther,
     Shed,
+    Tls,
+    BadBody,
 }
 
+/// Why a request had no good answer: the kind, and a word more.
+pub(crate) type Fault = (Kind, Option<&'static str>);
+
 impl Kind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::NoSourcePort,
@@ -35,6 +40,8 @@ impl Kind {
         Self::Status5xx,
         Self::StatusOther,
         Self::Shed,
+        Self::Tls,
+        Self::BadBody,
     ];
 
     /// The key in a run's `errors`.
@@ -52,6 +59,8 @@ impl Kind {
             Self::Status5xx => "status_5xx",
             Self::StatusOther => "status_other",
             Self::Shed => "shed",
+            Self::Tls => "tls",
+            Self::BadBody => "bad_body",
         }
     }
 
@@ -59,7 +68,7 @@ impl Kind {
     pub(crate) const fn is_about_connecting(self) -> bool {
         matches!(
             self,
-            Self::ConnectRefused | Self::ConnectFailed | Self::NoSourcePort
+            Self::ConnectRefused | Self::ConnectFailed | Self::NoSourcePort | Self::Tls
         )
     }
 
@@ -78,7 +87,8 @@ impl Kind {
 pub struct Errors {
     /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
     /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`,
-    /// `shed` (past its deadline before it could be sent).
+    /// `shed` (past its deadline before it could be sent), `tls` (a handshake or a record), `bad_body` (a good status
+    /// with a body that fails a check).
     #[serde(flatten)]
     pub by_kind: BTreeMap<String, u64>,
 }

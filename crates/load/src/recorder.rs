@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 
 use crate::clock::{self, Nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
 
@@ -165,12 +165,12 @@ impl Recorder {
         self.connect.saturating_record(took.clamp(1, LONGEST));
     }
 
-    /// A complete answer; `good` says whether its status was expected.
+    /// A complete answer; `end` says whether it is a good one, and if not, why.
     pub(crate) fn answered(
         &mut self,
         request: &Pending,
         answer: &Answer,
-        good: bool,
+        end: Result<(), Fault>,
         now: Nanos,
         live: &Live,
     ) {
@@ -188,17 +188,18 @@ impl Recorder {
         };
         let in_time = u64::from(now <= self.end);
         self.answered_in_time += in_time;
-        if good {
-            self.good += 1;
-            self.good_in_time += in_time;
-            self.service.saturating_record(service);
-            if let Some(open) = &mut self.open {
-                open.response.saturating_record(response);
+        match end {
+            Ok(()) => {
+                self.good += 1;
+                self.good_in_time += in_time;
+                self.service.saturating_record(service);
+                if let Some(open) = &mut self.open {
+                    open.response.saturating_record(response);
+                }
             }
-        } else {
-            self.error(Kind::of_status(answer.status), None, live);
+            Err((kind, example)) => self.error(kind, example, live),
         }
-        self.finished(request, good.then_some(main), now, live);
+        self.finished(request, end.is_ok().then_some(main), now, live);
     }
 
     /// A request that will not be answered.

@@ -1,5 +1,7 @@
 //! A measured run as a report.
 
+mod connections;
+
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
 use crate::number::{bytes, count, micros, percent, plain, rate};
@@ -324,6 +326,8 @@ fn kind_name(kind: &str) -> String {
         "reset" => "connection reset",
         "bad_response" => "not a valid response",
         "shed" => "past the deadline before it could be sent",
+        "tls" => "TLS failed",
+        "bad_body" => "a body that fails its check",
         "unsolicited" => "bytes that answer no request",
         "status_4xx" => "status 4xx",
         "status_5xx" => "status 5xx",
@@ -334,16 +338,11 @@ fn kind_name(kind: &str) -> String {
 }
 
 fn conditions(run: &Run) -> Table {
-    let (connections, client) = (&run.connections, &run.client);
+    let client = &run.client;
     let mut rows = vec![
         [
             "connections".to_owned(),
-            format!(
-                "{} asked for, {} established, {} opened in all",
-                count(connections.asked),
-                count(connections.established),
-                count(connections.opened)
-            ),
+            connections::describe(&run.connections),
         ],
         ["bytes received".to_owned(), bytes(run.bytes as f64)],
         [

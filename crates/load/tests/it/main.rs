@@ -1,8 +1,13 @@
 //! The client against little servers that behave, and against some that do not.
 
+mod bodies;
 mod counts;
 mod hostile;
 mod open;
+mod reaching;
 mod stub;
 mod sweep;
+mod throttle;
 mod timing;
+mod tls;
+mod tls_stub;
