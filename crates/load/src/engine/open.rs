@@ -220,7 +220,7 @@ impl Engine<'_> {
                 plan.keep_alive && connection.left > 0 && connection.pending.len() < plan.depth
             }
             State::Idle => !plan.keep_alive && connection.pending.is_empty(),
-            State::Connecting(..) | State::Paused(_) => false,
+            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
         }
     }
 

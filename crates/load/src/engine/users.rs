@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::clock::{Nanos, nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::pace::unit;
 use crate::random::mix;
-use crate::recorder::{Fault, Pending, Recorder};
+use crate::recorder::{Pending, Recorder};
 use crate::sink::Collect;
 use crate::tickets::Tickets;
 use crate::workload::{Asked, Judged, Session, Workload};
@@ -196,24 +196,20 @@ impl<'a> Users<'a> {
         (user.asked.head, wanted.then_some(&mut user.content))
     }
 
-    /// What a workload has against the answer to the current request.
-    pub(super) fn fault(&mut self, id: usize, status: u16) -> Option<Fault> {
+    /// Whether a workload finds the answer to the current request good; if not, why.
+    pub(super) fn judge(&mut self, id: usize, status: u16) -> Result<(), Fault> {
         let user = &mut self.list[id];
         let (Some(workload), Visit::Planned(session)) = (self.workload, &mut user.visit) else {
-            return None;
+            return Ok(());
         };
         let too_long = user.asked.wants_body && user.content.is_truncated();
-        match session.answered(
-            workload,
-            status,
-            user.content.head(),
-            user.content.content(),
-        ) {
-            Judged::BadStatus => Some((Kind::of_status(status), None)),
-            _ if too_long => Some((Kind::BadBody, Some("longer than what is kept of a body"))),
-            Judged::Good => None,
-            Judged::BadBody(why) => Some((Kind::BadBody, Some(why))),
-            Judged::NoMatch(why) => Some((Kind::NoMatch, Some(why))),
+        let (fields, body) = (user.content.head(), user.content.content());
+        match session.answered(workload, status, fields, body) {
+            Judged::BadStatus => Err((Kind::of_status(status), None)),
+            _ if too_long => Err((Kind::BadBody, Some("longer than what is kept of a body"))),
+            Judged::Good => Ok(()),
+            Judged::BadBody(why) => Err((Kind::BadBody, Some(why))),
+            Judged::NoMatch(why) => Err((Kind::NoMatch, Some(why))),
         }
     }
 

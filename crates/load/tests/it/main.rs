@@ -1,10 +1,15 @@
 //! The client against little servers that behave, and against some that do not.
 
 mod auto;
+mod bodies;
 mod counts;
 mod hostile;
 mod open;
+mod reaching;
 mod stub;
 mod sweep;
+mod throttle;
 mod timing;
+mod tls;
+mod tls_stub;
 mod users;

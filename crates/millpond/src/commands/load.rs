@@ -69,6 +69,7 @@ enum Choice {
 impl Load {
     pub(crate) fn run(self) -> Outcome {
         let plan = self.plan()?;
+        plan.notes().into_iter().for_each(note);
         let events = Events::listen()?;
         let mut run = {
             let line = Progress::new();

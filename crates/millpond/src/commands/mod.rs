@@ -12,6 +12,7 @@ mod request_options;
 mod results;
 mod serve;
 mod sweep;
+mod transport_options;
 
 use clap::{Parser, Subcommand};
 
