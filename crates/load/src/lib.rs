@@ -70,4 +70,4 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
-pub use workload::Workload;
+pub use workload::{PlanError, Workload};

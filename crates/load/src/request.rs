@@ -14,17 +14,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn render(plan: &Plan, url: &Url) -> Result<Self, Error> {
-        if plan.method.is_empty() || !plan.method.bytes().all(is_token) {
-            return Err(Error::Plan(format!(
-                "{:?} is no request method",
-                plan.method
-            )));
-        }
-        if plan.method == "CONNECT" {
-            return Err(Error::Plan(
-                "CONNECT opens a tunnel, which cannot be measured".to_owned(),
-            ));
-        }
+        check_method(&plan.method).map_err(Error::Plan)?;
         let fields = fields(plan, url)?;
         let one = |target: &str| {
             let mut bytes = format!("{} {target} HTTP/1.1\r\n", plan.method).into_bytes();
@@ -72,42 +62,9 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
             .iter()
             .any(|(given, _)| given.eq_ignore_ascii_case(name))
     };
-    let mut text = String::new();
-    if !given("host") {
-        text.push_str(&format!("Host: {}\r\n", url.authority));
-    }
-    if !given("user-agent") {
-        text.push_str(concat!(
-            "User-Agent: millpond-load/",
-            env!("CARGO_PKG_VERSION"),
-            "\r\n"
-        ));
-    }
+    let mut text = own_fields(given, &url.authority);
     for (name, value) in &plan.headers {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(Error::Plan(format!("{name:?} is no field name")));
-        }
-        if value
-            .bytes()
-            .any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f)
-        {
-            return Err(Error::Plan(format!(
-                "the field {name} has a control character in its value"
-            )));
-        }
-        // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
-        if [
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "expect",
-            "upgrade",
-        ]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
-        {
-            return Err(Error::Plan(format!("the field {name} is the client's own")));
-        }
+        check_field(name, value).map_err(Error::Plan)?;
         text.push_str(&format!("{name}: {value}\r\n"));
     }
     if !plan.keep_alive {
@@ -118,6 +75,62 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
     }
     text.push_str("\r\n");
     Ok(text)
+}
+
+/// The fields that each request has, but for those that are `given`.
+pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> String {
+    let mut text = String::new();
+    if !given("host") {
+        text.push_str(&format!("Host: {authority}\r\n"));
+    }
+    if !given("user-agent") {
+        text.push_str(concat!(
+            "User-Agent: millpond-load/",
+            env!("CARGO_PKG_VERSION"),
+            "\r\n"
+        ));
+    }
+    text
+}
+
+/// Why this is no method to measure with.
+pub(crate) fn check_method(method: &str) -> Result<(), String> {
+    if method.is_empty() || !method.bytes().all(is_token) {
+        return Err(format!("{method:?} is no request method"));
+    }
+    if method == "CONNECT" {
+        return Err("CONNECT opens a tunnel, which cannot be measured".to_owned());
+    }
+    Ok(())
+}
+
+/// Why this field cannot be sent.
+pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(format!("{name:?} is no field name"));
+    }
+    if value
+        .bytes()
+        .any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f)
+    {
+        return Err(format!(
+            "the field {name} has a control character in its value"
+        ));
+    }
+    // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
+    if [
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "expect",
+        "upgrade",
+    ]
+    .iter()
+    .any(|own| name.eq_ignore_ascii_case(own))
+    {
+        return Err(format!("the field {name} is the client's own"));
+    }
+    Ok(())
 }
 
 /// A `tchar` of RFC 9110, section 5.6.2.

@@ -11,12 +11,14 @@ mod alias;
 mod choice;
 mod cookies;
 mod pause;
+mod plan;
 mod session;
 mod step;
 mod table;
 mod template;
 mod zipf;
 
+pub use plan::PlanError;
 pub(crate) use session::Session;
 pub(crate) use step::{Asked, Judged};
 

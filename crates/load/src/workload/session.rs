@@ -72,6 +72,10 @@ impl Session {
         out.push(b' ');
         let begin = out.len();
         self.put(workload, &step.target, out);
+        if out.get(begin) != Some(&b'/') {
+            // A value at the beginning that is no path.
+            out.insert(begin, b'/');
+        }
         if self.jar.is_some() {
             self.target.clear();
             self.target.extend_from_slice(&out[begin..]);

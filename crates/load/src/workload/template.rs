@@ -6,6 +6,27 @@ pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
 }
 
+impl Template {
+    /// Appends text; neighbouring pieces become one.
+    pub(crate) fn push_text(&mut self, text: &[u8]) {
+        match self.parts.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Part::Text(last)) => last.extend_from_slice(text),
+            _ => self.parts.push(Part::Text(text.to_vec())),
+        }
+    }
+
+    /// Appends another template.
+    pub(crate) fn append(&mut self, other: Self) {
+        for part in other.parts {
+            match part {
+                Part::Text(text) => self.push_text(&text),
+                value @ Part::Value(..) => self.parts.push(value),
+            }
+        }
+    }
+}
+
 /// A piece of a template.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part {
