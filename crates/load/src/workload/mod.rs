@@ -16,6 +16,8 @@ mod session;
 mod step;
 mod table;
 mod template;
+#[cfg(test)]
+mod tests;
 mod zipf;
 
 pub use plan::PlanError;
