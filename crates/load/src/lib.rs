@@ -70,4 +70,7 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
-pub use workload::{PlanError, Workload};
+pub use workload::{
+    ArrivalKind, ArrivalPattern, DIRECTORY_BYTES, FileSet, FileSetError, Learned, LearnedClass,
+    LogError, LogLines, MOST_DIRECTORIES, PlanError, Replay, Workload,
+};

@@ -57,23 +57,29 @@ impl Requests {
 
 /// The fields with the empty line that ends them.
 fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
+    let mut text = head_fields(plan, &url.authority).map_err(Error::Plan)?;
+    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
+        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
+    }
+    text.push_str("\r\n");
+    Ok(text)
+}
+
+/// The fields of every request of a plan, whatever its body.
+pub(crate) fn head_fields(plan: &Plan, authority: &str) -> Result<String, String> {
     let given = |name: &str| {
         plan.headers
             .iter()
             .any(|(given, _)| given.eq_ignore_ascii_case(name))
     };
-    let mut text = own_fields(given, &url.authority);
+    let mut text = own_fields(given, authority);
     for (name, value) in &plan.headers {
-        check_field(name, value).map_err(Error::Plan)?;
+        check_field(name, value)?;
         text.push_str(&format!("{name}: {value}\r\n"));
     }
     if !plan.keep_alive {
         text.push_str("Connection: close\r\n");
     }
-    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
-        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
-    }
-    text.push_str("\r\n");
     Ok(text)
 }
 

@@ -10,6 +10,8 @@
 mod alias;
 mod choice;
 mod cookies;
+mod fileset;
+mod log;
 mod pause;
 mod plan;
 mod session;
@@ -20,6 +22,8 @@ mod template;
 mod tests;
 mod zipf;
 
+pub use fileset::{DIRECTORY_BYTES, FileSet, FileSetError, MOST_DIRECTORIES};
+pub use log::{ArrivalKind, ArrivalPattern, Learned, LearnedClass, LogError, LogLines, Replay};
 pub use plan::PlanError;
 pub(crate) use session::Session;
 pub(crate) use step::{Asked, Judged};
