@@ -491,3 +491,25 @@ fn fields_of_the_command_hold_where_the_plan_says_nothing() {
         Judged::Good
     );
 }
+
+/// The document's example is complete: it is read as it stands there.
+#[test]
+fn the_example_of_the_document_is_a_plan() {
+    let document = include_str!("../../../../docs/plans.md");
+    let example = document.split("```toml\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("users.csv"), "name\nann\n").unwrap();
+    let workload = Workload::parse(example, &dir.path().join("shop.toml"), &Plan::new("")).unwrap();
+    assert_eq!(workload.classes(), ["reader", "writer", "api"]);
+    assert_eq!(workload.url(), "http://127.0.0.1:8080/");
+    for number in 0..100 {
+        let mut session = workload.session(number);
+        let (request, asked) = render(&mut session, &workload);
+        match asked.class {
+            0 => assert!(request.starts_with("GET /read?id=")),
+            1 => assert!(request.contains("\r\nAccept-Language: en\r\n") && asked.wants_body),
+            _ => assert!(request.starts_with("GET /api/search?q=") && asked.wants_fields),
+        }
+    }
+}

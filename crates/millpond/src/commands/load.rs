@@ -4,13 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
+use super::fileset::Fileset;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -18,9 +20,13 @@ use crate::output::{Progress, note};
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Load {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
+    #[command(subcommand)]
+    command: Option<LoadCommand>,
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present_any = ["plan", "learn_only"])]
+    url: Option<String>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     connections: usize,
@@ -58,6 +64,14 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     results: ResultOptions,
+    // What is asked for in more than one line.
+    #[command(flatten)]
+    workload: WorkloadOptions,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    Fileset(Fileset),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -68,6 +82,12 @@ enum Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Outcome {
+        if let Some(LoadCommand::Fileset(command)) = self.command {
+            return command.run();
+        }
+        if self.workload.teach()? {
+            return Ok(());
+        }
         let plan = self.plan()?;
         let events = Events::listen()?;
         let mut run = {
@@ -115,7 +135,7 @@ impl Load {
                 process: self.arrivals.process(self.seed),
                 deadline: self.deadline,
             }),
-            ..self.request.plan(&self.url)?
+            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         })
     }
 }

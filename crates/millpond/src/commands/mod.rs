@@ -4,6 +4,7 @@ mod capacity;
 mod check;
 mod compare;
 mod demo;
+mod fileset;
 mod import;
 mod load;
 mod new;
@@ -11,6 +12,7 @@ mod request_options;
 mod results;
 mod serve;
 mod sweep;
+mod workload_options;
 
 use clap::{Parser, Subcommand};
 

@@ -46,14 +46,14 @@ struct Collected {
 
 impl Replay {
     /// Reads a log as [`Learned::from_log`](super::Learned::from_log) does. Every request is kept in memory, 20 bytes each and
-    /// each target once. `speed` 2 makes the replay take half the time. A log has a resolution of 1 s: the requests of a second
+    /// each target once. A log has a resolution of 1 s: the requests of a second
     /// are spread evenly over it, in the order of the log. Other methods than GET and HEAD are left out unless `with_unsafe`, and
     /// then have no body, since a log has none.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is no access log, that has no request to replay or too many; a speed that is none.
-    pub fn from_log(path: &Path, speed: f64, with_unsafe: bool) -> Result<Self, LogError> {
+    /// A file that cannot be read, that is no access log, that has no request to replay or too many.
+    pub fn from_log(path: &Path, with_unsafe: bool) -> Result<Self, LogError> {
         let mut collected = Collected::default();
         let mut unsafe_methods = 0;
         let lines = read(path, |line| {
@@ -81,7 +81,7 @@ impl Replay {
         }
         // Lines are written when requests end, so that they are nearly in order; those of one second keep their order.
         collected.entries.sort_by_key(|(time, _)| *time);
-        let times = spread(&collected.entries, speed);
+        let times = spread(&collected.entries);
         let mut targets = vec![Box::default(); collected.targets.len()];
         for (target, place) in collected.targets {
             targets[place as usize] = target;
@@ -193,13 +193,13 @@ impl Collected {
 }
 
 /// When requests in these seconds, which are in order, are due.
-fn spread(entries: &[(i64, Entry)], speed: f64) -> Vec<u64> {
+fn spread(entries: &[(i64, Entry)]) -> Vec<u64> {
     let first = entries.first().map_or(0, |(second, _)| *second);
     let mut times = Vec::with_capacity(entries.len());
     for second in entries.chunk_by(|(one, _), (other, _)| one == other) {
         let begin = second[0].0.saturating_sub(first) as f64;
         let count = second.len() as f64;
-        times.extend((0..second.len()).map(|n| ((begin + n as f64 / count) * 1e9 / speed) as u64));
+        times.extend((0..second.len()).map(|n| ((begin + n as f64 / count) * 1e9) as u64));
     }
     times
 }

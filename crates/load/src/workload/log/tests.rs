@@ -120,7 +120,7 @@ fn what_is_no_log_is_refused_with_its_first_line() {
     );
     let error = with(&line(0, "POST /", 200), |path| Learned::from_log(&path)).unwrap_err();
     assert!(error.to_string().contains("has no GET"), "{error}");
-    let error = with("", |path| Replay::from_log(&path, 1.0, true)).unwrap_err();
+    let error = with("", |path| Replay::from_log(&path, true)).unwrap_err();
     assert!(
         error.to_string().contains("no request to replay"),
         "{error}"
@@ -142,11 +142,11 @@ fn a_replay_keeps_order_times_and_statuses() {
         line(10, "GET /c\\x22", 200),
     ]
     .concat();
-    let replay = with(&text, |path| Replay::from_log(&path, 2.0, false)).unwrap();
+    let replay = with(&text, |path| Replay::from_log(&path, false)).unwrap();
     assert_eq!(replay.unsafe_methods, 1);
     let ms = |ms: u64| ms * 1_000_000;
     let (workload, times) = replay.workload(&Plan::new("http://h/")).unwrap();
-    assert_eq!(times, [0, ms(125), ms(250), ms(375), ms(1500)]);
+    assert_eq!(times, [0, ms(250), ms(500), ms(750), ms(3000)]);
     let lines: Vec<String> = (0..6)
         .map(|n| first(&workload, n).lines().next().unwrap().to_owned())
         .collect();
@@ -169,7 +169,7 @@ fn a_replay_keeps_order_times_and_statuses() {
     assert_eq!(judge(1, 404), Judged::Good, "as in the log");
     assert_eq!(judge(1, 200), Judged::Good);
     assert_eq!(judge(0, 404), Judged::BadStatus);
-    let all = with(&text, |path| Replay::from_log(&path, 1.0, true)).unwrap();
+    let all = with(&text, |path| Replay::from_log(&path, true)).unwrap();
     let (workload, times) = all.workload(&Plan::new("http://h/")).unwrap();
     assert_eq!(times.len(), 6);
     let post = first(&workload, 4);
