@@ -3,6 +3,8 @@
 mod error;
 mod section;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod text;
 mod values;
 
@@ -36,6 +38,7 @@ struct Names {
 struct Common<'p> {
     /// The folder of the plan, from which its files are named.
     dir: &'p Path,
+    file: &'p Path,
     base: &'p Plan,
     authority: String,
     cookies: bool,
@@ -69,6 +72,7 @@ impl Workload {
         let choices = values::choices(top.find("choice"), dir, &mut names)?;
         let common = Common {
             dir,
+            file,
             base,
             authority: parsed.authority.clone(),
             cookies,

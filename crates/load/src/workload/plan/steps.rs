@@ -214,7 +214,8 @@ fn fields(
         template.push_text(b"\r\n");
     }
     for (name, value) in given {
-        check_field(name, value).map_err(|why| PlanError::of(common.dir, why))?;
+        check_field(name, value)
+            .map_err(|why| PlanError::of(common.file, format!("a field of the command: {why}")))?;
         template.push_text(format!("{name}: {value}\r\n").as_bytes());
     }
     if !common.base.keep_alive {
