@@ -66,7 +66,7 @@ pub(crate) enum Encoding {
     Field,
     /// Percent-encoded but for unreserved characters (RFC 3986, section 2.3): in targets.
     Percent,
-    /// Percent-encoded where a request line could not hold it: a target that is ready.
+    /// A target that is ready: percent-encoded where a request line could not hold it, and without a fragment.
     Target,
     /// As a JSON string with its quotes.
     Json,
@@ -89,7 +89,10 @@ impl Encoding {
             Self::Percent => encode(value, out, |byte| {
                 byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
             }),
-            Self::Target => encode(value, out, |byte| byte.is_ascii_graphic()),
+            Self::Target => {
+                let sent = value.split(|&byte| byte == b'#').next().unwrap_or_default();
+                encode(sent, out, |byte| byte.is_ascii_graphic());
+            }
             Self::Json => json(value, out),
         }
         true

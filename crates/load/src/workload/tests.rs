@@ -267,6 +267,8 @@ fn a_value_that_is_a_link_can_be_followed() {
         ("/read?id=3", "/read?id=3"),
         ("next page", "/next%20page"),
         ("", "/"),
+        ("http://h:81/a#b", "/a"),
+        ("http://h:81?q", "/?q"),
     ] {
         let mut session = workload.session(0);
         render(&mut session, &workload);
@@ -277,6 +279,19 @@ fn a_value_that_is_a_link_can_be_followed() {
         );
         session.advance(&workload);
         assert_eq!(target(&render(&mut session, &workload).0), expected);
+        assert_eq!(session.answered(&workload, 200, b"", b""), Judged::Good);
+    }
+    for elsewhere in ["http://h:810/", "https://h:81/", "http://other/"] {
+        let mut session = workload.session(0);
+        let page = format!("<a href=\"{elsewhere}\">");
+        session.answered(&workload, 200, b"", page.as_bytes());
+        session.advance(&workload);
+        render(&mut session, &workload);
+        let judged = session.answered(&workload, 200, b"", b"");
+        assert_eq!(
+            judged,
+            Judged::NoMatch("a target is a link to another server")
+        );
     }
 }
 

@@ -123,6 +123,7 @@ impl Learned {
         let mut workload = Workload {
             seed,
             url: base.url.clone(),
+            origin: Workload::origin(&base.url, &url.authority),
             host: url.host.clone(),
             names: Vec::new(),
             classes: Vec::new(),

@@ -116,6 +116,7 @@ impl Replay {
         let workload = Workload {
             seed: 0,
             url: base.url.clone(),
+            origin: Workload::origin(&base.url, &url.authority),
             host: url.host,
             mix: Alias::new(&vec![1.0; names.len()]),
             names,

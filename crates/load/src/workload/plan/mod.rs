@@ -83,6 +83,7 @@ impl Workload {
         let (class_names, classes) = kinds.into_iter().unzip();
         Ok(Self {
             seed: seed as u64,
+            origin: Self::origin(&url, &parsed.authority),
             url,
             host: parsed.host,
             names: class_names,
