@@ -85,4 +85,7 @@ pub use sweep::{
     TopRate, sweep,
 };
 pub use transport::{Bandwidth, Trust};
-pub use workload::Workload;
+pub use workload::{
+    ArrivalKind, ArrivalPattern, DIRECTORY_BYTES, FileSet, FileSetError, Learned, LearnedClass,
+    LogError, LogLines, MOST_DIRECTORIES, PlanError, Replay, Workload,
+};

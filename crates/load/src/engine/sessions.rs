@@ -36,6 +36,10 @@ impl Engine<'_> {
             self.stopped_at.get_or_insert(now.min(self.times.end));
             return self.offer_place(id);
         };
+        if !users.is_held(id) {
+            users.enter(id, self.shared.tickets.session());
+            self.recorder.visits.started += u64::from(ticket.measured);
+        }
         // The client's own delay counts against it in an open loop. In a closed one there is no schedule that it could
         // be late for; it is left out of the cycle, which then is too short for Little's law.
         let due = if is_open { due } else { now };
@@ -76,9 +80,6 @@ impl Engine<'_> {
     /// Puts a request of the user at this place on its connection, which is opened if there is none.
     pub(super) fn put(&mut self, id: usize, mut request: Pending) {
         let Some(users) = &mut self.users else { return };
-        if users.enter(id, self.shared.tickets) {
-            self.recorder.visits.started += u64::from(request.measured);
-        }
         let class = users.render(id);
         request.class = class.unwrap_or(0);
         self.recorder.made(&request);

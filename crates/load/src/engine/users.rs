@@ -152,18 +152,14 @@ impl<'a> Users<'a> {
         self.list[id].pause
     }
 
-    /// A user comes to the place, if there is none; whether one did.
-    pub(super) fn enter(&mut self, id: usize, tickets: &Tickets<'_>) -> bool {
-        if self.is_held(id) {
-            return false;
-        }
+    /// A user comes to the place, with the session of this number.
+    pub(super) fn enter(&mut self, id: usize, session: u64) {
         let visit = match self.workload {
-            Some(workload) => Visit::Planned(Box::new(workload.session(tickets.session()))),
+            Some(workload) => Visit::Planned(Box::new(workload.session(session))),
             None if self.is_open => Visit::Counted(self.length - 1),
             None => Visit::Endless,
         };
         self.list[id].visit = visit;
-        true
     }
 
     /// The user leaves the place.
@@ -254,6 +250,7 @@ impl<'a> Users<'a> {
     pub(super) fn turned_away(
         &mut self,
         request: &mut Pending,
+        session: u64,
         recorder: &mut Recorder,
         tickets: &Tickets<'_>,
     ) {
@@ -261,7 +258,7 @@ impl<'a> Users<'a> {
         recorder.visits.broken_off += u64::from(request.measured);
         let left = match self.workload {
             Some(workload) => {
-                let mut session = workload.session(tickets.session());
+                let mut session = workload.session(session);
                 request.class = session.render(workload, &mut Vec::new()).class;
                 remaining(&mut session, workload)
             }

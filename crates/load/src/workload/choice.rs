@@ -11,8 +11,6 @@ use crate::random::Random;
 pub(crate) struct Choice {
     pub(crate) values: Values,
     pub(crate) spread: Spread,
-    /// The values are paths that may stand in a target as they are.
-    pub(crate) are_paths: bool,
 }
 
 /// What is chosen from.

@@ -10,13 +10,21 @@
 mod alias;
 mod choice;
 mod cookies;
+mod fileset;
+mod log;
 mod pause;
+mod plan;
 mod session;
 mod step;
 mod table;
 mod template;
+#[cfg(test)]
+mod tests;
 mod zipf;
 
+pub use fileset::{DIRECTORY_BYTES, FileSet, FileSetError, MOST_DIRECTORIES};
+pub use log::{ArrivalKind, ArrivalPattern, Learned, LearnedClass, LogError, LogLines, Replay};
+pub use plan::PlanError;
 pub(crate) use session::Session;
 pub(crate) use step::{Asked, Judged};
 
@@ -32,6 +40,8 @@ pub struct Workload {
     url: String,
     /// The server's name without a port, for the domains of cookies.
     host: String,
+    /// Scheme, name and port of the server, as a link to it begins.
+    origin: String,
     /// The names of the classes, in their order.
     names: Vec<String>,
     classes: Vec<Class>,
@@ -83,6 +93,12 @@ impl Workload {
     /// The session with this number, the same one every time.
     pub(crate) fn session(&self, number: u64) -> Session {
         Session::new(self, number)
+    }
+
+    /// How a link to the server of `url` begins.
+    fn origin(url: &str, authority: &str) -> String {
+        let scheme = url.split("://").next().unwrap_or_default();
+        format!("{scheme}://{authority}")
     }
 
     fn recorded(&self, number: u64) -> Option<Recorded<'_>> {

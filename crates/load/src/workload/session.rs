@@ -29,8 +29,8 @@ pub(crate) struct Session {
     target: Vec<u8>,
     /// The body while its length is not known.
     body: Vec<u8>,
-    /// A value could not be sent as it is.
-    cut: bool,
+    /// Why the current request is not the one that the plan means.
+    flaw: Option<&'static str>,
 }
 
 impl Session {
@@ -54,7 +54,7 @@ impl Session {
             jar: plan.cookies.then(Box::default),
             target: Vec::new(),
             body: Vec::new(),
-            cut: false,
+            flaw: None,
         };
         session.times = session.repeats(&plan.steps[0]);
         session
@@ -67,11 +67,12 @@ impl Session {
             .recorded(self.number)
             .map(|recorded| recorded.method);
         let method = step.method.as_deref().or(recorded).unwrap_or(b"GET");
-        self.cut = false;
+        self.flaw = None;
         out.extend_from_slice(method);
         out.push(b' ');
         let begin = out.len();
         self.put(workload, &step.target, out);
+        self.keep_to_server(workload, begin, out);
         if self.jar.is_some() {
             self.target.clear();
             self.target.extend_from_slice(&out[begin..]);
@@ -109,10 +110,8 @@ impl Session {
         if !step.expects(status, recorded) {
             return Judged::BadStatus;
         }
-        if self.cut {
-            return Judged::NoMatch(
-                "a value for a field has a control character, which was left out",
-            );
+        if let Some(flaw) = self.flaw {
+            return Judged::NoMatch(flaw);
         }
         if let Some(fault) = step.check.as_ref().and_then(|check| check.fault(body)) {
             return Judged::BadBody(fault);
@@ -137,7 +136,7 @@ impl Session {
             self.step += 1;
             self.times = self.repeats(next);
         }
-        self.done += 1;
+        self.done = self.done.saturating_add(1);
         Some(pause)
     }
 
@@ -146,6 +145,23 @@ impl Session {
     pub(crate) fn rest(&mut self, workload: &Workload) -> Duration {
         let think = self.step(workload).think;
         think.map_or(Duration::ZERO, |think| think.pick(&mut self.random))
+    }
+
+    /// Makes a path of a target, from `begin` on, that is a link with the server's name.
+    fn keep_to_server(&mut self, workload: &Workload, begin: usize, out: &mut Vec<u8>) {
+        if out.get(begin) == Some(&b'/') {
+            return;
+        }
+        let target = &out[begin..];
+        let path = target.strip_prefix(workload.origin.as_bytes());
+        if path.is_some_and(|path| matches!(path.first(), None | Some(b'/' | b'?'))) {
+            out.drain(begin..begin + workload.origin.len());
+        } else if memchr::memmem::find(target, b"://").is_some() {
+            self.flaw = Some("a target is a link to another server");
+        }
+        if out.get(begin) != Some(&b'/') {
+            out.insert(begin, b'/');
+        }
     }
 
     fn step<'w>(&self, workload: &'w Workload) -> &'w Step {
@@ -180,7 +196,10 @@ impl Session {
                 Part::Text(text) => out.extend_from_slice(text),
                 Part::Value(value, encoding) => {
                     let whole = self.with(workload, *value, |bytes| encoding.put(bytes, out));
-                    self.cut |= !whole;
+                    if !whole {
+                        self.flaw =
+                            Some("a value for a field has a control character, which was left out");
+                    }
                 }
             }
         }

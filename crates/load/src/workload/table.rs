@@ -3,26 +3,17 @@
 use super::choice::Spread;
 use crate::random::Random;
 
-/// A table with named columns.
+/// The rows, and how a session comes to its own.
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) columns: Vec<String>,
     rows: Vec<csv::ByteRecord>,
-    pub(crate) pick: Option<Spread>,
+    pick: Option<Spread>,
 }
 
 impl Table {
-    /// Rows of `columns` values each; at least one. `pick` is how a session comes to its row: `None` is in turn.
-    pub(crate) fn new(
-        columns: Vec<String>,
-        rows: Vec<csv::ByteRecord>,
-        pick: Option<Spread>,
-    ) -> Self {
-        Self {
-            columns,
-            rows,
-            pick,
-        }
+    /// At least one row. `pick` is how a session comes to its row: `None` is in turn.
+    pub(crate) fn new(rows: Vec<csv::ByteRecord>, pick: Option<Spread>) -> Self {
+        Self { rows, pick }
     }
 
     /// The value in a column of the row of session `number`, whose random numbers for this table are `random`.

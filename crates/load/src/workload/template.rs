@@ -6,6 +6,27 @@ pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
 }
 
+impl Template {
+    /// Appends text; neighbouring pieces become one.
+    pub(crate) fn push_text(&mut self, text: &[u8]) {
+        match self.parts.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Part::Text(last)) => last.extend_from_slice(text),
+            _ => self.parts.push(Part::Text(text.to_vec())),
+        }
+    }
+
+    /// Appends another template.
+    pub(crate) fn append(&mut self, other: Self) {
+        for part in other.parts {
+            match part {
+                Part::Text(text) => self.push_text(&text),
+                value @ Part::Value(..) => self.parts.push(value),
+            }
+        }
+    }
+}
+
 /// A piece of a template.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part {
@@ -45,7 +66,7 @@ pub(crate) enum Encoding {
     Field,
     /// Percent-encoded but for unreserved characters (RFC 3986, section 2.3): in targets.
     Percent,
-    /// Percent-encoded where a request line could not hold it: a target that is ready.
+    /// A target that is ready: percent-encoded where a request line could not hold it, and without a fragment.
     Target,
     /// As a JSON string with its quotes.
     Json,
@@ -68,7 +89,10 @@ impl Encoding {
             Self::Percent => encode(value, out, |byte| {
                 byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
             }),
-            Self::Target => encode(value, out, |byte| byte.is_ascii_graphic()),
+            Self::Target => {
+                let sent = value.split(|&byte| byte == b'#').next().unwrap_or_default();
+                encode(sent, out, |byte| byte.is_ascii_graphic());
+            }
             Self::Json => json(value, out),
         }
         true

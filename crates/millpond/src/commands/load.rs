@@ -4,14 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
-use super::loop_options::LoopOptions;
+use super::fileset::Fileset;
+use super::loop_options::{Asked, LoopOptions};
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -22,9 +24,13 @@ const USUAL: Duration = Duration::from_secs(10);
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Load {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
+    #[command(subcommand)]
+    command: Option<LoadCommand>,
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present_any = ["plan", "learn_only"])]
+    url: Option<String>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     connections: usize,
@@ -58,6 +64,14 @@ pub(crate) struct Load {
     results: ResultOptions,
     #[command(flatten)]
     loops: LoopOptions,
+    // What is asked for in more than one line.
+    #[command(flatten)]
+    workload: WorkloadOptions,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    Fileset(Fileset),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -68,6 +82,12 @@ enum Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Outcome {
+        if let Some(LoadCommand::Fileset(command)) = self.command {
+            return command.run();
+        }
+        if self.workload.teach()? {
+            return Ok(());
+        }
         let plan = self.plan()?;
         plan.notes().into_iter().for_each(note);
         let events = Events::listen()?;
@@ -112,9 +132,30 @@ impl Load {
                 Stop::Requests,
             ),
             warmup: self.warmup,
-            ..self.request.plan(&self.url)?
+            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         };
-        self.loops.apply(plan, self.rate, self.seed, self.duration)
+        let (plan, times) = match self.workload.choose(&plan, self.seed)? {
+            Some(chosen) => {
+                let url = chosen.workload.url().to_owned();
+                let workload = Some(chosen.workload);
+                (
+                    Plan {
+                        url,
+                        workload,
+                        ..plan
+                    },
+                    chosen.times,
+                )
+            }
+            None => (plan, None),
+        };
+        let asked = Asked {
+            rate: self.rate,
+            seed: self.seed,
+            duration: self.duration,
+            times,
+        };
+        self.loops.apply(plan, &asked)
     }
 }
 

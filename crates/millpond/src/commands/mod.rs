@@ -4,6 +4,7 @@ mod capacity;
 mod check;
 mod compare;
 mod demo;
+mod fileset;
 mod import;
 mod load;
 mod loop_options;
@@ -13,6 +14,7 @@ mod results;
 mod serve;
 mod sweep;
 mod transport_options;
+mod workload_options;
 
 use clap::{Parser, Subcommand};
 
