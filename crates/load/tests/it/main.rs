@@ -13,3 +13,4 @@ mod timing;
 mod tls;
 mod tls_stub;
 mod users;
+mod workload;
