@@ -8,7 +8,7 @@ use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::run::{Accounting, Client, Connections, Loop, Run};
-use crate::{Errors, Host, Latencies, Plan, Stop, stationary, timeline, verdict};
+use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict, visits};
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
@@ -68,6 +68,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         good: all.good,
         failed: all.failed,
         shed: all.shed,
+        abandoned: all.abandoned,
         in_flight,
         resent: all.resent,
     };
@@ -76,9 +77,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         None => verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64),
         Some(_) => verdict::little_sampled(&all.series, steady),
     };
-    let unsteady = plan
-        .schedule
-        .and_then(|schedule| stationary::judge(&all.series, steady, schedule.rate));
+    let offered_rate = visits::offered_rate(plan, &all, steady);
+    let unsteady = visits::unsteady(plan, &all.series, steady, offered_rate);
     let latency_us = latencies(&all);
     let (verdict, reasons) = verdict::judge(&verdict::Evidence {
         accounting: &accounting,
@@ -116,10 +116,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         },
         url: plan.url.clone(),
         duration_s: seconds,
-        warmup_s: plan.warmup.as_secs_f64(),
+        warmup_s: plan.unmeasured().as_secs_f64(),
         requests: all.answered,
         accounting,
-        offered_rate: plan.schedule.map(|schedule| schedule.rate),
+        offered_rate,
         achieved_rate: rate(all.answered_in_time),
         good_rate: rate(all.good_in_time),
         bytes: all.bytes,
@@ -144,6 +144,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         series: timeline::timeline(&all.series),
         histogram,
         percentiles,
+        classes: visits::classes(plan, &all),
+        sessions: visits::sessions(plan, &all),
+        pauses: visits::pauses(plan, &all),
+        auto: None,
     }
 }
 
@@ -163,7 +167,12 @@ fn latencies(all: &Recorder) -> Latencies {
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()
-        .map(|harvest| harvest.recorder.answered + harvest.recorder.failed + harvest.recorder.shed)
+        .map(|harvest| {
+            harvest.recorder.answered
+                + harvest.recorder.failed
+                + harvest.recorder.shed
+                + harvest.recorder.abandoned
+        })
         .sum();
     let open = harvests.iter().any(|harvest| harvest.in_flight > 0);
     match plan.stop {

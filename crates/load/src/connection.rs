@@ -217,10 +217,12 @@ mod tests {
         let mut connection = Connection::new();
         let request = Pending {
             index: 0,
+            class: 0,
             measured: true,
             due: 3,
             free_at: 3,
             sent_at: 5,
+            pause: 0,
         };
         connection.push(request, b"abc");
         connection.close();

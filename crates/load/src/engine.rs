@@ -1,11 +1,15 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
 //! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
-//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in `open`.
+//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
+//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`.
 
 mod lifecycle;
 mod open;
+mod sessions;
+mod users;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -17,11 +21,14 @@ use socket2::SockAddr;
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, State};
 use crate::outcome::Kind;
-use crate::recorder::{Live, Pending, Recorder};
+use crate::recorder::{Fault, Live, Pending, Recorder};
 use crate::request::Requests;
-use crate::tickets::{Arrival, Gate, Tickets, Times};
+use crate::sink::Discard;
+use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
 use crate::{Error, Plan, limits};
 use open::Open;
+use sessions::fault_of_status;
+use users::{Ended, Users};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
@@ -31,6 +38,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) live: &'a Live,
+    /// The times of a run that decides them while it goes on.
+    pub(crate) agreed: Option<&'a Agreed>,
 }
 
 /// What a thread brings home.
@@ -72,6 +81,10 @@ struct Engine<'a> {
     next_sweep: Nanos,
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
+    /// Whoever makes the requests, if the plan has pauses or sessions.
+    users: Option<Users<'a>>,
+    /// When the connections of a ramp are opened, in order.
+    starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
 }
@@ -90,10 +103,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         what: "create an epoll",
         source: errno.into(),
     })?;
-    let never = Times {
-        start: Nanos::MAX,
-        end: Nanos::MAX,
-    };
+    let never = Times::NEVER;
     let mut engine = Engine {
         shared,
         epoll,
@@ -107,34 +117,58 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         outstanding: 0,
         next_sweep: 0,
         open: None,
+        users: None,
+        starts: VecDeque::new(),
         no_connection: None,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
     drop(arrival);
     let opened_at = shared.gate.wait();
-    if shared.plan.schedule.is_some() {
+    if shared.plan.schedule.is_some() || shared.plan.has_users() {
         limits::precise_timers();
     }
-    engine.start(
-        Times::new(opened_at, shared.plan.warmup, shared.plan.stop),
-        opened_at,
-        part,
-    );
+    engine.start(Times::of(shared.plan, opened_at), opened_at, part);
     while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
-        let now = clock::now();
-        let end = match (&engine.open, engine.stopped_at) {
-            (Some(open), _) => open.wake_at(engine.times.end),
-            (None, None) => engine.times.end,
-            (None, Some(_)) => Nanos::MAX,
-        };
-        let until = engine.next_sweep.min(end);
-        engine.turn(&mut events, until.saturating_sub(now))?;
+        if let Some(agreed) = shared.agreed {
+            engine.adopt(agreed.times());
+        }
+        let until = engine.wake_at();
+        engine.turn(&mut events, until.saturating_sub(clock::now()))?;
     }
     Ok(engine.finish())
 }
 
 impl Engine<'_> {
+    /// When the thread has something to do although nothing has happened.
+    fn wake_at(&self) -> Nanos {
+        let end = match (&self.open, self.stopped_at) {
+            (_, Some(_)) => Nanos::MAX,
+            (Some(open), None) => open.wake_at(self.times.end),
+            (None, None) => self.times.end,
+        };
+        let user = self.users.as_ref().map_or(Nanos::MAX, Users::next);
+        let start = self.starts.front().map_or(Nanos::MAX, |&(at, _)| at);
+        self.next_sweep.min(end).min(user).min(start)
+    }
+
+    /// The run has these times, which may not have been known before.
+    fn adopt(&mut self, times: Times) {
+        if self.times != times {
+            self.times = times;
+            self.recorder.adopt(times);
+        }
+    }
+
+    /// Whether nothing more is to be sent although no ticket was refused.
+    fn is_over(&self, now: Nanos) -> bool {
+        match &self.open {
+            Some(open) if !open.is_exhausted() => false,
+            // A user may pause for long before asking for a ticket that is not there.
+            _ => now >= self.times.end || self.users.is_some() && self.shared.tickets.are_out(),
+        }
+    }
+
     /// Waits for events, at most `patience`, and handles them.
     fn turn(&mut self, events: &mut Vec<epoll::Event>, patience: Nanos) -> Result<(), Error> {
         // Never longer than a tenth of a second, so that a stop is noticed.
@@ -163,10 +197,14 @@ impl Engine<'_> {
                 State::Idle | State::Paused(_) => {}
             }
         }
+        if !self.starts.is_empty() {
+            self.start_in_turn();
+        }
+        self.wake_users();
         self.keep_schedule();
         let now = clock::now();
         self.recorder.turn(now);
-        let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
+        let is_over = self.stopped_at.is_none() && self.is_over(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
@@ -186,6 +224,9 @@ impl Engine<'_> {
             Err(_) => return self.fail(id, Kind::Reset, None),
         };
         let now = clock::now();
+        if self.users.as_ref().is_some_and(Users::has_workload) {
+            return self.read_content(id, count, now);
+        }
         let (mut bytes, mut answered) = (&self.buffer[..count], false);
         while !bytes.is_empty() {
             if connection
@@ -195,22 +236,31 @@ impl Engine<'_> {
             {
                 return self.unsolicited(id, now);
             }
-            let (used, answer) = match connection.parser.feed(bytes, self.shared.requests.head) {
-                Ok(fed) => fed,
-                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
-            };
+            let (used, answer) =
+                match connection
+                    .parser
+                    .feed(bytes, self.shared.requests.head, &mut Discard)
+                {
+                    Ok(fed) => fed,
+                    Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+                };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
             answered = true;
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let good = self.shared.plan.is_good(answer.status);
+            let fault = fault_of_status(self.shared.plan, answer.status);
             self.recorder
-                .answered(&request, &answer, good, now, self.shared.live);
+                .answered(&request, &answer, fault, now, self.shared.live);
             self.outstanding -= 1;
             connection.fruitful();
             connection.free_at = now;
+            if let Some(users) = &mut self.users {
+                let (request, good) = (&request, fault.is_none());
+                let ended = Ended { request, good, now };
+                users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
+            }
             let has_served = connection.left == 0 && connection.pending.is_empty();
             if !answer.reusable || !self.shared.plan.keep_alive || has_served {
                 return self.reopen(id);
@@ -227,6 +277,9 @@ impl Engine<'_> {
         if self.open.is_some() {
             self.offer_place(id);
             return self.serve_waiting(now);
+        }
+        if self.users.is_some() {
+            return self.write(id);
         }
         while self.connections[id].pending.len() < self.shared.plan.depth
             && self.connections[id].left > 0
@@ -248,10 +301,12 @@ impl Engine<'_> {
             .max(if ticket.measured { self.times.start } else { 0 });
         let request = Pending {
             index,
+            class: 0,
             measured: ticket.measured,
             due: free_at,
             free_at,
             sent_at: 0,
+            pause: 0,
         };
         connection.push(request, self.shared.requests.bytes(index));
         self.recorder.issued += u64::from(ticket.measured);

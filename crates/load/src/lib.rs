@@ -18,8 +18,10 @@
 
 mod analysis;
 mod arrivals;
+mod auto;
 mod capacity;
 mod chunked;
+mod classes;
 mod clock;
 mod compare;
 mod conclude;
@@ -27,28 +29,36 @@ mod connection;
 mod driver;
 mod engine;
 mod error;
+mod figures;
 mod host;
 mod ladder;
 mod latency;
 mod limits;
 mod objective;
 mod outcome;
+mod pace;
+mod phases;
 mod plan;
 mod random;
+mod recorded;
 mod recorder;
 mod request;
 mod response;
 mod run;
 mod series;
+mod sink;
+mod span;
 mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
 mod url;
 mod verdict;
+mod visits;
 mod workload;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
+pub use auto::Auto;
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
     capacity,
@@ -59,11 +69,13 @@ pub use compare::{
 };
 pub use driver::{Phase, Progress, run};
 pub use error::Error;
+pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
 pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
+pub use pace::{Pace, Think};
 pub use plan::{Order, Plan, Process, Schedule, Stop};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
 pub use sweep::{

@@ -19,10 +19,12 @@ pub(crate) enum Kind {
     Status5xx,
     StatusOther,
     Shed,
+    BadBody,
+    NoMatch,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::ConnectRefused,
         Self::ConnectFailed,
         Self::NoSourcePort,
@@ -35,6 +37,8 @@ impl Kind {
         Self::Status5xx,
         Self::StatusOther,
         Self::Shed,
+        Self::BadBody,
+        Self::NoMatch,
     ];
 
     /// The key in a run's `errors`.
@@ -52,6 +56,8 @@ impl Kind {
             Self::Status5xx => "status_5xx",
             Self::StatusOther => "status_other",
             Self::Shed => "shed",
+            Self::BadBody => "bad_body",
+            Self::NoMatch => "no_match",
         }
     }
 
@@ -78,7 +84,8 @@ impl Kind {
 pub struct Errors {
     /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
     /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`,
-    /// `shed` (past its deadline before it could be sent).
+    /// `shed` (past its deadline before it could be sent), `bad_body` (the body is not what a plan expects), `no_match` (a
+    /// value that later requests of a session need was not in the answer).
     #[serde(flatten)]
     pub by_kind: BTreeMap<String, u64>,
 }

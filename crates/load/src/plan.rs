@@ -1,9 +1,12 @@
 //! What to measure: the plan of one run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Error;
+use crate::auto::Auto;
+use crate::pace::Pace;
 use crate::url::Url;
+use crate::{Error, Workload};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -43,11 +46,24 @@ pub struct Plan {
     pub cores: Option<Vec<usize>>,
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
+
+    // Pauses, sessions and phases.
+    /// What lies between the requests of a connection, or with `session` of a session.
+    pub pace: Pace,
+    /// A partly open loop: what the schedule says is when sessions begin, and each makes this many requests.
+    pub session: Option<u64>,
+    /// Time before the warm-up in which the load rises in proportion: the rate, or the connections of a closed loop.
+    pub ramp_up: Duration,
+    /// The statistics decide when the warm-up and the measured part end; `warmup` and `stop` are not looked at.
+    pub auto: Option<Auto>,
+    /// What is asked for and in which order, instead of `urls`, `method`, `headers`, `body` and `expect`: sessions one
+    /// after the other on each connection, or with a schedule as it says.
+    pub workload: Option<Arc<Workload>>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
 /// its response time counts from when it was due.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     /// Requests a second, over all threads.
     pub rate: f64,
@@ -58,12 +74,24 @@ pub struct Schedule {
 }
 
 /// How arrivals are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
     /// At equal distances.
     Constant,
     /// Independent of each other, as from many users (a Poisson process); the same seed gives the same times.
     Poisson(u64),
+    /// At these times in nanoseconds from the beginning of the run, in order; [`Schedule::recorded`] makes them.
+    Recorded(Arc<[u64]>),
+}
+
+impl Process {
+    /// The same process with other times for another `n`, if it is random.
+    pub(crate) fn reseeded(&self, n: u64) -> Self {
+        match self {
+            Self::Poisson(seed) => Self::Poisson(seed.wrapping_add(n)),
+            Self::Constant | Self::Recorded(_) => self.clone(),
+        }
+    }
 }
 
 /// How a target is chosen for a request.
@@ -105,6 +133,11 @@ impl Plan {
             expect: Vec::new(),
             cores: None,
             schedule: None,
+            pace: Pace::AtOnce,
+            session: None,
+            ramp_up: Duration::ZERO,
+            auto: None,
+            workload: None,
         }
     }
 
@@ -163,6 +196,7 @@ impl Plan {
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return refuse("the list of cores is empty");
         }
+        self.check_phases()?;
         Ok(url)
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Errors, Host, Latencies, Quantile};
+use crate::{
+    AutoFigures, Bucket, ClassFigures, Errors, Host, Latencies, Pauses, Quantile, Sessions,
+};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ pub struct Run {
     pub url: String,
     /// Length of the measured part: to its planned end, or to the last answer of a counted run.
     pub duration_s: f64,
-    /// Length of the warm-up before it.
+    /// Length of the warm-up before it, with the ramp.
     pub warmup_s: f64,
     /// Measured requests with a complete answer, good or not.
     pub requests: u64,
@@ -88,9 +90,23 @@ pub struct Run {
     pub histogram: Vec<Bucket>,
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
+
+    // Only of some runs.
+    /// The classes of a workload, if it has more than one.
+    #[serde(default)]
+    pub classes: Vec<ClassFigures>,
+    /// The sessions, if requests belong to some.
+    #[serde(default)]
+    pub sessions: Option<Sessions>,
+    /// The pauses, if there were any between requests.
+    #[serde(default)]
+    pub pauses: Option<Pauses>,
+    /// What the statistics decided, if they did.
+    #[serde(default)]
+    pub auto: Option<AutoFigures>,
 }
 
-/// Where every measured request is: `issued = answered + failed + shed + in_flight`.
+/// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// Requests issued; in an open loop those that were due.
@@ -104,6 +120,10 @@ pub struct Accounting {
     /// Those that were past their deadline before they could be sent, and were not.
     #[serde(default)]
     pub shed: u64,
+    /// Those of sessions which arrived by a schedule and ended before it was their turn, because a request before them
+    /// had no good answer.
+    #[serde(default)]
+    pub abandoned: u64,
     /// Those still open when the run was stopped.
     pub in_flight: u64,
     /// Requests sent again, because the server closed the connection in good order after an earlier answer.

@@ -55,6 +55,10 @@ fn run(rate: f64, p50: f64) -> Run {
         series: Timeline::default(),
         histogram: Vec::new(),
         percentiles: Vec::new(),
+        classes: Vec::new(),
+        sessions: None,
+        pauses: None,
+        auto: None,
     }
 }
 

@@ -4,9 +4,11 @@ use rustix::event::epoll;
 use rustix::net::sockopt::socket_error;
 
 use super::open::Open;
+use super::users::{Ended, Users};
 use super::{Engine, Harvest, Part, interest};
 use crate::Error;
 use crate::Stop;
+use crate::classes::ClassTimes;
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{State, connect, kind_of_connect};
 use crate::outcome::Kind;
@@ -19,9 +21,10 @@ const OPENING: usize = 64;
 
 impl Engine<'_> {
     /// Opens all connections before the first request, so that connecting is no part of what is measured. Without
-    /// keep-alive there is nothing to open: each request brings its own connection.
+    /// keep-alive there is nothing to open, for each request brings its own connection; and with a ramp each connection
+    /// is opened when its turn has come.
     pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
-        if !self.shared.plan.keep_alive {
+        if !self.shared.plan.keep_alive || self.starts_one_by_one() {
             return Ok(());
         }
         let mut next = 0;
@@ -51,28 +54,60 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether a ramp starts the connections of a closed loop one after the other.
+    fn starts_one_by_one(&self) -> bool {
+        self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
+    }
+
     /// All threads are ready: sends the first requests.
     pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
-        let duration = match self.shared.plan.stop {
-            Stop::Duration(duration) => Some(nanos(duration)),
-            Stop::Requests(_) => None,
+        let plan = self.shared.plan;
+        let duration = match plan.stop {
+            // The statistics may decide that it is much shorter.
+            Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
+            Stop::Duration(_) | Stop::Requests(_) => None,
         };
-        let schedule = self.shared.plan.schedule.as_ref();
+        let schedule = plan.schedule.as_ref();
         let recorder = Recorder::new(times.start, times.end, duration, schedule.is_some());
         let before = std::mem::replace(&mut self.recorder, recorder);
         self.recorder.connects = before.connects;
         self.recorder.connect = before.connect;
+        let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
+        if classes > 1 {
+            self.recorder.classes = (0..classes).map(|_| ClassTimes::new()).collect();
+        }
         self.recorder.turn(clock::now());
+        if let Some(pulse) = &self.shared.live.pulse {
+            pulse.begin(opened_at);
+        }
         self.times = times;
         self.started = true;
-        self.open =
-            schedule.map(|schedule| Open::new(schedule, opened_at, part.thread, part.threads));
+        let (ramp, share) = (nanos(plan.ramp_up), (part.thread, part.threads));
+        self.open = schedule.map(|schedule| Open::new(schedule, opened_at, ramp, share));
+        self.users = Users::new(plan, part.thread, part.connections);
+        let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
             self.connections[id].free_at = clock::now();
-            match self.connections[id].state {
-                State::Open(_) => self.refill(id),
+            // The places of all threads come in turn.
+            let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
+            let start = opened_at + (ramp as f64 * place) as Nanos;
+            match (&mut self.users, &self.connections[id].state) {
+                (Some(users), _) if is_closed => users.arm_first(id, start),
+                _ if one_by_one => self.starts.push_back((start, id)),
+                (_, State::Open(_)) => self.refill(id),
                 _ => self.begin(id),
             }
+        }
+    }
+
+    /// Starts the connections of a ramp whose turn has come.
+    pub(super) fn start_in_turn(&mut self) {
+        while let Some(&(at, id)) = self.starts.front()
+            && at <= clock::now()
+        {
+            self.starts.pop_front();
+            self.connections[id].free_at = at;
+            self.begin(id);
         }
     }
 
@@ -83,13 +118,20 @@ impl Engine<'_> {
             if self.open.is_some() {
                 return self.rest(id, now);
             }
+            if self.users.is_some() {
+                return self.prepare(id, now);
+            }
             if !self.issue(id, now) {
                 self.connections[id].close();
                 return;
             }
         }
         let requests = self.shared.requests;
-        self.connections[id].rewind(|index| requests.bytes(index));
+        let users = self.users.as_ref().filter(|users| users.has_workload());
+        self.connections[id].rewind(|index| match users {
+            Some(users) => users.bytes(id),
+            None => requests.bytes(index),
+        });
         self.connect(id, now);
     }
 
@@ -147,15 +189,7 @@ impl Engine<'_> {
     pub(super) fn closed(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if let Some(answer) = connection.parser.closed() {
-            let now = clock::now();
-            if let Some(request) = connection.pending.pop_front() {
-                let good = self.shared.plan.is_good(answer.status);
-                self.recorder
-                    .answered(&request, &answer, good, now, self.shared.live);
-                self.outstanding -= 1;
-                connection.fruitful();
-                connection.free_at = now;
-            }
+            self.take_answer(id, &answer, clock::now());
             self.reopen(id);
         } else if !connection.pending.is_empty() {
             self.fail(id, Kind::ClosedEarly, None);
@@ -209,6 +243,14 @@ impl Engine<'_> {
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);
             self.outstanding -= 1;
+            if let Some(users) = &mut self.users {
+                let ended = Ended {
+                    request: &request,
+                    good: false,
+                    now,
+                };
+                users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
+            }
         }
         connection.close();
         connection.free_at = now;
@@ -226,7 +268,8 @@ impl Engine<'_> {
         self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
         if self.open.is_some() {
             self.serve_waiting(now);
-        } else if now >= self.times.end {
+        }
+        if self.is_over(now) {
             self.stopped_at.get_or_insert(now);
         }
         for id in 0..self.connections.len() {

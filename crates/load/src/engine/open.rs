@@ -18,7 +18,7 @@ use crate::tickets::Ticket;
 /// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.
 const SAMPLE: (Nanos, Nanos) = (2 * MS, 5 * MS);
 /// Requests sent before the answers have their turn again: a client that is behind must not stop listening.
-const BURST: usize = 64;
+pub(super) const BURST: usize = 64;
 
 /// A thread's part of the schedule.
 pub(super) struct Open {
@@ -41,8 +41,13 @@ struct Waiting {
 
 impl Open {
     /// For a schedule that begins at `origin`.
-    pub(super) fn new(schedule: &Schedule, origin: Nanos, thread: usize, threads: usize) -> Self {
-        let mut arrivals = Arrivals::new(schedule, origin, thread, threads);
+    pub(super) fn new(
+        schedule: &Schedule,
+        origin: Nanos,
+        ramp: Nanos,
+        (thread, threads): (usize, usize),
+    ) -> Self {
+        let mut arrivals = Arrivals::new(schedule, origin, ramp, (thread, threads));
         Self {
             next: arrivals.next(),
             arrivals,
@@ -54,10 +59,17 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again in a run that ends at `end`.
+    /// When the thread must be awake again in a run that ends at `end` and has not been stopped.
     pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
-            .map_or(Nanos::MAX, |next| next.min(self.next_sample).min(end))
+            .unwrap_or(Nanos::MAX)
+            .min(self.next_sample)
+            .min(end)
+    }
+
+    /// Whether nothing more will be due: recorded arrivals have an end.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.next.is_none()
     }
 
     /// Whether everything that was due has been given to a connection.
@@ -168,19 +180,21 @@ impl Engine<'_> {
             };
             let request = Pending {
                 index: self.shared.requests.pick(ticket.number),
+                class: 0,
                 measured: ticket.measured,
                 due,
                 free_at: due,
                 sent_at: 0,
+                pause: 0,
             };
             match place {
                 Some(id) => self.assign(id, request),
-                None => self.give_up(&request, waited > self.deadline(), now),
+                None => self.give_up(request, waited > self.deadline(), now),
             }
         }
     }
 
-    fn deadline(&self) -> Nanos {
+    pub(super) fn deadline(&self) -> Nanos {
         self.open.as_ref().map_or(Nanos::MAX, |open| open.deadline)
     }
 
@@ -196,6 +210,9 @@ impl Engine<'_> {
     }
 
     fn has_room(&self, id: usize) -> bool {
+        if self.users.as_ref().is_some_and(|users| users.is_held(id)) {
+            return false;
+        }
         let connection = &self.connections[id];
         let plan = self.shared.plan;
         match connection.state {
@@ -221,6 +238,9 @@ impl Engine<'_> {
     fn assign(&mut self, id: usize, mut request: Pending) {
         let connection = &mut self.connections[id];
         request.free_at = connection.free_at;
+        if self.users.is_some() {
+            return self.put(id, request);
+        }
         connection.push(request, self.shared.requests.bytes(request.index));
         if matches!(connection.state, State::Idle) {
             self.begin(id);
@@ -230,15 +250,18 @@ impl Engine<'_> {
         }
     }
 
-    fn give_up(&mut self, request: &Pending, is_shed: bool, now: Nanos) {
+    fn give_up(&mut self, mut request: Pending, is_shed: bool, now: Nanos) {
         self.outstanding -= 1;
+        if let Some(users) = &mut self.users {
+            users.turned_away(&mut request, &mut self.recorder, self.shared.tickets);
+        }
         if is_shed {
-            self.recorder.shed(request, now, self.shared.live);
+            self.recorder.shed(&request, now, self.shared.live);
         } else {
             let kind = self.no_connection.unwrap_or(Kind::Timeout);
             let example = Some("no connection had room in time");
             self.recorder
-                .failed(request, kind, example, now, self.shared.live);
+                .failed(&request, kind, example, now, self.shared.live);
         }
     }
 

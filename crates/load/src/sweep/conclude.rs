@@ -220,6 +220,10 @@ pub(crate) mod tests {
             series: Timeline::default(),
             histogram: Vec::new(),
             percentiles: Vec::new(),
+            classes: Vec::new(),
+            sessions: None,
+            pauses: None,
+            auto: None,
         }
     }
 

@@ -5,18 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Verdict};
+use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
 use super::fileset::Fileset;
-use super::request_options::{RequestOptions, Spread};
+use super::loop_options::LoopOptions;
+use super::request_options::RequestOptions;
 use super::results::ResultOptions;
-use super::workload_options::WorkloadOptions;
+use super::workload_options::{Chosen, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, note};
+
+/// How long a run is measured unless something says otherwise.
+const USUAL: Duration = Duration::from_secs(10);
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
@@ -33,15 +37,9 @@ pub(crate) struct Load {
     /// Send this many requests a second, whatever the server does; response times count from when each was due
     #[arg(short, long, value_name = "R")]
     rate: Option<f64>,
-    /// How the requests of --rate are spread: at equal distances, or at random as from independent visitors
-    #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rate")]
-    arrivals: Spread,
-    /// Do not send a request of --rate that is later than this; it counts as an error
-    #[arg(long, value_name = "TIME", requires = "rate", value_parser = Config::duration)]
-    deadline: Option<Duration>,
-    /// How long to measure, such as 10s, 500ms or 1min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Config::duration)]
-    duration: Duration,
+    /// How long to measure, such as 10s, 500ms or 1min; 10s if nothing else ends the run
+    #[arg(long, value_name = "TIME", value_parser = Config::duration)]
+    duration: Option<Duration>,
     /// How many requests to measure, instead of a duration
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
     requests: Option<u64>,
@@ -64,6 +62,8 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     results: ResultOptions,
+    #[command(flatten)]
+    loops: LoopOptions,
     // What is asked for in more than one line.
     #[command(flatten)]
     workload: WorkloadOptions,
@@ -119,23 +119,32 @@ impl Load {
             }
             None => Vec::new(),
         };
-        Ok(Plan {
+        let plan = Plan {
             urls,
             order: match self.order {
                 Choice::Random => Order::Random(self.seed),
                 Choice::Sequence => Order::Sequence,
             },
             connections: self.connections,
-            stop: self
-                .requests
-                .map_or(Stop::Duration(self.duration), Stop::Requests),
+            stop: self.requests.map_or_else(
+                || Stop::Duration(self.duration.unwrap_or(USUAL)),
+                Stop::Requests,
+            ),
             warmup: self.warmup,
-            schedule: self.rate.map(|rate| Schedule {
-                rate,
-                process: self.arrivals.process(self.seed),
-                deadline: self.deadline,
-            }),
             ..self.request.plan(self.url.as_deref().unwrap_or_default())?
+        };
+        let chosen = self.workload.choose(&plan, self.seed)?;
+        let times = chosen.as_ref().and_then(|chosen| chosen.times.as_deref());
+        let plan = self
+            .loops
+            .apply(plan, self.rate, self.seed, self.duration, times)?;
+        Ok(match chosen {
+            Some(Chosen { workload, .. }) => Plan {
+                url: workload.url().to_owned(),
+                workload: Some(workload),
+                ..plan
+            },
+            None => plan,
         })
     }
 }

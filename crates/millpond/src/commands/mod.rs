@@ -7,6 +7,7 @@ mod demo;
 mod fileset;
 mod import;
 mod load;
+mod loop_options;
 mod new;
 mod request_options;
 mod results;

@@ -114,6 +114,10 @@ fn run() -> Run {
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
+        classes: Vec::new(),
+        sessions: None,
+        pauses: None,
+        auto: None,
     }
 }
 
