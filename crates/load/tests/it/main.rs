@@ -4,6 +4,7 @@ mod auto;
 mod counts;
 mod hostile;
 mod open;
+mod plans;
 mod stub;
 mod sweep;
 mod timing;
