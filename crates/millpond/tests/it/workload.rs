@@ -1,8 +1,14 @@
 //! `millpond load` with plans, file sets and access logs.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{Server, fail, new_site, run, text, write};
+
+/// The result of a run with `--json run.json`.
+fn result(dir: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(dir.join("run.json")).unwrap()).unwrap()
+}
 
 #[test]
 fn a_file_set_is_written_and_nothing_else_is_written_over() {
@@ -69,11 +75,28 @@ fn a_plan_is_run_and_its_mistakes_are_told_before_anything_is_sent() {
     write(site.path(), "plan.toml", &plan);
     let output = run(
         site.path(),
-        &["load", "--plan", "plan.toml", "-c", "2", "-n", "100"],
+        &[
+            "load",
+            "--plan",
+            "plan.toml",
+            "-c",
+            "2",
+            "-n",
+            "100",
+            "--json",
+            "run.json",
+        ],
     );
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.contains("front") && said.contains("note"), "{said}");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json = result(site.path());
+    let names: Vec<_> = json["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| &class["name"])
+        .collect();
+    assert_eq!(names, ["front", "note"]);
+    assert_eq!(json["accounting"]["good"], 100);
     write(site.path(), "plan.toml", &plan.replace("weight", "wieght"));
     let (status, said) = fail(site.path(), &["load", "--plan", "plan.toml"]);
     let expected = "plan.toml:4:1: unknown key \"wieght\" in [[class]]; did you mean \"weight\"?";
@@ -126,8 +149,7 @@ fn a_log_is_replayed_faster_than_it_was() {
         "{}",
         text(&output.stderr)
     );
-    let json: serde_json::Value =
-        serde_json::from_slice(&fs::read(site.path().join("run.json")).unwrap()).unwrap();
+    let json = result(site.path());
     assert_eq!(json["accounting"]["good"], 40, "{}", text(&output.stdout));
     assert_eq!(json["loop"], "open");
 }
