@@ -12,7 +12,6 @@ mod choice;
 mod cookies;
 mod fileset;
 mod log;
-mod pause;
 mod plan;
 mod session;
 mod step;

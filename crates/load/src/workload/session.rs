@@ -144,7 +144,9 @@ impl Session {
     /// visitor who comes again.
     pub(crate) fn rest(&mut self, workload: &Workload) -> Duration {
         let think = self.step(workload).think;
-        think.map_or(Duration::ZERO, |think| think.pick(&mut self.random))
+        think.map_or(Duration::ZERO, |think| {
+            Duration::from_nanos(think.draw(self.random.next_u64()))
+        })
     }
 
     /// Makes a path of a target, from `begin` on, that is a link with the server's name.

@@ -4,8 +4,8 @@ use regex::bytes::Regex;
 use sha2::{Digest as _, Sha256};
 
 use super::cookies::field_values;
-use super::pause::Pause;
 use super::template::Template;
+use crate::Think;
 
 /// Bytes of an extracted value at most.
 const LONGEST: usize = 64 * 1024;
@@ -60,7 +60,7 @@ pub(crate) struct Step {
     pub(crate) check: Option<Check>,
     pub(crate) extract: Vec<Extract>,
     /// The pause after it.
-    pub(crate) think: Option<Pause>,
+    pub(crate) think: Option<Think>,
     /// How often it is sent, from and to.
     pub(crate) repeat: (u32, u32),
 }

@@ -5,6 +5,7 @@ mod bodies;
 mod counts;
 mod hostile;
 mod open;
+mod plans;
 mod reaching;
 mod stub;
 mod sweep;

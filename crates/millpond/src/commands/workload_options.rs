@@ -23,7 +23,7 @@ pub(crate) struct WorkloadOptions {
     #[arg(long, requires = "from_log", conflicts_with = "replay")]
     learn_only: bool,
     /// Send the log's own GETs and HEADs at its own times
-    #[arg(long, requires = "from_log", conflicts_with = "rate")]
+    #[arg(long, requires = "from_log", conflicts_with_all = ["rate", "arrivals", "session"])]
     replay: bool,
     /// Send the other requests of the log too, without a body: they may change data
     #[arg(long, requires = "replay")]

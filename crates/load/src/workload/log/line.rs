@@ -106,7 +106,9 @@ fn split(request: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Option<(i64, Option<(String, String)>, u16)> {
+    type Told = (i64, Option<(String, String)>, u16);
+
+    fn parse(text: &str) -> Option<Told> {
         let mut lines = Lines::default();
         let line = lines.next(&mut text.as_bytes()).unwrap().unwrap()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

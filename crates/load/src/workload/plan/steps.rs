@@ -7,8 +7,9 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::section::{Field, Section};
 use super::text;
 use super::{Common, Names, PlanError};
+use crate::Think;
 use crate::request::{check_field, check_method, own_fields};
-use crate::workload::pause::Pause;
+
 use crate::workload::step::{Check, Class, Extract, From, Step};
 use crate::workload::template::{Encoding, Part, Template};
 
@@ -21,7 +22,7 @@ const LARGEST_REGEX: usize = 1 << 20;
 
 /// What the steps of a class have from it.
 struct Usual<'t> {
-    think: Option<Pause>,
+    think: Option<Think>,
     headers: Vec<(&'t str, Field<'t>)>,
     cookies: bool,
 }
@@ -228,7 +229,7 @@ fn has<'n>(mut names: impl Iterator<Item = &'n str>, name: &str) -> bool {
     names.any(|other| other.eq_ignore_ascii_case(name))
 }
 
-fn pause(section: &mut Section<'_>) -> Result<Option<Pause>, PlanError> {
+fn pause(section: &mut Section<'_>) -> Result<Option<Think>, PlanError> {
     let Some(field) = section.find("think") else {
         return Ok(None);
     };
@@ -236,7 +237,7 @@ fn pause(section: &mut Section<'_>) -> Result<Option<Pause>, PlanError> {
         .text()?
         .parse()
         .map(Some)
-        .map_err(|why: String| field.error(why))
+        .map_err(|why: crate::Error| field.error(why.to_string()))
 }
 
 fn repeat(field: Field<'_>) -> Result<(u32, u32), PlanError> {

@@ -150,7 +150,11 @@ fn mistakes_have_line_column_and_advice() {
         "4:21",
         "begins with /",
     );
-    refuse(&class("target='/'\nthink='gamma:1s'"), "4:7", "no pause");
+    refuse(
+        &class("target='/'\nthink='gamma:1s'"),
+        "4:7",
+        "not understood",
+    );
     refuse(&class("target='/'\nrepeat=0"), "4:8", "is not from 1");
     refuse(&class("target='/'\nrepeat=[3, 1]"), "4:8", "ends before");
     refuse(&class("target='/'\nexpect=[99]"), "4:9", "is not from 100");
