@@ -50,6 +50,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .iter()
         .map(|harvest| harvest.established as u64)
         .sum();
+    let conforming = harvests.iter().map(|harvest| harvest.conforming).sum();
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
     let Some(all) =
         harvests
@@ -132,6 +133,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             opened: all.connects,
             keep_alive: plan.keep_alive,
             depth: plan.depth as u64,
+            conforming,
         },
         client: Client {
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),

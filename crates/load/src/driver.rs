@@ -1,11 +1,8 @@
 //! One run from plan to figures: threads are started, watched and harvested.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-
-use socket2::SockAddr;
 
 use crate::auto::{self, Director, Pulse};
 use crate::clock;
@@ -15,7 +12,7 @@ use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
 use crate::tickets::{Agreed, Gate, Tickets, Times};
-use crate::url::Url;
+use crate::transport::Target;
 use crate::{Error, Plan, Stop, limits};
 
 /// How often the progress callback is called.
@@ -62,7 +59,7 @@ pub fn run(
     let url = plan.check()?;
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
-    let address = SockAddr::from(resolve(&url, plan.timeout)?);
+    let target = Target::find(plan, &url)?;
     let threads = if plan.threads == 0 {
         plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
     } else {
@@ -84,7 +81,7 @@ pub fn run(
         .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
     let shared = Shared {
         plan,
-        address: &address,
+        target: &target,
         requests: &requests,
         tickets: &tickets,
         gate: &gate,
@@ -215,29 +212,4 @@ fn share_done(plan: &Plan, elapsed: Duration) -> f64 {
         .map(|recording| recording.saturating_sub(plan.unmeasured()));
     let longest = recorded.map_or(planned, |recorded| recorded.min(planned));
     elapsed.as_secs_f64() / longest.as_secs_f64()
-}
-
-/// The server's address: of several, the first that accepts a connection.
-fn resolve(url: &Url, timeout: Duration) -> Result<SocketAddr, Error> {
-    let failed = |source| Error::Resolve {
-        name: format!("{}:{}", url.host, url.port),
-        source,
-    };
-    let addresses: Vec<SocketAddr> = (url.host.as_str(), url.port)
-        .to_socket_addrs()
-        .map_err(failed)?
-        .collect();
-    let accepting = || {
-        addresses
-            .iter()
-            .find(|address| TcpStream::connect_timeout(address, timeout).is_ok())
-    };
-    let chosen = if addresses.len() > 1 {
-        accepting().or(addresses.first())
-    } else {
-        addresses.first()
-    };
-    chosen
-        .copied()
-        .ok_or_else(|| failed(std::io::Error::other("the name has no address")))
 }

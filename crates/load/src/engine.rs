@@ -6,6 +6,7 @@
 
 mod lifecycle;
 mod open;
+mod pace;
 mod sessions;
 mod users;
 
@@ -15,25 +16,23 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use socket2::SockAddr;
 
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, Flushed, State};
 use crate::outcome::Kind;
-use crate::recorder::{Fault, Live, Pending, Recorder};
+use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
-use crate::sink::Discard;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
+use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
 use open::Open;
-use sessions::fault_of_status;
+use pace::Wakes;
 use users::{Ended, Users};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) address: &'a SockAddr,
+    pub(crate) target: &'a Target,
     pub(crate) requests: &'a Requests,
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
@@ -49,6 +48,8 @@ pub(crate) struct Harvest {
     pub(crate) established: usize,
     /// Places for a connection that never succeeded, however often they tried.
     pub(crate) never: usize,
+    /// Places that kept SPECweb99's pace, where bandwidth was limited.
+    pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
     /// CPU time of the measured part.
@@ -87,6 +88,8 @@ struct Engine<'a> {
     starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
+    /// When lines of limited bandwidth are free again.
+    wakes: Wakes,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -107,7 +110,9 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
     let mut engine = Engine {
         shared,
         epoll,
-        connections: (0..part.connections).map(|_| Connection::new()).collect(),
+        connections: (0..part.connections)
+            .map(|_| Connection::of(shared.plan, shared.requests))
+            .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
         times: never,
@@ -120,6 +125,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         users: None,
         starts: VecDeque::new(),
         no_connection: None,
+        wakes: Wakes::default(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -149,7 +155,8 @@ impl Engine<'_> {
         };
         let user = self.users.as_ref().map_or(Nanos::MAX, Users::next);
         let start = self.starts.front().map_or(Nanos::MAX, |&(at, _)| at);
-        self.next_sweep.min(end).min(user).min(start)
+        let line = self.wakes.next();
+        self.next_sweep.min(end).min(user).min(start).min(line)
     }
 
     /// The run has these times, which may not have been known before.
@@ -194,6 +201,7 @@ impl Engine<'_> {
                 State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
                 State::Open(_) => self.write(id),
                 State::Connecting(..) => self.connected(id),
+                State::Shaking(..) => self.shake(id),
                 State::Idle | State::Paused(_) => {}
             }
         }
@@ -203,6 +211,7 @@ impl Engine<'_> {
         self.wake_users();
         self.keep_schedule();
         let now = clock::now();
+        self.resume_paced(now);
         self.recorder.turn(now);
         let is_over = self.stopped_at.is_none() && self.is_over(now);
         if now >= self.next_sweep || is_over {
@@ -213,15 +222,17 @@ impl Engine<'_> {
 
     /// The hot path: answers are taken from the socket and new requests put in their place.
     fn readable(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        let State::Open(socket) = &connection.state else {
+        let Some(room) = self.reading_room(id) else {
             return;
         };
-        let count = match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-            Ok((_, 0)) => return self.closed(id),
-            Ok((_, count)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return self.write(id),
-            Err(_) => return self.fail(id, Kind::Reset, None),
+        let connection = &mut self.connections[id];
+        let State::Open(wire) = &mut connection.state else {
+            return;
+        };
+        let count = match wire.recv(&mut self.buffer, room) {
+            Received::Bytes(count) => count,
+            Received::Nothing => return self.write(id),
+            end => return self.ended(id, end),
         };
         let now = clock::now();
         if self.users.as_ref().is_some_and(Users::has_workload) {
@@ -236,28 +247,25 @@ impl Engine<'_> {
             {
                 return self.unsolicited(id, now);
             }
-            let (used, answer) =
-                match connection
-                    .parser
-                    .feed(bytes, self.shared.requests.head, &mut Discard)
-                {
-                    Ok(fed) => fed,
-                    Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
-                };
+            let (used, answer) = match connection.feed(bytes, self.shared.requests) {
+                Ok(fed) => fed,
+                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+            };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
             answered = true;
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let fault = fault_of_status(self.shared.plan, answer.status);
+            let Shared { plan, requests, .. } = self.shared;
+            let end = connection.judge(&request, &answer, plan, requests, now);
             self.recorder
-                .answered(&request, &answer, fault, now, self.shared.live);
+                .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
             connection.fruitful();
             connection.free_at = now;
             if let Some(users) = &mut self.users {
-                let (request, good) = (&request, fault.is_none());
+                let (request, good) = (&request, end.is_ok());
                 let ended = Ended { request, good, now };
                 users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
             }
@@ -265,6 +273,10 @@ impl Engine<'_> {
             if !answer.reusable || !self.shared.plan.keep_alive || has_served {
                 return self.reopen(id);
             }
+        }
+        if matches!(&connection.state, State::Open(wire) if wire.is_ended()) {
+            // Nothing more will wake the thread for it.
+            return self.readable(id);
         }
         if answered {
             self.refill(id);
@@ -317,20 +329,14 @@ impl Engine<'_> {
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         match connection.flush(clock::now()) {
-            Ok(all) if all != connection.watches_room => {}
-            Ok(all) => {
-                connection.watches_room = !all;
-                if let State::Open(socket) = &connection.state
-                    && let Err(errno) = epoll::modify(
-                        &self.epoll,
-                        socket,
-                        epoll::EventData::new_u64(id as u64),
-                        interest(!all),
-                    )
-                {
-                    // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
-                    debug_assert!(false, "epoll_ctl: {errno}");
-                    self.fail(id, Kind::ConnectFailed, None);
+            Ok(flushed) => {
+                if let Flushed::At(at) = flushed {
+                    self.wakes.add(at, id);
+                }
+                let needs_room = flushed == Flushed::NeedsRoom;
+                if connection.watches_room != needs_room {
+                    connection.watches_room = needs_room;
+                    self.watch(id);
                 }
             }
             // An early answer may be waiting to be read before the close: the next event brings it.
@@ -339,11 +345,14 @@ impl Engine<'_> {
     }
 }
 
-fn interest(room: bool) -> epoll::EventFlags {
-    let read = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
-    if room {
-        read | epoll::EventFlags::OUT
-    } else {
-        read
-    }
+/// What epoll watches for: room to write, and input with its end.
+fn interest(room: bool, input: bool) -> epoll::EventFlags {
+    // Errors and the end of both directions are always reported; while there is nothing to be done about them, once.
+    let mut flags = match (room, input) {
+        (false, false) => epoll::EventFlags::ET,
+        _ => epoll::EventFlags::empty(),
+    };
+    flags.set(epoll::EventFlags::OUT, room);
+    flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, input);
+    flags
 }

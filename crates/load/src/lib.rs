@@ -19,6 +19,7 @@
 mod analysis;
 mod arrivals;
 mod auto;
+mod body;
 mod capacity;
 mod chunked;
 mod classes;
@@ -52,6 +53,7 @@ mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
+mod transport;
 mod url;
 mod verdict;
 mod visits;
@@ -82,6 +84,7 @@ pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
 };
+pub use transport::{Bandwidth, Trust};
 pub use workload::{
     ArrivalKind, ArrivalPattern, DIRECTORY_BYTES, FileSet, FileSetError, Learned, LearnedClass,
     LogError, LogLines, MOST_DIRECTORIES, PlanError, Replay, Workload,

@@ -42,6 +42,9 @@ impl Plan {
         if self.workload.is_some() && (self.pace != Pace::AtOnce || self.session.is_some()) {
             return refuse("a workload has its own sessions and pauses");
         }
+        if self.workload.is_some() && (self.expect_body.is_some() || self.expect_sha256.is_some()) {
+            return refuse("a workload has its own checks of bodies");
+        }
         match self.session {
             Some(0) => return refuse("a session must make at least one request"),
             Some(n) if n > 1_000_000 => {

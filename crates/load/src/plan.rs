@@ -1,12 +1,14 @@
 //! What to measure: the plan of one run.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auto::Auto;
 use crate::pace::Pace;
-use crate::url::Url;
-use crate::{Error, Workload};
+use crate::transport::{Bandwidth, Trust};
+use crate::url::{self, Url};
+use crate::{Error, Workload, limits};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -59,6 +61,22 @@ pub struct Plan {
     /// What is asked for and in which order, instead of `urls`, `method`, `headers`, `body` and `expect`: sessions one
     /// after the other on each connection, or with a schedule as it says.
     pub workload: Option<Arc<Workload>>,
+
+    // How the server is reached, and what is demanded of its answers.
+    /// Connections go through this Unix socket; the URL's host is only named in the request.
+    pub unix_socket: Option<PathBuf>,
+    /// Connections go to this `HOST:PORT`; the URL's host is what the request and TLS name.
+    pub connect_to: Option<String>,
+    /// Which certificates are accepted of an `https://` server.
+    pub trust: Trust,
+    /// Most that a connection receives. What the kernel or TLS adds counts as well, handshakes do not.
+    pub throttle_down: Option<Bandwidth>,
+    /// Most that a connection sends.
+    pub throttle_up: Option<Bandwidth>,
+    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB).
+    pub expect_body: Option<String>,
+    /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
+    pub expect_sha256: Option<String>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -138,6 +156,13 @@ impl Plan {
             ramp_up: Duration::ZERO,
             auto: None,
             workload: None,
+            unix_socket: None,
+            connect_to: None,
+            trust: Trust::System,
+            throttle_down: None,
+            throttle_up: None,
+            expect_body: None,
+            expect_sha256: None,
         }
     }
 
@@ -197,7 +222,28 @@ impl Plan {
             return refuse("the list of cores is empty");
         }
         self.check_phases()?;
+        self.check_reaching(&url)?;
         Ok(url)
+    }
+
+    /// The part of the check that is about how the server is reached.
+    fn check_reaching(&self, url: &Url) -> Result<(), Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if self.unix_socket.is_some() && self.connect_to.is_some() {
+            return refuse("connections go through a Unix socket or to another address, not both");
+        }
+        if let Some(other) = &self.connect_to {
+            url::host_and_port(other)?;
+        }
+        if self.trust != Trust::System && !url.secure {
+            return refuse("which certificates are accepted only matters for an https:// URL");
+        }
+        Ok(())
+    }
+
+    /// What is to be said before the run: resources that it may use up on the way.
+    pub fn notes(&self) -> Vec<String> {
+        limits::source_ports_over_time(self).into_iter().collect()
     }
 
     /// Whether `status` counts as a good answer.
@@ -258,7 +304,20 @@ mod tests {
                 ..good.clone()
             },
             Plan {
-                url: "https://h/".into(),
+                url: "ftp://h/".into(),
+                ..good.clone()
+            },
+            Plan {
+                trust: Trust::Everybody,
+                ..good.clone()
+            },
+            Plan {
+                connect_to: Some("nowhere".into()),
+                ..good.clone()
+            },
+            Plan {
+                connect_to: Some("h:1".into()),
+                unix_socket: Some("/s".into()),
                 ..good
             },
         ] {

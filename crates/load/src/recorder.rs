@@ -7,13 +7,10 @@ use hdrhistogram::Histogram;
 use crate::auto::Pulse;
 use crate::classes::ClassTimes;
 use crate::clock::{self, Nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
 use crate::tickets::Times;
-
-/// What speaks against a complete answer: the kind of error, and an example in a few words.
-pub(crate) type Fault = (Kind, Option<&'static str>);
 
 /// Counters that the progress line reads while the threads run.
 #[derive(Default)]
@@ -229,16 +226,16 @@ impl Recorder {
         self.connect.saturating_record(took.clamp(1, LONGEST));
     }
 
-    /// A complete answer, and what speaks against it.
+    /// A complete answer; `end` says whether it is a good one, and if not, why.
     pub(crate) fn answered(
         &mut self,
         request: &Pending,
         answer: &Answer,
-        fault: Option<Fault>,
+        end: Result<(), Fault>,
         now: Nanos,
         live: &Live,
     ) {
-        let good = fault.is_none();
+        let good = end.is_ok();
         let service = now.saturating_sub(request.sent_at).clamp(1, LONGEST);
         let response = now.saturating_sub(request.due).clamp(1, LONGEST);
         let main = if self.open.is_some() {
@@ -261,17 +258,18 @@ impl Recorder {
         }
         let in_time = u64::from(now <= self.end);
         self.answered_in_time += in_time;
-        if let Some((kind, example)) = fault {
-            self.error(kind, example, live);
-        } else {
-            self.good += 1;
-            self.good_in_time += in_time;
-            self.service.saturating_record(service);
-            if let Some(open) = &mut self.open {
-                open.response.saturating_record(response);
+        match end {
+            Ok(()) => {
+                self.good += 1;
+                self.good_in_time += in_time;
+                self.service.saturating_record(service);
+                if let Some(open) = &mut self.open {
+                    open.response.saturating_record(response);
+                }
             }
+            Err((kind, example)) => self.error(kind, example, live),
         }
-        self.finished(request, good.then_some(main), now, live);
+        self.finished(request, end.is_ok().then_some(main), now, live);
     }
 
     /// A request that will not be answered.

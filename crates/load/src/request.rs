@@ -1,5 +1,6 @@
 //! Requests, rendered before the run: on the hot path one is a slice of bytes.
 
+use crate::body::BodyCheck;
 use crate::random::mix;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
@@ -8,6 +9,7 @@ use crate::{Error, Order, Plan};
 pub(crate) struct Requests {
     rendered: Vec<Box<[u8]>>,
     order: Order,
+    checks: Vec<BodyCheck>,
     /// Answers to HEAD have no body, whatever their fields say.
     pub(crate) head: bool,
 }
@@ -36,6 +38,7 @@ impl Requests {
         Ok(Self {
             rendered,
             order: plan.order,
+            checks: checks(plan)?,
             head: plan.method == "HEAD",
         })
     }
@@ -50,9 +53,34 @@ impl Requests {
         index as u32
     }
 
+    /// What the body of a good answer to a request must pass.
+    pub(crate) fn checks(&self, _index: u32) -> &[BodyCheck] {
+        &self.checks
+    }
+
+    /// Whether any answer is checked.
+    pub(crate) fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     pub(crate) fn bytes(&self, index: u32) -> &[u8] {
         &self.rendered[index as usize]
     }
+}
+
+fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
+    let expression = plan.expect_body.as_deref().map(BodyCheck::matches);
+    let digest = plan.expect_sha256.as_deref().map(BodyCheck::sha256);
+    let checks: Vec<_> = expression
+        .into_iter()
+        .chain(digest)
+        .collect::<Result<_, _>>()?;
+    if plan.method == "HEAD" && !checks.is_empty() {
+        return Err(Error::Plan(
+            "an answer to HEAD has no body that could be checked".to_owned(),
+        ));
+    }
+    Ok(checks)
 }
 
 /// The fields with the empty line that ends them.

@@ -120,7 +120,12 @@ impl Parser {
 
     /// The connection was closed in good order: completes a body that ends with it.
     pub(crate) fn closed(&mut self) -> Option<Answer> {
-        matches!(self.state, State::UntilClose).then(|| self.finish())
+        self.ends_with_connection().then(|| self.finish())
+    }
+
+    /// Whether a body has begun that ends with the connection.
+    pub(crate) fn ends_with_connection(&self) -> bool {
+        matches!(self.state, State::UntilClose)
     }
 
     /// Whether nothing of the next response has come yet.

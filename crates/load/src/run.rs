@@ -143,6 +143,9 @@ pub struct Connections {
     pub keep_alive: bool,
     /// Requests in flight on one connection.
     pub depth: u64,
+    /// With limited bandwidth: connections whose answers came at 320 kbit/s or more, over all the time in which one was
+    /// awaited, and which had good answers to 99 % of their requests (SPECweb99's conforming connections).
+    pub conforming: Option<u64>,
 }
 
 /// What the client itself used in the measured part.

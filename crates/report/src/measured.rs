@@ -1,5 +1,7 @@
 //! A measured run as a report.
 
+mod connections;
+
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
 use crate::kinds::kind_name;
@@ -319,16 +321,11 @@ fn errors_table(errors: &Errors, run: &Run) -> Table {
 }
 
 fn conditions(run: &Run) -> Table {
-    let (connections, client) = (&run.connections, &run.client);
+    let client = &run.client;
     let mut rows = vec![
         [
             "connections".to_owned(),
-            format!(
-                "{} asked for, {} established, {} opened in all",
-                count(connections.asked),
-                count(connections.established),
-                count(connections.opened)
-            ),
+            connections::describe(&run.connections),
         ],
         ["bytes received".to_owned(), bytes(run.bytes as f64)],
         [

@@ -10,10 +10,11 @@ use crate::Error;
 use crate::Stop;
 use crate::classes::ClassTimes;
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{State, connect, kind_of_connect};
+use crate::connection::{Connection, State};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
+use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
 
 /// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
 /// the kernel would wait a second before it tries again.
@@ -32,7 +33,7 @@ impl Engine<'_> {
             let opening = |engine: &Self| {
                 engine.connections[..next]
                     .iter()
-                    .filter(|c| matches!(c.state, State::Connecting(..)))
+                    .filter(|c| c.is_opening())
                     .count()
             };
             let mut busy = opening(self);
@@ -41,10 +42,7 @@ impl Engine<'_> {
                 && !self.shared.tickets.is_stopped()
             {
                 self.connect(next, clock::now());
-                busy += usize::from(matches!(
-                    self.connections[next].state,
-                    State::Connecting(..)
-                ));
+                busy += usize::from(self.connections[next].is_opening());
                 next += 1;
             }
             if busy == 0 || self.shared.tickets.is_stopped() {
@@ -138,10 +136,10 @@ impl Engine<'_> {
     pub(super) fn connect(&mut self, id: usize, now: Nanos) {
         self.connections[id].attempted = true;
         self.connections[id].renew(self.shared.plan.per_connection);
-        match connect(self.shared.address) {
+        match self.shared.target.connect() {
             Ok(socket) => {
                 let data = epoll::EventData::new_u64(id as u64);
-                if epoll::add(&self.epoll, &socket, data, interest(true)).is_err() {
+                if epoll::add(&self.epoll, &socket, data, interest(true, true)).is_err() {
                     return self.fail(
                         id,
                         Kind::ConnectFailed,
@@ -151,7 +149,7 @@ impl Engine<'_> {
                 self.connections[id].watches_room = true;
                 self.connections[id].state = State::Connecting(socket, now);
             }
-            Err(kind) => self.fail(id, kind, None),
+            Err((kind, example)) => self.fail(id, kind, example),
         }
     }
 
@@ -164,9 +162,48 @@ impl Engine<'_> {
             return;
         };
         if let Ok(Err(errno)) | Err(errno) = socket_error(&socket) {
-            return self.fail(id, kind_of_connect(errno), None);
+            let (kind, example) = kind_of_connect(errno);
+            return self.fail(id, kind, example);
         }
-        connection.state = State::Open(socket);
+        match self.shared.target.begin(socket) {
+            Ok(Begun::Open(wire)) => self.opened(id, wire, since),
+            Ok(Begun::Shaking(session)) => {
+                connection.state = State::Shaking(session, since);
+                self.shake(id);
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// Takes the TLS handshake further.
+    pub(super) fn shake(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let State::Shaking(session, _) = &mut connection.state else {
+            return;
+        };
+        match session.shake() {
+            Ok(Shaken::Done) => {
+                if let State::Shaking(session, since) =
+                    std::mem::replace(&mut connection.state, State::Idle)
+                {
+                    self.opened(id, Wire::Tls(session), since);
+                }
+            }
+            Ok(state) => {
+                let wants_room = state == Shaken::WantsRoom;
+                if connection.watches_room != wants_room {
+                    connection.watches_room = wants_room;
+                    self.watch(id);
+                }
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// A connection that was begun at `since` is ready for requests.
+    fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
+        let connection = &mut self.connections[id];
+        connection.state = State::Open(wire);
         connection.established = true;
         self.no_connection = None;
         let now = clock::now();
@@ -185,8 +222,21 @@ impl Engine<'_> {
         }
     }
 
+    /// The connection has come to an end.
+    pub(super) fn ended(&mut self, id: usize, end: Received) {
+        match end {
+            Received::Failed((kind, example)) => self.fail(id, kind, example),
+            Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
+                id,
+                Kind::ClosedEarly,
+                Some("a body that may be cut short: the connection ended without close_notify"),
+            ),
+            _ => self.closed(id),
+        }
+    }
+
     /// The server has closed the connection.
-    pub(super) fn closed(&mut self, id: usize) {
+    fn closed(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if let Some(answer) = connection.parser.closed() {
             self.take_answer(id, &answer, clock::now());
@@ -240,6 +290,9 @@ impl Engine<'_> {
         let now = clock::now();
         let connection = &mut self.connections[id];
         for request in connection.pending.drain(..) {
+            if let Some(pace) = &mut connection.pace {
+                pace.failed(&request);
+            }
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);
             self.outstanding -= 1;
@@ -279,7 +332,8 @@ impl Engine<'_> {
                 _ => {
                     let since = self.connections[id].waits_since();
                     if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
-                        self.fail(id, Kind::Timeout, None);
+                        let example = self.connections[id].awaits();
+                        self.fail(id, Kind::Timeout, example);
                     }
                 }
             }
@@ -305,6 +359,13 @@ impl Engine<'_> {
                 .iter()
                 .filter(|connection| connection.established)
                 .count(),
+            conforming: self
+                .connections
+                .iter()
+                .filter_map(Connection::conforms)
+                .fold(None, |count, conforms| {
+                    Some(count.unwrap_or(0) + u64::from(conforms))
+                }),
             cpu: self.recorder.cpu(),
             times: self.times,
             stopped_at: self

@@ -37,6 +37,8 @@ pub(super) struct Open {
 struct Waiting {
     due: Nanos,
     ticket: Ticket,
+    /// The number of the session that begins with it, where there are sessions.
+    session: u64,
 }
 
 impl Open {
@@ -152,7 +154,16 @@ impl Engine<'_> {
             Some(ticket) => {
                 self.recorder.issued += u64::from(ticket.measured);
                 self.outstanding += 1;
-                open.waiting.push_back(Waiting { due, ticket });
+                // In the order in which they are due: recorded sessions belong to their times.
+                let session = match &self.users {
+                    Some(_) => self.shared.tickets.session(),
+                    None => 0,
+                };
+                open.waiting.push_back(Waiting {
+                    due,
+                    ticket,
+                    session,
+                });
                 open.next = open.arrivals.next();
             }
             None => {
@@ -175,9 +186,14 @@ impl Engine<'_> {
             if !too_late && place.is_none() {
                 return;
             }
-            let Some(Waiting { due, ticket }) = open.waiting.pop_front() else {
+            let Some(waiting) = open.waiting.pop_front() else {
                 return;
             };
+            let Waiting {
+                due,
+                ticket,
+                session,
+            } = waiting;
             let request = Pending {
                 index: self.shared.requests.pick(ticket.number),
                 class: 0,
@@ -188,8 +204,8 @@ impl Engine<'_> {
                 pause: 0,
             };
             match place {
-                Some(id) => self.assign(id, request),
-                None => self.give_up(request, waited > self.deadline(), now),
+                Some(id) => self.assign(id, request, session),
+                None => self.give_up(request, session, waited > self.deadline(), now),
             }
         }
     }
@@ -220,7 +236,7 @@ impl Engine<'_> {
                 plan.keep_alive && connection.left > 0 && connection.pending.len() < plan.depth
             }
             State::Idle => !plan.keep_alive && connection.pending.is_empty(),
-            State::Connecting(..) | State::Paused(_) => false,
+            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
         }
     }
 
@@ -235,10 +251,12 @@ impl Engine<'_> {
         }
     }
 
-    fn assign(&mut self, id: usize, mut request: Pending) {
+    fn assign(&mut self, id: usize, mut request: Pending, session: u64) {
         let connection = &mut self.connections[id];
         request.free_at = connection.free_at;
-        if self.users.is_some() {
+        if let Some(users) = &mut self.users {
+            users.enter(id, session);
+            self.recorder.visits.started += u64::from(request.measured);
             return self.put(id, request);
         }
         connection.push(request, self.shared.requests.bytes(request.index));
@@ -250,10 +268,15 @@ impl Engine<'_> {
         }
     }
 
-    fn give_up(&mut self, mut request: Pending, is_shed: bool, now: Nanos) {
+    fn give_up(&mut self, mut request: Pending, session: u64, is_shed: bool, now: Nanos) {
         self.outstanding -= 1;
         if let Some(users) = &mut self.users {
-            users.turned_away(&mut request, &mut self.recorder, self.shared.tickets);
+            users.turned_away(
+                &mut request,
+                session,
+                &mut self.recorder,
+                self.shared.tickets,
+            );
         }
         if is_shed {
             self.recorder.shed(&request, now, self.shared.live);

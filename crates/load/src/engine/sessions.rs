@@ -2,7 +2,7 @@
 
 use super::open::BURST;
 use super::users::Ended;
-use super::{Engine, Fault};
+use super::{Engine, Shared};
 use crate::clock::{self, Nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
@@ -36,6 +36,10 @@ impl Engine<'_> {
             self.stopped_at.get_or_insert(now.min(self.times.end));
             return self.offer_place(id);
         };
+        if !users.is_held(id) {
+            users.enter(id, self.shared.tickets.session());
+            self.recorder.visits.started += u64::from(ticket.measured);
+        }
         // The client's own delay counts against it in an open loop. In a closed one there is no schedule that it could
         // be late for; it is left out of the cycle, which then is too short for Little's law.
         let due = if is_open { due } else { now };
@@ -69,16 +73,13 @@ impl Engine<'_> {
         self.recorder.made(request);
         self.outstanding -= 1;
         self.recorder.shed(request, now, self.shared.live);
-        self.ended(id, request, false, now);
+        self.request_ended(id, request, false, now);
         self.offer_place(id);
     }
 
     /// Puts a request of the user at this place on its connection, which is opened if there is none.
     pub(super) fn put(&mut self, id: usize, mut request: Pending) {
         let Some(users) = &mut self.users else { return };
-        if users.enter(id, self.shared.tickets) {
-            self.recorder.visits.started += u64::from(request.measured);
-        }
         let class = users.render(id);
         request.class = class.unwrap_or(0);
         self.recorder.made(&request);
@@ -92,12 +93,12 @@ impl Engine<'_> {
             State::Idle => self.begin(id),
             State::Open(_) => self.write(id),
             // It is written when the connection is there.
-            State::Connecting(..) | State::Paused(_) => {}
+            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => {}
         }
     }
 
     /// Tells the user of a request that it has ended.
-    pub(super) fn ended(&mut self, id: usize, request: &Pending, good: bool, now: Nanos) {
+    pub(super) fn request_ended(&mut self, id: usize, request: &Pending, good: bool, now: Nanos) {
         if let Some(users) = &mut self.users {
             let ended = Ended { request, good, now };
             users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
@@ -153,17 +154,17 @@ impl Engine<'_> {
         connection.fruitful();
         connection.free_at = now;
         self.outstanding -= 1;
-        let fault = match &mut self.users {
-            Some(users) if users.has_workload() => users.fault(id, answer.status),
-            _ => fault_of_status(self.shared.plan, answer.status),
+        let Shared { plan, requests, .. } = self.shared;
+        let end = match &mut self.users {
+            Some(users) if users.has_workload() => {
+                let end = users.judge(id, answer.status);
+                connection.count_for_pace(&request, answer, end.is_ok(), now);
+                end
+            }
+            _ => connection.judge(&request, answer, plan, requests, now),
         };
         self.recorder
-            .answered(&request, answer, fault, now, self.shared.live);
-        self.ended(id, &request, fault.is_none(), now);
+            .answered(&request, answer, end, now, self.shared.live);
+        self.request_ended(id, &request, end.is_ok(), now);
     }
-}
-
-/// What a plan without a workload has against an answer.
-pub(super) fn fault_of_status(plan: &crate::Plan, status: u16) -> Option<Fault> {
-    (!plan.is_good(status)).then(|| (Kind::of_status(status), None))
 }

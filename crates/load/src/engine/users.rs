@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::clock::{Nanos, nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::pace::unit;
 use crate::random::mix;
-use crate::recorder::{Fault, Pending, Recorder};
+use crate::recorder::{Pending, Recorder};
 use crate::sink::Collect;
 use crate::tickets::Tickets;
 use crate::workload::{Asked, Judged, Session, Workload};
@@ -152,18 +152,14 @@ impl<'a> Users<'a> {
         self.list[id].pause
     }
 
-    /// A user comes to the place, if there is none; whether one did.
-    pub(super) fn enter(&mut self, id: usize, tickets: &Tickets<'_>) -> bool {
-        if self.is_held(id) {
-            return false;
-        }
+    /// A user comes to the place, with the session of this number.
+    pub(super) fn enter(&mut self, id: usize, session: u64) {
         let visit = match self.workload {
-            Some(workload) => Visit::Planned(Box::new(workload.session(tickets.session()))),
+            Some(workload) => Visit::Planned(Box::new(workload.session(session))),
             None if self.is_open => Visit::Counted(self.length - 1),
             None => Visit::Endless,
         };
         self.list[id].visit = visit;
-        true
     }
 
     /// The user leaves the place.
@@ -196,24 +192,20 @@ impl<'a> Users<'a> {
         (user.asked.head, wanted.then_some(&mut user.content))
     }
 
-    /// What a workload has against the answer to the current request.
-    pub(super) fn fault(&mut self, id: usize, status: u16) -> Option<Fault> {
+    /// Whether a workload finds the answer to the current request good; if not, why.
+    pub(super) fn judge(&mut self, id: usize, status: u16) -> Result<(), Fault> {
         let user = &mut self.list[id];
         let (Some(workload), Visit::Planned(session)) = (self.workload, &mut user.visit) else {
-            return None;
+            return Ok(());
         };
         let too_long = user.asked.wants_body && user.content.is_truncated();
-        match session.answered(
-            workload,
-            status,
-            user.content.head(),
-            user.content.content(),
-        ) {
-            Judged::BadStatus => Some((Kind::of_status(status), None)),
-            _ if too_long => Some((Kind::BadBody, Some("longer than what is kept of a body"))),
-            Judged::Good => None,
-            Judged::BadBody(why) => Some((Kind::BadBody, Some(why))),
-            Judged::NoMatch(why) => Some((Kind::NoMatch, Some(why))),
+        let (fields, body) = (user.content.head(), user.content.content());
+        match session.answered(workload, status, fields, body) {
+            Judged::BadStatus => Err((Kind::of_status(status), None)),
+            _ if too_long => Err((Kind::BadBody, Some("longer than what is kept of a body"))),
+            Judged::Good => Ok(()),
+            Judged::BadBody(why) => Err((Kind::BadBody, Some(why))),
+            Judged::NoMatch(why) => Err((Kind::NoMatch, Some(why))),
         }
     }
 
@@ -258,6 +250,7 @@ impl<'a> Users<'a> {
     pub(super) fn turned_away(
         &mut self,
         request: &mut Pending,
+        session: u64,
         recorder: &mut Recorder,
         tickets: &Tickets<'_>,
     ) {
@@ -265,7 +258,7 @@ impl<'a> Users<'a> {
         recorder.visits.broken_off += u64::from(request.measured);
         let left = match self.workload {
             Some(workload) => {
-                let mut session = workload.session(tickets.session());
+                let mut session = workload.session(session);
                 request.class = session.render(workload, &mut Vec::new()).class;
                 remaining(&mut session, workload)
             }

@@ -1,11 +1,17 @@
 //! The client against little servers that behave, and against some that do not.
 
 mod auto;
+mod bodies;
 mod counts;
 mod hostile;
 mod open;
 mod plans;
+mod reaching;
 mod stub;
 mod sweep;
+mod throttle;
 mod timing;
+mod tls;
+mod tls_stub;
 mod users;
+mod workload;

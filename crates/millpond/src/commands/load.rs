@@ -10,10 +10,10 @@ use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
 use super::fileset::Fileset;
-use super::loop_options::LoopOptions;
+use super::loop_options::{Asked, LoopOptions};
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
-use super::workload_options::{Chosen, WorkloadOptions};
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -89,6 +89,7 @@ impl Load {
             return Ok(());
         }
         let plan = self.plan()?;
+        plan.notes().into_iter().for_each(note);
         let events = Events::listen()?;
         let mut run = {
             let line = Progress::new();
@@ -133,19 +134,28 @@ impl Load {
             warmup: self.warmup,
             ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         };
-        let chosen = self.workload.choose(&plan, self.seed)?;
-        let times = chosen.as_ref().and_then(|chosen| chosen.times.as_deref());
-        let plan = self
-            .loops
-            .apply(plan, self.rate, self.seed, self.duration, times)?;
-        Ok(match chosen {
-            Some(Chosen { workload, .. }) => Plan {
-                url: workload.url().to_owned(),
-                workload: Some(workload),
-                ..plan
-            },
-            None => plan,
-        })
+        let (plan, times) = match self.workload.choose(&plan, self.seed)? {
+            Some(chosen) => {
+                let url = chosen.workload.url().to_owned();
+                let workload = Some(chosen.workload);
+                (
+                    Plan {
+                        url,
+                        workload,
+                        ..plan
+                    },
+                    chosen.times,
+                )
+            }
+            None => (plan, None),
+        };
+        let asked = Asked {
+            rate: self.rate,
+            seed: self.seed,
+            duration: self.duration,
+            times,
+        };
+        self.loops.apply(plan, &asked)
     }
 }
 

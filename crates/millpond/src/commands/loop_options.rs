@@ -1,7 +1,7 @@
 //! The options of `millpond load` that say when requests are sent: arrivals, pauses, sessions, phases.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct LoopOptions {
     /// visitors), or file:FILE (recorded: a time in seconds on each line, in order; needs no --rate)
     #[arg(long, value_name = "HOW", default_value = "constant")]
     arrivals: Arrivals,
-    /// Go through recorded arrivals this many times as fast
+    /// Go through recorded arrivals, or a replay, this many times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     speed: f64,
     /// Do not send a request of --rate that is later than this; it counts as an error
@@ -45,6 +45,15 @@ pub(crate) struct LoopOptions {
     /// The longest that --auto may take, warm-up included
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = Config::duration, requires = "auto")]
     auto_max: Duration,
+}
+
+/// What other options say of when requests are sent.
+pub(crate) struct Asked {
+    pub(crate) rate: Option<f64>,
+    pub(crate) seed: u64,
+    pub(crate) duration: Option<Duration>,
+    /// Times of arrivals in nanoseconds that belong to the workload.
+    pub(crate) times: Option<Vec<u64>>,
 }
 
 /// How arrivals are spread.
@@ -87,26 +96,23 @@ impl FromStr for Percent {
 }
 
 impl LoopOptions {
-    /// `plan` with these options, at `rate` if there is one; `duration` is what was asked for. Recorded arrivals last as
-    /// long as they do, unless it is shorter. `recording` has times in nanoseconds that go before --arrivals.
-    pub(crate) fn apply(
-        &self,
-        plan: Plan,
-        rate: Option<f64>,
-        seed: u64,
-        duration: Option<Duration>,
-        recording: Option<&[u64]>,
-    ) -> Outcome<Plan> {
-        let schedule = match recording {
-            Some(times) => Some(self.repeat(times).map_err(Failure::new)?),
-            None => self.schedule(rate, seed)?,
-        };
+    /// `plan` with these options. Recorded arrivals last as long as they do, unless a duration that was asked for is
+    /// shorter.
+    pub(crate) fn apply(&self, plan: Plan, asked: &Asked) -> Outcome<Plan> {
+        let schedule = self.schedule(asked)?;
         if schedule.is_none() && self.deadline.is_some() {
             return Err(Failure::new("--deadline needs --rate or recorded arrivals"));
         }
-        let is_recorded = recording.is_some() || matches!(self.arrivals, Arrivals::File(_));
+        let is_recorded = asked.times.is_some() || matches!(self.arrivals, Arrivals::File(_));
+        if !is_recorded && (self.speed - 1.0).abs() > f64::EPSILON {
+            return Err(Failure::new(
+                "--speed needs recorded arrivals: --arrivals file:FILE or --replay",
+            ));
+        }
         let stop = match plan.stop {
-            Stop::Duration(_) if is_recorded => Stop::Duration(duration.unwrap_or(Duration::MAX)),
+            Stop::Duration(_) if is_recorded => {
+                Stop::Duration(asked.duration.unwrap_or(Duration::MAX))
+            }
             _ if self.auto => Stop::Duration(self.auto_max),
             stop => stop,
         };
@@ -129,9 +135,14 @@ impl LoopOptions {
         })
     }
 
-    fn schedule(&self, rate: Option<f64>, seed: u64) -> Outcome<Option<Schedule>> {
-        let process = match (&self.arrivals, rate) {
-            (Arrivals::File(path), None) => return self.recorded(path).map(Some),
+    fn schedule(&self, asked: &Asked) -> Outcome<Option<Schedule>> {
+        let process = match (&self.arrivals, asked.rate) {
+            (Arrivals::File(_), _) if asked.times.is_some() => {
+                return Err(Failure::new(
+                    "--replay has its own times: leave out --arrivals",
+                ));
+            }
+            (Arrivals::File(path), None) => return self.from_file(path).map(Some),
             (Arrivals::File(_), Some(_)) => {
                 return Err(Failure::new(
                     "recorded arrivals have their own rate: leave out --rate, or change it with --speed",
@@ -140,29 +151,35 @@ impl LoopOptions {
             (Arrivals::Poisson, None) => {
                 return Err(Failure::new("--arrivals poisson needs --rate"));
             }
-            (Arrivals::Constant, None) => return Ok(None),
+            (Arrivals::Constant, None) => {
+                let times = asked.times.as_deref();
+                return times.map(|times| self.recorded(times)).transpose();
+            }
             (Arrivals::Constant, Some(_)) => Process::Constant,
-            (Arrivals::Poisson, Some(_)) => Process::Poisson(seed),
+            (Arrivals::Poisson, Some(_)) => Process::Poisson(asked.seed),
         };
-        Ok(rate.map(|rate| Schedule {
+        Ok(asked.rate.map(|rate| Schedule {
             rate,
             process,
             deadline: self.deadline,
         }))
     }
 
-    fn recorded(&self, path: &PathBuf) -> Outcome<Schedule> {
+    fn from_file(&self, path: &Path) -> Outcome<Schedule> {
         let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
         let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         let times = Schedule::times_from(&text).map_err(|error| failed(error.to_string()))?;
-        self.repeat(&times)
-            .map_err(|error| failed(error.to_string()))
+        if times.is_empty() {
+            return Err(failed("no line has a time".to_owned()));
+        }
+        self.recorded(&times)
     }
 
-    fn repeat(&self, times: &[u64]) -> Result<Schedule, millpond_load::Error> {
+    fn recorded(&self, times: &[u64]) -> Outcome<Schedule> {
+        let schedule = Schedule::recorded(times, self.speed).map_err(Failure::new)?;
         Ok(Schedule {
             deadline: self.deadline,
-            ..Schedule::recorded(times, self.speed)?
+            ..schedule
         })
     }
 }

@@ -13,6 +13,7 @@ mod request_options;
 mod results;
 mod serve;
 mod sweep;
+mod transport_options;
 mod workload_options;
 
 use clap::{Parser, Subcommand};

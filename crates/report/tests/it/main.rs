@@ -89,6 +89,7 @@ fn run() -> Run {
             opened: 10,
             keep_alive: true,
             depth: 1,
+            conforming: None,
         },
         client: Client {
             cpu_us_per_request: Some(11.4),
