@@ -116,11 +116,7 @@ impl BodySink {
 }
 
 impl Sink for BodySink {
-    fn head(&mut self, head: &Head<'_>) {
-        if let Some(kept) = &mut self.kept {
-            kept.head(head);
-        }
-    }
+    fn head(&mut self, _head: &Head<'_>) {}
 
     fn body(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.kept {

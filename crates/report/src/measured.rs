@@ -1,6 +1,6 @@
 //! A measured run as a report.
 
-mod connections;
+mod words;
 
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
@@ -78,6 +78,7 @@ pub fn run_table(run: &Run) -> Table {
         row("99.9 %", latency.p999);
         row("longest", Some(latency.max));
     }
+    rows.extend(words::conforming(&run.connections));
     rows.extend(visits::rows(run).into_iter().map(Vec::from));
     rows.push(vec![
         "client CPU per request".to_owned(),
@@ -87,6 +88,7 @@ pub fn run_table(run: &Run) -> Table {
         .reasons
         .iter()
         .map(|reason| format!("{}: {reason}", run.verdict))
+        .chain(words::examples(run, kind_name))
         .collect::<Vec<_>>()
         .join("; ");
     Table {
@@ -122,10 +124,8 @@ fn how(run: &Run) -> String {
         text.push_str(", a new one for each request");
     }
     if connections.depth > 1 {
-        text.push_str(&format!(
-            ", {} requests in flight on each",
-            connections.depth
-        ));
+        let depth = connections.depth;
+        text.push_str(&format!(", {depth} requests in flight on each"));
     }
     format!("{text}, {}", Unit::Seconds.format(run.duration_s))
 }
@@ -325,7 +325,7 @@ fn conditions(run: &Run) -> Table {
     let mut rows = vec![
         [
             "connections".to_owned(),
-            connections::describe(&run.connections),
+            words::connections(&run.connections),
         ],
         ["bytes received".to_owned(), bytes(run.bytes as f64)],
         [

@@ -3,13 +3,13 @@
 //! One look at the socket is one `recv`; all that it makes readable is handed out at once, so nothing readable is ever left
 //! behind for which epoll would not wake the thread.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection};
 
@@ -221,6 +221,19 @@ impl io::Write for Raw<'_> {
         Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
     }
 
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let [one] = buffers {
+            return self.write(one);
+        }
+        let mut nothing = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(
+            self.0,
+            buffers,
+            &mut nothing,
+            SendFlags::NOSIGNAL,
+        )?)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -268,6 +281,6 @@ fn certificate(error: &CertificateError) -> &'static str {
         Bad::Expired | Bad::ExpiredContext { .. } => "the certificate has expired",
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => "the certificate is not valid yet",
         Bad::Revoked => "the certificate is revoked",
-        _ => "the certificate is not valid",
+        _ => "the certificate is not valid for a server",
     }
 }

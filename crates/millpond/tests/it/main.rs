@@ -12,4 +12,5 @@ mod serving;
 mod signals;
 mod support;
 mod sweep;
+mod transport;
 mod workload;
