@@ -48,8 +48,29 @@ impl BodyCheck {
         Ok(Self::Sha256(expected))
     }
 
+    /// Whether a body that is there as a whole passes; if not, why.
+    pub(crate) fn judge(&self, body: &[u8]) -> Result<(), &'static str> {
+        match self {
+            Self::Matches(expression) if expression.is_match(body) => Ok(()),
+            Self::Matches(_) => Err(NO_MATCH),
+            Self::Sha256(expected) => same(&digest::digest(&digest::SHA256, body), expected),
+        }
+    }
+
     fn needs_content(&self) -> bool {
         matches!(self, Self::Matches(_))
+    }
+}
+
+/// Why a body fails.
+const NO_MATCH: &str = "the body does not match the expression";
+const OTHER_DIGEST: &str = "the body has another SHA-256 digest";
+
+fn same(found: &digest::Digest, expected: &[u8; DIGEST]) -> Result<(), &'static str> {
+    if found.as_ref() == expected {
+        Ok(())
+    } else {
+        Err(OTHER_DIGEST)
     }
 }
 
@@ -84,11 +105,11 @@ impl BodySink {
                     Err("a body of more than 16 MiB, which is too long for a regular expression")
                 }
                 Some(kept) if expression.is_match(kept.content()) => Ok(()),
-                _ => Err("the body does not match the expression"),
+                _ => Err(NO_MATCH),
             },
             BodyCheck::Sha256(expected) => match &digest {
-                Some(found) if found.as_ref() == expected => Ok(()),
-                _ => Err("the body has another SHA-256 digest"),
+                Some(found) => same(found, expected),
+                None => Err(OTHER_DIGEST),
             },
         })
     }

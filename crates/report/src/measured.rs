@@ -78,8 +78,8 @@ pub fn run_table(run: &Run) -> Table {
         row("99.9 %", latency.p999);
         row("longest", Some(latency.max));
     }
-    rows.extend(visits::rows(run).into_iter().map(Vec::from));
     rows.extend(words::conforming(&run.connections));
+    rows.extend(visits::rows(run).into_iter().map(Vec::from));
     rows.push(vec![
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),

@@ -1,11 +1,11 @@
 //! Classes and their steps: what is sent, what a good answer is, what is taken from it.
 
 use regex::bytes::Regex;
-use sha2::{Digest as _, Sha256};
 
 use super::cookies::field_values;
 use super::template::Template;
 use crate::Think;
+use crate::body::BodyCheck;
 
 /// Bytes of an extracted value at most.
 const LONGEST: usize = 64 * 1024;
@@ -68,9 +68,8 @@ pub(crate) struct Step {
 /// What the body of a good answer is.
 #[derive(Debug)]
 pub(crate) enum Check {
-    Matches(Box<Regex>),
+    Body(BodyCheck),
     Contains(Box<[u8]>),
-    Sha256([u8; 32]),
 }
 
 /// A value taken from an answer.
@@ -121,16 +120,10 @@ impl Check {
     /// Why `body` is wrong, if it is.
     pub(crate) fn fault(&self, body: &[u8]) -> Option<&'static str> {
         match self {
-            Self::Matches(regex) if !regex.is_match(body) => {
-                Some("the body does not match the check's regex")
-            }
-            Self::Contains(text) if memchr::memmem::find(body, text).is_none() => {
-                Some("the body does not contain the check's text")
-            }
-            Self::Sha256(hash) if Sha256::digest(body).as_slice() != hash => {
-                Some("the body does not have the check's SHA-256")
-            }
-            _ => None,
+            Self::Body(check) => check.judge(body).err(),
+            Self::Contains(text) => memchr::memmem::find(body, text)
+                .is_none()
+                .then_some("the body does not contain the check's text"),
         }
     }
 }

@@ -19,7 +19,7 @@ fn arrivals_sessions_and_pauses_are_said_in_table_json_and_report() {
         let args = [&["load", &url, "-c", "4"], options, &results].concat();
         let output = run(site.path(), &args);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        (text(&output.stdout).to_owned(), json(site.path()))
+        (text(&output.stdout), json(site.path()))
     };
     write(
         site.path(),

@@ -8,6 +8,7 @@ use super::section::{Field, Section};
 use super::text;
 use super::{Common, Names, PlanError};
 use crate::Think;
+use crate::body::BodyCheck;
 use crate::request::{check_field, check_method, own_fields};
 
 use crate::workload::step::{Check, Class, Extract, From, Step};
@@ -275,24 +276,14 @@ fn check(field: Field<'_>) -> Result<Check, PlanError> {
     let (key, value) = section.one_of(&["regex", "contains", "sha256"])?;
     section.finish()?;
     let text = value.text()?;
-    match key {
-        "regex" => regex(value).map(|regex| Check::Matches(Box::new(regex))),
-        "contains" => Ok(Check::Contains(text.as_bytes().into())),
-        _ => sha256(text)
-            .map(Check::Sha256)
-            .ok_or_else(|| value.error("a SHA-256 has 64 hexadecimal digits")),
-    }
-}
-
-fn sha256(text: &str) -> Option<[u8; 32]> {
-    let mut hash = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, at) in hash.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-    }
-    Some(hash)
+    let check = match key {
+        "regex" => BodyCheck::matches(text),
+        "sha256" => BodyCheck::sha256(text),
+        _ => return Ok(Check::Contains(text.as_bytes().into())),
+    };
+    check
+        .map(Check::Body)
+        .map_err(|why| value.error(one_line(&why)))
 }
 
 fn extract(field: Field<'_>, names: &mut Names) -> Result<Vec<Extract>, PlanError> {
@@ -329,5 +320,9 @@ fn regex(field: Field<'_>) -> Result<Regex, PlanError> {
     RegexBuilder::new(field.text()?)
         .size_limit(LARGEST_REGEX)
         .build()
-        .map_err(|error| field.error(error.to_string().replace('\n', " ")))
+        .map_err(|error| field.error(one_line(&error)))
+}
+
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    error.to_string().replace('\n', " ")
 }
