@@ -1,16 +1,25 @@
 //! When the requests of an open loop are due.
 
+use std::sync::Arc;
+
 use crate::clock::{Nanos, SECOND};
+use crate::pace::unit;
 use crate::plan::{Process, Schedule};
 use crate::random::mix;
 
-/// One thread's share of a schedule: the times at which its requests are due, in order and without an end.
+/// One thread's share of a schedule: the times at which its requests are due, in order.
 ///
 /// Equal distances are computed from the number of the arrival, so that no error adds up: arrival `i` of all threads together is
 /// due at `i / rate`, and belongs to thread `i mod threads`. Poisson arrivals are the sum of one independent process for each
-/// thread (the superposition of Poisson processes is one).
+/// thread (the superposition of Poisson processes is one). Recorded arrivals are dealt out in turn; they alone have an end.
+///
+/// During a ramp the rate rises in proportion to the time: the process is the same in a time of its own, of which as
+/// much has passed after `t` of a ramp of length `T` as a steady rate needs, `t² / 2T` (the time change of an
+/// inhomogeneous Poisson process; Lewis and Shedler 1979).
 pub(crate) struct Arrivals {
     origin: Nanos,
+    /// Length of the ramp.
+    ramp: f64,
     kind: Kind,
 }
 
@@ -29,13 +38,23 @@ enum Kind {
         seed: u64,
         next: u64,
     },
+    Recorded {
+        times: Arc<[u64]>,
+        next: usize,
+        threads: usize,
+    },
 }
 
 impl Arrivals {
     /// The share of `thread` (of `threads`) in a schedule that begins at `origin`.
-    pub(crate) fn new(schedule: &Schedule, origin: Nanos, thread: usize, threads: usize) -> Self {
+    pub(crate) fn new(
+        schedule: &Schedule,
+        origin: Nanos,
+        ramp: Nanos,
+        (thread, threads): (usize, usize),
+    ) -> Self {
         let distance = SECOND as f64 / schedule.rate;
-        let kind = match schedule.process {
+        let kind = match &schedule.process {
             Process::Constant => Kind::Constant {
                 distance,
                 next: thread as u64,
@@ -44,11 +63,29 @@ impl Arrivals {
             Process::Poisson(seed) => Kind::Poisson {
                 mean: distance * threads as f64,
                 at: 0.0,
-                seed: mix(seed, thread as u64),
+                seed: mix(*seed, thread as u64),
                 next: 0,
             },
+            Process::Recorded(times) => Kind::Recorded {
+                times: Arc::clone(times),
+                next: thread,
+                threads,
+            },
         };
-        Self { origin, kind }
+        Self {
+            origin,
+            ramp: ramp as f64,
+            kind,
+        }
+    }
+
+    /// When as much of the process's own time has passed as a steady rate needs for `after`.
+    fn ramped(&self, after: f64) -> f64 {
+        if after < self.ramp / 2.0 {
+            (2.0 * self.ramp * after).sqrt()
+        } else {
+            after + self.ramp / 2.0
+        }
     }
 }
 
@@ -72,14 +109,23 @@ impl Iterator for Arrivals {
                 seed,
                 next,
             } => {
-                // The inverse of the exponential distribution, from 53 random bits: never of 0.
-                let uniform = ((mix(*seed, *next) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+                // The inverse of the exponential distribution.
+                *at -= unit(mix(*seed, *next)).ln() * *mean;
                 *next += 1;
-                *at -= uniform.ln() * *mean;
                 *at
             }
+            Kind::Recorded {
+                times,
+                next,
+                threads,
+            } => {
+                // As whole numbers: a float would round times of more than 104 days.
+                let after = *times.get(*next)?;
+                *next += *threads;
+                return Some(self.origin.saturating_add(after));
+            }
         };
-        Some(self.origin.saturating_add(after as Nanos))
+        Some(self.origin.saturating_add(self.ramped(after) as Nanos))
     }
 }
 
@@ -93,9 +139,35 @@ mod tests {
             process,
             deadline: None,
         };
-        Arrivals::new(&schedule, 5, thread, threads)
+        Arrivals::new(&schedule, 5, 0, (thread, threads))
             .take(count)
             .collect()
+    }
+
+    #[test]
+    fn a_ramp_rises_to_the_rate_and_goes_on_without_a_gap() {
+        let schedule = Schedule {
+            rate: 1_000.0,
+            process: Process::Constant,
+            deadline: None,
+        };
+        let due: Vec<Nanos> = Arrivals::new(&schedule, 0, 10 * SECOND, (0, 1))
+            .take(20_000)
+            .collect();
+        // Half the rate on average during the ramp, a quarter of it in its first half.
+        let before = |time| due.iter().filter(|&&at| at < time).count();
+        assert!((4_999..=5_001).contains(&before(10 * SECOND)));
+        assert!((1_249..=1_251).contains(&before(5 * SECOND)));
+        assert!((9_999..=10_001).contains(&before(15 * SECOND)));
+        assert!(due.is_sorted());
+    }
+
+    #[test]
+    fn recorded_arrivals_are_dealt_out_and_end() {
+        let process = Process::Recorded([0, 10, 10, 30, 70].into());
+        assert_eq!(times(process.clone(), 0, 1, 9), [5, 15, 15, 35, 75]);
+        assert_eq!(times(process.clone(), 0, 2, 9), [5, 15, 75]);
+        assert_eq!(times(process, 1, 2, 9), [15, 35]);
     }
 
     #[test]

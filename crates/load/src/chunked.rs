@@ -1,6 +1,7 @@
 //! The chunked transfer coding (RFC 9112, section 7.1) as a state machine: bytes in, framing checked, nothing kept.
 
 use crate::response::Malformed;
+use crate::sink::Sink;
 
 /// Bytes allowed in one chunk's extensions, and in all trailer fields together.
 const EXTRA: u32 = 16 * 1024;
@@ -36,13 +37,19 @@ impl Chunked {
         }
     }
 
-    /// Consumes bytes up to the end of the body; the number consumed, and whether that was the end.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+    /// Consumes bytes up to the end of the body; the number consumed, and whether that was the end. `sink` is handed
+    /// what the chunks hold.
+    pub(crate) fn feed<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut S,
+    ) -> Result<(usize, bool), Malformed> {
         let mut at = 0;
         while at < bytes.len() {
             if let State::Data { left } = self.state {
                 // The one state that takes more than a byte: where the body itself is.
                 let taken = left.min((bytes.len() - at) as u64);
+                sink.body(&bytes[at..at + taken as usize]);
                 at += taken as usize;
                 self.state = if taken == left {
                     State::DataCr
@@ -119,14 +126,15 @@ impl Chunked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink::Discard;
 
     /// Feeds in every possible split into two, and byte by byte: the answer must not depend on it.
     fn check(body: &[u8], expected: Option<usize>) {
         for cut in 0..=body.len() {
             let mut chunked = Chunked::new();
-            let end = match chunked.feed(&body[..cut]) {
+            let end = match chunked.feed(&body[..cut], &mut Discard) {
                 Ok((used, true)) => Some(used),
-                Ok((_, false)) => match chunked.feed(&body[cut..]) {
+                Ok((_, false)) => match chunked.feed(&body[cut..], &mut Discard) {
                     Ok((used, true)) => Some(cut + used),
                     _ => None,
                 },
@@ -170,12 +178,12 @@ mod tests {
     #[test]
     fn extensions_and_trailers_are_bounded() {
         let mut chunked = Chunked::new();
-        assert!(chunked.feed(b"1;").is_ok());
-        assert!(chunked.feed(&vec![b'x'; 100_000]).is_err());
+        assert!(chunked.feed(b"1;", &mut Discard).is_ok());
+        assert!(chunked.feed(&vec![b'x'; 100_000], &mut Discard).is_err());
         let mut chunked = Chunked::new();
-        assert!(chunked.feed(b"0\r\n").is_ok());
+        assert!(chunked.feed(b"0\r\n", &mut Discard).is_ok());
         let mut trailers = Vec::new();
         (0..10_000).for_each(|_| trailers.extend_from_slice(b"A: b\r\n"));
-        assert!(chunked.feed(&trailers).is_err());
+        assert!(chunked.feed(&trailers, &mut Discard).is_err());
     }
 }

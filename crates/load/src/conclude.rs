@@ -8,7 +8,7 @@ use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::run::{Accounting, Client, Connections, Loop, Run};
-use crate::{Errors, Host, Latencies, Plan, Stop, stationary, timeline, verdict};
+use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict, visits};
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
@@ -51,6 +51,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .iter()
         .map(|harvest| harvest.established as u64)
         .sum();
+    let conforming = harvests.iter().map(|harvest| harvest.conforming).sum();
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
     let Some(all) =
         harvests
@@ -69,6 +70,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         good: all.good,
         failed: all.failed,
         shed: all.shed,
+        abandoned: all.abandoned,
         in_flight,
         resent: all.resent,
     };
@@ -77,9 +79,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         None => verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64),
         Some(_) => verdict::little_sampled(&all.series, steady),
     };
-    let unsteady = plan
-        .schedule
-        .and_then(|schedule| stationary::judge(&all.series, steady, schedule.rate));
+    let offered_rate = visits::offered_rate(plan, &all, steady);
+    let unsteady = visits::unsteady(plan, &all.series, steady, offered_rate);
     let latency_us = latencies(&all);
     let seconds = duration as f64 / 1e9;
     let rate = |count: u64| {
@@ -123,10 +124,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         },
         url: plan.url.clone(),
         duration_s: seconds,
-        warmup_s: plan.warmup.as_secs_f64(),
+        warmup_s: plan.unmeasured().as_secs_f64(),
         requests: all.answered,
         accounting,
-        offered_rate: plan.schedule.map(|schedule| schedule.rate),
+        offered_rate,
         achieved_rate: rate(all.answered_in_time),
         good_rate: rate(all.good_in_time),
         bytes: all.bytes,
@@ -139,6 +140,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             opened: all.connects,
             keep_alive: plan.keep_alive,
             depth: plan.depth as u64,
+            conforming,
         },
         client: Client {
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
@@ -156,6 +158,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         percentiles,
         calibration: plan.calibration,
         notes,
+        classes: visits::classes(plan, &all),
+        sessions: visits::sessions(plan, &all),
+        pauses: visits::pauses(plan, &all),
+        auto: None,
     }
 }
 
@@ -193,7 +199,12 @@ fn latencies(all: &Recorder) -> Latencies {
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()
-        .map(|harvest| harvest.recorder.answered + harvest.recorder.failed + harvest.recorder.shed)
+        .map(|harvest| {
+            harvest.recorder.answered
+                + harvest.recorder.failed
+                + harvest.recorder.shed
+                + harvest.recorder.abandoned
+        })
         .sum();
     let open = harvests.iter().any(|harvest| harvest.in_flight > 0);
     match plan.stop {

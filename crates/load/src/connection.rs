@@ -1,16 +1,19 @@
 //! One connection of the client: its socket, what is in flight on it, what is still to be written.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
-use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::Plan;
+use crate::body::BodySink;
 use crate::clock::{MS, Nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
-use crate::response::Parser;
+use crate::request::Requests;
+use crate::response::{Answer, Malformed, Parser};
+use crate::sink::Discard;
+use crate::transport::{Pace, Session, Turn, Wire};
 
 /// The longest pause before another attempt, when attempts fail in a row.
 const LONGEST_PAUSE: Nanos = 250 * MS;
@@ -40,6 +43,12 @@ pub(crate) struct Connection {
     pub(crate) established: bool,
     /// Attempts since the last answer.
     fruitless: u32,
+    /// Takes the bodies of answers, where they are checked.
+    sink: Option<Box<BodySink>>,
+    /// Limits of bandwidth.
+    pub(crate) pace: Option<Box<Pace>>,
+    /// Whether epoll does not watch for input, because the line is busy.
+    pub(crate) holds_input: bool,
 }
 
 /// What the place is doing.
@@ -50,8 +59,21 @@ pub(crate) enum State {
     Paused(Nanos),
     /// Waiting for the server to accept, since this time.
     Connecting(OwnedFd, Nanos),
+    /// In the TLS handshake; since when it was connecting.
+    Shaking(Box<Session>, Nanos),
     /// Open.
-    Open(OwnedFd),
+    Open(Wire),
+}
+
+/// What became of the bytes that were to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// The socket took them.
+    All,
+    /// The socket takes more when it has room.
+    NeedsRoom,
+    /// The line takes more at this time.
+    At(Nanos),
 }
 
 impl Connection {
@@ -70,6 +92,96 @@ impl Connection {
             attempted: false,
             established: false,
             fruitless: 0,
+            sink: None,
+            pace: None,
+            holds_input: false,
+        }
+    }
+
+    /// A place as the plan wants it.
+    pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
+        Self {
+            sink: requests.has_checks().then(Box::default),
+            pace: Pace::of(plan).map(Box::new),
+            ..Self::new()
+        }
+    }
+
+    /// Hands bytes of the socket to the parser, as [`Parser::feed`].
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        requests: &Requests,
+    ) -> Result<(usize, Option<Answer>), Malformed> {
+        let Some(sink) = &mut self.sink else {
+            return self.parser.feed(bytes, requests.head, &mut Discard);
+        };
+        if self.parser.is_at_start()
+            && let Some(request) = self.pending.front()
+        {
+            sink.begin(requests.checks(request.index));
+        }
+        self.parser.feed(bytes, requests.head, &mut **sink)
+    }
+
+    /// Whether a complete answer is a good one; if not, why.
+    pub(crate) fn judge(
+        &mut self,
+        request: &Pending,
+        answer: &Answer,
+        plan: &Plan,
+        requests: &Requests,
+        now: Nanos,
+    ) -> Result<(), Fault> {
+        let end = match &mut self.sink {
+            _ if !plan.is_good(answer.status) => Err((Kind::of_status(answer.status), None)),
+            Some(sink) => sink
+                .judge(requests.checks(request.index))
+                .map_err(|why| (Kind::BadBody, Some(why))),
+            None => Ok(()),
+        };
+        self.count_for_pace(request, answer, end.is_ok(), now);
+        end
+    }
+
+    /// A complete answer counts for the pace of a connection with limited bandwidth.
+    pub(crate) fn count_for_pace(
+        &mut self,
+        request: &Pending,
+        answer: &Answer,
+        good: bool,
+        now: Nanos,
+    ) {
+        if let Some(pace) = &mut self.pace {
+            pace.answered(request, answer.bytes, good, now);
+        }
+    }
+
+    /// Whether it kept SPECweb99's pace; none if its bandwidth is not limited.
+    pub(crate) fn conforms(&self) -> Option<bool> {
+        self.pace.as_ref().map(|pace| pace.conforms())
+    }
+
+    /// What it waits for, where that is more than an answer or an open connection.
+    pub(crate) fn awaits(&self) -> Option<&'static str> {
+        match self.state {
+            State::Shaking(..) => Some("the TLS handshake did not end in time"),
+            _ => None,
+        }
+    }
+
+    /// Whether it is on its way to be open.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state, State::Connecting(..) | State::Shaking(..))
+    }
+
+    /// The socket, if there is one.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Connecting(socket, _) => Some(socket.as_fd()),
+            State::Shaking(session, _) => Some(session.as_fd()),
+            State::Open(wire) => Some(wire.as_fd()),
+            State::Idle | State::Paused(_) => None,
         }
     }
 
@@ -87,11 +199,12 @@ impl Connection {
         self.left = number.map_or(u64::MAX, |number| number.saturating_sub(pending));
     }
 
-    /// Offers what is to be written to the socket; whether all of it was taken.
-    pub(crate) fn flush(&mut self, now: Nanos) -> Result<bool, Errno> {
-        let State::Open(socket) = &self.state else {
-            return Ok(true);
+    /// Offers what is to be written to the socket.
+    pub(crate) fn flush(&mut self, now: Nanos) -> Result<Flushed, Errno> {
+        let State::Open(wire) = &mut self.state else {
+            return Ok(Flushed::All);
         };
+        let mut line = self.pace.as_mut().and_then(|pace| pace.up.as_mut());
         let first = self.pending.len() - self.unsent;
         for request in self.pending.range_mut(first..) {
             if request.sent_at == 0 {
@@ -100,16 +213,32 @@ impl Connection {
         }
         self.unsent = 0;
         while self.written < self.out.len() {
-            match rustix::net::send(socket, &self.out[self.written..], SendFlags::NOSIGNAL) {
-                Ok(count) => self.written += count,
+            let mut rest = &self.out[self.written..];
+            if let Some(line) = &mut line {
+                match line.ask(rest.len(), now) {
+                    Turn::Now(count) => rest = &rest[..count.min(rest.len())],
+                    Turn::At(at) => return Ok(Flushed::At(at)),
+                }
+            }
+            match wire.send(rest) {
+                Ok(count) => {
+                    self.written += count;
+                    if let Some(line) = &mut line {
+                        line.passed(count);
+                    }
+                }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => return Ok(Flushed::NeedsRoom),
                 Err(error) => return Err(error),
             }
         }
         self.out.clear();
         self.written = 0;
-        Ok(true)
+        Ok(if wire.drain()? {
+            Flushed::All
+        } else {
+            Flushed::NeedsRoom
+        })
     }
 
     /// The socket takes no more: what is pending may still be answered.
@@ -141,6 +270,10 @@ impl Connection {
         self.out.clear();
         self.written = 0;
         self.watches_room = false;
+        self.holds_input = false;
+        if let Some(pace) = &mut self.pace {
+            pace.reset();
+        }
         self.unsent = self.pending.len();
     }
 
@@ -157,7 +290,7 @@ impl Connection {
     /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
-            State::Connecting(_, since) => Some(*since),
+            State::Connecting(_, since) | State::Shaking(_, since) => Some(*since),
             State::Open(_) => self
                 .pending
                 .front()
@@ -165,36 +298,6 @@ impl Connection {
                 .filter(|&sent_at| sent_at != 0),
             State::Idle | State::Paused(_) => None,
         }
-    }
-}
-
-/// Begins to connect.
-pub(crate) fn connect(address: &SockAddr) -> Result<OwnedFd, Kind> {
-    let socket = Socket::new(
-        Domain::from(i32::from(address.family())),
-        Type::STREAM.nonblocking().cloexec(),
-        None,
-    )
-    .map_err(|_| Kind::ConnectFailed)?;
-    // Where Nagle's algorithm cannot be turned off there is none.
-    let _ = socket.set_tcp_nodelay(true);
-    match socket.connect(address) {
-        Ok(()) => Ok(socket.into()),
-        Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::INPROGRESS) => Ok(socket.into()),
-            Some(errno) => Err(kind_of_connect(errno)),
-            None => Err(Kind::ConnectFailed),
-        },
-    }
-}
-
-/// How a failed attempt to connect is counted.
-pub(crate) fn kind_of_connect(errno: Errno) -> Kind {
-    match errno {
-        Errno::CONNREFUSED => Kind::ConnectRefused,
-        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => Kind::NoSourcePort,
-        Errno::TIMEDOUT => Kind::Timeout,
-        _ => Kind::ConnectFailed,
     }
 }
 
@@ -217,10 +320,12 @@ mod tests {
         let mut connection = Connection::new();
         let request = Pending {
             index: 0,
+            class: 0,
             measured: true,
             due: 3,
             free_at: 3,
             sent_at: 5,
+            pause: 0,
         };
         connection.push(request, b"abc");
         connection.close();

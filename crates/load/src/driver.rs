@@ -1,12 +1,10 @@
 //! One run from plan to figures: threads are started, watched and harvested.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use socket2::SockAddr;
-
+use crate::auto::{self, Director, Pulse};
 use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
@@ -14,8 +12,8 @@ use crate::own::Own;
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
-use crate::tickets::{Gate, Tickets, Times};
-use crate::url::Url;
+use crate::tickets::{Agreed, Gate, Tickets, Times};
+use crate::transport::Target;
 use crate::{Error, Plan, Stop, limits};
 
 /// How often the progress callback is called.
@@ -62,22 +60,31 @@ pub fn run(
     let url = plan.check()?;
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
-    let address = SockAddr::from(resolve(&url, plan.timeout)?);
+    let target = Target::find(plan, &url)?;
     let threads = threads(plan);
     let own = Own::find();
     let (tickets, gate, live) = (
         Tickets::new(plan.stop, stop),
         Gate::new(threads),
-        Live::default(),
+        Live {
+            pulse: plan.auto.as_ref().map(Pulse::new),
+            ..Live::default()
+        },
     );
+    let agreed = Agreed::new();
+    let mut director = plan
+        .auto
+        .zip(live.pulse.as_ref())
+        .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
     let shared = Shared {
         plan,
-        address: &address,
+        target: &target,
         requests: &requests,
         own: &own,
         tickets: &tickets,
         gate: &gate,
         live: &live,
+        agreed: director.is_some().then_some(&agreed),
     };
     let (sender, harvests) = mpsc::channel();
     let results = std::thread::scope(|scope| {
@@ -99,13 +106,19 @@ pub fn run(
             }
         }
         drop(sender);
-        watch(plan, &gate, &live, &harvests, &mut progress)
+        watch(&shared, &mut director, &harvests, &mut progress)
     });
     let harvests = results.into_iter().collect::<Result<Vec<_>, _>>()?;
     if harvests.len() < threads {
         return Err(Error::Thread);
     }
-    Ok(conclude(plan, harvests, stop.load(Ordering::Relaxed)))
+    let mut run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
+    if let Some(director) = director {
+        let opened_at = gate.opened_at().unwrap_or_default();
+        let figures = director.figures(opened_at, run.duration_s);
+        auto::conclude(&mut run, figures);
+    }
+    Ok(run)
 }
 
 /// Threads that a run of `plan` has.
@@ -145,12 +158,12 @@ fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest,
 
 /// Collects what the threads bring home and calls `progress` meanwhile.
 fn watch(
-    plan: &Plan,
-    gate: &Gate,
-    live: &Live,
+    shared: &Shared<'_>,
+    director: &mut Option<Director<'_>>,
     harvests: &mpsc::Receiver<Result<Harvest, Error>>,
     progress: &mut Option<&mut dyn FnMut(&Progress)>,
 ) -> Vec<Result<Harvest, Error>> {
+    let (plan, live) = (shared.plan, shared.live);
     let mut results = Vec::new();
     let (mut before, mut last) = (0, clock::now());
     loop {
@@ -158,13 +171,18 @@ fn watch(
             Ok(result) => results.push(result),
             Err(RecvTimeoutError::Disconnected) => return results,
             Err(RecvTimeoutError::Timeout) => {
-                let Some(callback) = progress else { continue };
                 let now = clock::now();
+                let opened_at = shared.gate.opened_at();
+                if let (Some(director), Some(at)) = (director.as_mut(), opened_at) {
+                    director.look(at, now);
+                }
+                let Some(callback) = progress else { continue };
                 let finished = live.finished.load(Ordering::Relaxed);
                 let rate = (finished - before) as f64 / ((now - last) as f64 / 1e9);
-                let times = gate
-                    .opened_at()
-                    .map(|at| Times::new(at, plan.warmup, plan.stop));
+                let times = opened_at.map(|at| match shared.agreed {
+                    Some(agreed) => agreed.times(),
+                    None => Times::of(plan, at),
+                });
                 let elapsed =
                     Duration::from_nanos(times.map_or(0, |times| now.saturating_sub(times.start)));
                 callback(&Progress {
@@ -179,7 +197,7 @@ fn watch(
                     rate,
                     fraction: match plan.stop {
                         Stop::Requests(count) => finished as f64 / count as f64,
-                        Stop::Duration(duration) => elapsed.as_secs_f64() / duration.as_secs_f64(),
+                        Stop::Duration(_) => share_done(plan, elapsed),
                     }
                     .min(1.0),
                 });
@@ -189,27 +207,17 @@ fn watch(
     }
 }
 
-/// The server's address: of several, the first that accepts a connection.
-fn resolve(url: &Url, timeout: Duration) -> Result<SocketAddr, Error> {
-    let failed = |source| Error::Resolve {
-        name: format!("{}:{}", url.host, url.port),
-        source,
+/// The share of the measured part that is over `elapsed` after its beginning; where the statistics decide, of the
+/// longest that it may become.
+fn share_done(plan: &Plan, elapsed: Duration) -> f64 {
+    let planned = match (&plan.auto, plan.stop) {
+        (Some(auto), _) => auto.max,
+        (None, Stop::Duration(duration)) => duration,
+        (None, Stop::Requests(_)) => return 0.0,
     };
-    let addresses: Vec<SocketAddr> = (url.host.as_str(), url.port)
-        .to_socket_addrs()
-        .map_err(failed)?
-        .collect();
-    let accepting = || {
-        addresses
-            .iter()
-            .find(|address| TcpStream::connect_timeout(address, timeout).is_ok())
-    };
-    let chosen = if addresses.len() > 1 {
-        accepting().or(addresses.first())
-    } else {
-        addresses.first()
-    };
-    chosen
-        .copied()
-        .ok_or_else(|| failed(std::io::Error::other("the name has no address")))
+    let recorded = plan
+        .recording()
+        .map(|recording| recording.saturating_sub(plan.unmeasured()));
+    let longest = recorded.map_or(planned, |recorded| recorded.min(planned));
+    elapsed.as_secs_f64() / longest.as_secs_f64()
 }

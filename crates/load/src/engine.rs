@@ -1,38 +1,46 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
 //! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
-//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in `open`.
+//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
+//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`.
 
 mod lifecycle;
 mod open;
+mod pace;
+mod sessions;
+mod users;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use socket2::SockAddr;
 
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, Flushed, State};
 use crate::outcome::Kind;
 use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
-use crate::tickets::{Arrival, Gate, Tickets, Times};
+use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
+use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
 use open::Open;
+use pace::Wakes;
+use users::{Ended, Users};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) address: &'a SockAddr,
+    pub(crate) target: &'a Target,
     pub(crate) requests: &'a Requests,
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) live: &'a Live,
     pub(crate) own: &'a Own,
+    /// The times of a run that decides them while it goes on.
+    pub(crate) agreed: Option<&'a Agreed>,
 }
 
 /// What a thread brings home.
@@ -42,6 +50,8 @@ pub(crate) struct Harvest {
     pub(crate) established: usize,
     /// Places for a connection that never succeeded, however often they tried.
     pub(crate) never: usize,
+    /// Places that kept SPECweb99's pace, where bandwidth was limited.
+    pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
     /// CPU time of the measured part.
@@ -76,10 +86,16 @@ struct Engine<'a> {
     next_sweep: Nanos,
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
+    /// Whoever makes the requests, if the plan has pauses or sessions.
+    users: Option<Users<'a>>,
+    /// When the connections of a ramp are opened, in order.
+    starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
     /// What the kernel had kept from it when the measured part began.
     usage_at_start: Option<Usage>,
+    /// When lines of limited bandwidth are free again.
+    wakes: Wakes,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -96,14 +112,13 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         what: "create an epoll",
         source: errno.into(),
     })?;
-    let never = Times {
-        start: Nanos::MAX,
-        end: Nanos::MAX,
-    };
+    let never = Times::NEVER;
     let mut engine = Engine {
         shared,
         epoll,
-        connections: (0..part.connections).map(|_| Connection::new()).collect(),
+        connections: (0..part.connections)
+            .map(|_| Connection::of(shared.plan, shared.requests))
+            .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
         times: never,
@@ -113,35 +128,61 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         outstanding: 0,
         next_sweep: 0,
         open: None,
+        users: None,
+        starts: VecDeque::new(),
         no_connection: None,
         usage_at_start: None,
+        wakes: Wakes::default(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
     drop(arrival);
     let opened_at = shared.gate.wait();
-    if shared.plan.schedule.is_some() {
+    if shared.plan.schedule.is_some() || shared.plan.has_users() {
         limits::precise_timers();
     }
-    engine.start(
-        Times::new(opened_at, shared.plan.warmup, shared.plan.stop),
-        opened_at,
-        part,
-    );
+    engine.start(Times::of(shared.plan, opened_at), opened_at, part);
     while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
-        let now = clock::now();
-        let end = match (&engine.open, engine.stopped_at) {
-            (Some(open), _) => open.wake_at(engine.times.end),
-            (None, None) => engine.times.end,
-            (None, Some(_)) => Nanos::MAX,
-        };
-        let until = engine.next_sweep.min(end);
-        engine.turn(&mut events, until.saturating_sub(now))?;
+        if let Some(agreed) = shared.agreed {
+            engine.adopt(agreed.times());
+        }
+        let until = engine.wake_at();
+        engine.turn(&mut events, until.saturating_sub(clock::now()))?;
     }
     Ok(engine.finish())
 }
 
 impl Engine<'_> {
+    /// When the thread has something to do although nothing has happened.
+    fn wake_at(&self) -> Nanos {
+        let end = match (&self.open, self.stopped_at) {
+            (_, Some(_)) => Nanos::MAX,
+            (Some(open), None) => open.wake_at(self.times.end),
+            (None, None) => self.times.end,
+        };
+        let user = self.users.as_ref().map_or(Nanos::MAX, Users::next);
+        let start = self.starts.front().map_or(Nanos::MAX, |&(at, _)| at);
+        let line = self.wakes.next();
+        self.next_sweep.min(end).min(user).min(start).min(line)
+    }
+
+    /// The run has these times, which may not have been known before.
+    fn adopt(&mut self, times: Times) {
+        if self.times != times {
+            self.times = times;
+            self.recorder.adopt(times);
+        }
+    }
+
+    /// Whether nothing more is to be sent although no ticket was refused.
+    fn is_over(&self, now: Nanos) -> bool {
+        match &self.open {
+            Some(open) if !open.is_exhausted() => false,
+            // A user may pause for long before asking for a ticket that is not there.
+            _ => now >= self.times.end || self.users.is_some() && self.shared.tickets.are_out(),
+        }
+    }
+
     /// Waits for events, at most `patience`, and handles them.
     fn turn(&mut self, events: &mut Vec<epoll::Event>, patience: Nanos) -> Result<(), Error> {
         // Never longer than a tenth of a second, so that a stop is noticed.
@@ -167,16 +208,22 @@ impl Engine<'_> {
                 State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
                 State::Open(_) => self.write(id),
                 State::Connecting(..) => self.connected(id),
+                State::Shaking(..) => self.shake(id),
                 State::Idle | State::Paused(_) => {}
             }
         }
+        if !self.starts.is_empty() {
+            self.start_in_turn();
+        }
+        self.wake_users();
         self.keep_schedule();
         let now = clock::now();
+        self.resume_paced(now);
         self.recorder.turn(now);
         if now >= self.times.start && self.usage_at_start.is_none() {
             self.usage_at_start = Some(self.shared.own.read());
         }
-        let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
+        let is_over = self.stopped_at.is_none() && self.is_over(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
@@ -185,17 +232,22 @@ impl Engine<'_> {
 
     /// The hot path: answers are taken from the socket and new requests put in their place.
     fn readable(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        let State::Open(socket) = &connection.state else {
+        let Some(room) = self.reading_room(id) else {
             return;
         };
-        let count = match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-            Ok((_, 0)) => return self.closed(id),
-            Ok((_, count)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return self.write(id),
-            Err(_) => return self.fail(id, Kind::Reset, None),
+        let connection = &mut self.connections[id];
+        let State::Open(wire) = &mut connection.state else {
+            return;
+        };
+        let count = match wire.recv(&mut self.buffer, room) {
+            Received::Bytes(count) => count,
+            Received::Nothing => return self.write(id),
+            end => return self.ended(id, end),
         };
         let now = clock::now();
+        if self.users.as_ref().is_some_and(Users::has_workload) {
+            return self.read_content(id, count, now);
+        }
         let (mut bytes, mut answered) = (&self.buffer[..count], false);
         while !bytes.is_empty() {
             if connection
@@ -205,7 +257,7 @@ impl Engine<'_> {
             {
                 return self.unsolicited(id, now);
             }
-            let (used, answer) = match connection.parser.feed(bytes, self.shared.requests.head) {
+            let (used, answer) = match connection.feed(bytes, self.shared.requests) {
                 Ok(fed) => fed,
                 Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
             };
@@ -215,16 +267,26 @@ impl Engine<'_> {
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let good = self.shared.plan.is_good(answer.status);
+            let Shared { plan, requests, .. } = self.shared;
+            let end = connection.judge(&request, &answer, plan, requests, now);
             self.recorder
-                .answered(&request, &answer, good, now, self.shared.live);
+                .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
             connection.fruitful();
             connection.free_at = now;
+            if let Some(users) = &mut self.users {
+                let (request, good) = (&request, end.is_ok());
+                let ended = Ended { request, good, now };
+                users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
+            }
             let has_served = connection.left == 0 && connection.pending.is_empty();
             if !answer.reusable || !self.shared.plan.keep_alive || has_served {
                 return self.reopen(id);
             }
+        }
+        if matches!(&connection.state, State::Open(wire) if wire.is_ended()) {
+            // Nothing more will wake the thread for it.
+            return self.readable(id);
         }
         if answered {
             self.refill(id);
@@ -237,6 +299,9 @@ impl Engine<'_> {
         if self.open.is_some() {
             self.offer_place(id);
             return self.serve_waiting(now);
+        }
+        if self.users.is_some() {
+            return self.write(id);
         }
         while self.connections[id].pending.len() < self.shared.plan.depth
             && self.connections[id].left > 0
@@ -258,10 +323,12 @@ impl Engine<'_> {
             .max(if ticket.measured { self.times.start } else { 0 });
         let request = Pending {
             index,
+            class: 0,
             measured: ticket.measured,
             due: free_at,
             free_at,
             sent_at: 0,
+            pause: 0,
         };
         connection.push(request, self.shared.requests.bytes(index));
         self.recorder.issued += u64::from(ticket.measured);
@@ -272,20 +339,14 @@ impl Engine<'_> {
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         match connection.flush(clock::now()) {
-            Ok(all) if all != connection.watches_room => {}
-            Ok(all) => {
-                connection.watches_room = !all;
-                if let State::Open(socket) = &connection.state
-                    && let Err(errno) = epoll::modify(
-                        &self.epoll,
-                        socket,
-                        epoll::EventData::new_u64(id as u64),
-                        interest(!all),
-                    )
-                {
-                    // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
-                    debug_assert!(false, "epoll_ctl: {errno}");
-                    self.fail(id, Kind::ConnectFailed, None);
+            Ok(flushed) => {
+                if let Flushed::At(at) = flushed {
+                    self.wakes.add(at, id);
+                }
+                let needs_room = flushed == Flushed::NeedsRoom;
+                if connection.watches_room != needs_room {
+                    connection.watches_room = needs_room;
+                    self.watch(id);
                 }
             }
             // An early answer may be waiting to be read before the close: the next event brings it.
@@ -294,11 +355,14 @@ impl Engine<'_> {
     }
 }
 
-fn interest(room: bool) -> epoll::EventFlags {
-    let read = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
-    if room {
-        read | epoll::EventFlags::OUT
-    } else {
-        read
-    }
+/// What epoll watches for: room to write, and input with its end.
+fn interest(room: bool, input: bool) -> epoll::EventFlags {
+    // Errors and the end of both directions are always reported; while there is nothing to be done about them, once.
+    let mut flags = match (room, input) {
+        (false, false) => epoll::EventFlags::ET,
+        _ => epoll::EventFlags::empty(),
+    };
+    flags.set(epoll::EventFlags::OUT, room);
+    flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, input);
+    flags
 }

@@ -24,6 +24,13 @@ pub enum Error {
         /// How many are allowed at most.
         have: u64,
     },
+    /// The connections need more source ports than this machine has for one destination.
+    SourcePorts {
+        /// How many are needed.
+        need: u64,
+        /// How many there are.
+        have: u64,
+    },
     /// The operating system refused something that the client itself needs.
     System {
         /// What was tried.
@@ -44,6 +51,11 @@ impl fmt::Display for Error {
                 out,
                 "{need} file descriptors are needed and {have} allowed: use fewer connections, or raise the limit \
                  (ulimit -n, LimitNOFILE=)"
+            ),
+            Self::SourcePorts { need, have } => write!(
+                out,
+                "{need} source ports are needed and {have} there are: use fewer connections, or widen the range \
+                 (sysctl net.ipv4.ip_local_port_range)"
             ),
             Self::System { what, source } => write!(out, "cannot {what}: {source}"),
             Self::Thread => out.write_str("a client thread panicked; please report this as a bug"),

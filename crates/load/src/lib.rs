@@ -18,9 +18,12 @@
 
 mod analysis;
 mod arrivals;
+mod auto;
+mod body;
 mod calibration;
 mod capacity;
 mod chunked;
+mod classes;
 mod clock;
 mod compare;
 mod conclude;
@@ -28,6 +31,7 @@ mod connection;
 mod driver;
 mod engine;
 mod error;
+mod figures;
 mod host;
 mod ladder;
 mod latency;
@@ -36,21 +40,30 @@ mod null;
 mod objective;
 mod outcome;
 mod own;
+mod pace;
+mod phases;
 mod plan;
 mod random;
+mod recorded;
 mod recorder;
 mod request;
 mod response;
 mod run;
 mod series;
+mod sink;
+mod span;
 mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
+mod transport;
 mod url;
 mod verdict;
+mod visits;
+mod workload;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
+pub use auto::Auto;
 pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
@@ -62,15 +75,22 @@ pub use compare::{
 };
 pub use driver::{Phase, Progress, run};
 pub use error::Error;
+pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
 pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
+pub use pace::{Pace, Think};
 pub use plan::{Order, Plan, Process, Schedule, Stop};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
 pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,
+};
+pub use transport::{Bandwidth, Trust};
+pub use workload::{
+    ArrivalKind, ArrivalPattern, DIRECTORY_BYTES, FileSet, FileSetError, Learned, LearnedClass,
+    LogError, LogLines, MOST_DIRECTORIES, PlanError, Replay, Workload,
 };

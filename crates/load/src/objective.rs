@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Run, Verdict};
+use crate::{Error, Run, Verdict, span};
 
 /// A share of all requests that must have a good answer within a time.
 ///
@@ -91,7 +91,7 @@ impl fmt::Display for Objective {
 impl FromStr for Objective {
     type Err = Error;
 
-    /// `PERCENT% < TIME`, with the time in `us`, `ms` or `s`.
+    /// `PERCENT% < TIME`, with the time in `us`, `ms`, `s`, `min` or `h`.
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).ok_or_else(|| {
             Error::Plan(format!(
@@ -105,17 +105,8 @@ impl FromStr for Objective {
 fn parse(text: &str) -> Option<Objective> {
     let (percent, time) = text.split_once('<')?;
     let percent: f64 = percent.trim().strip_suffix('%')?.trim().parse().ok()?;
-    let time = time.trim();
-    let unit = time.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
-    let (number, unit) = time.split_at(unit);
-    let size = match unit {
-        "us" | "µs" => 1.0,
-        "ms" => 1e3,
-        "s" => 1e6,
-        _ => return None,
-    };
-    let within_us = number.trim().parse::<f64>().ok()? * size;
-    let possible = percent > 0.0 && percent < 100.0 && within_us > 0.0 && within_us.is_finite();
+    let within_us = span::micros(time)?;
+    let possible = percent > 0.0 && percent < 100.0;
     possible.then_some(Objective {
         share: percent / 100.0,
         within_us,
@@ -149,7 +140,7 @@ mod tests {
             "99% < 50",
             "99% < -1s",
             "99% > 1s",
-            "99% < 5min",
+            "99% < 5days",
             "99% < infs",
             "x% < 1s",
         ] {

@@ -1,9 +1,14 @@
 //! What to measure: the plan of one run.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::url::Url;
-use crate::{Calibration, Error};
+use crate::auto::Auto;
+use crate::pace::Pace;
+use crate::transport::{Bandwidth, Trust};
+use crate::url::{self, Url};
+use crate::{Calibration, Error, Workload, limits};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -47,11 +52,39 @@ pub struct Plan {
     // What the run is judged by.
     /// What the client itself can do, from [`calibrate`](crate::calibrate).
     pub calibration: Option<Calibration>,
+    // Pauses, sessions and phases.
+    /// What lies between the requests of a connection, or with `session` of a session.
+    pub pace: Pace,
+    /// A partly open loop: what the schedule says is when sessions begin, and each makes this many requests.
+    pub session: Option<u64>,
+    /// Time before the warm-up in which the load rises in proportion: the rate, or the connections of a closed loop.
+    pub ramp_up: Duration,
+    /// The statistics decide when the warm-up and the measured part end; `warmup` and `stop` are not looked at.
+    pub auto: Option<Auto>,
+    /// What is asked for and in which order, instead of `urls`, `method`, `headers`, `body` and `expect`: sessions one
+    /// after the other on each connection, or with a schedule as it says.
+    pub workload: Option<Arc<Workload>>,
+
+    // How the server is reached, and what is demanded of its answers.
+    /// Connections go through this Unix socket; the URL's host is only named in the request.
+    pub unix_socket: Option<PathBuf>,
+    /// Connections go to this `HOST:PORT`; the URL's host is what the request and TLS name.
+    pub connect_to: Option<String>,
+    /// Which certificates are accepted of an `https://` server.
+    pub trust: Trust,
+    /// Most that a connection receives. What the kernel or TLS adds counts as well, handshakes do not.
+    pub throttle_down: Option<Bandwidth>,
+    /// Most that a connection sends.
+    pub throttle_up: Option<Bandwidth>,
+    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB).
+    pub expect_body: Option<String>,
+    /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
+    pub expect_sha256: Option<String>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
 /// its response time counts from when it was due.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     /// Requests a second, over all threads.
     pub rate: f64,
@@ -62,12 +95,24 @@ pub struct Schedule {
 }
 
 /// How arrivals are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
     /// At equal distances.
     Constant,
     /// Independent of each other, as from many users (a Poisson process); the same seed gives the same times.
     Poisson(u64),
+    /// At these times in nanoseconds from the beginning of the run, in order; [`Schedule::recorded`] makes them.
+    Recorded(Arc<[u64]>),
+}
+
+impl Process {
+    /// The same process with other times for another `n`, if it is random.
+    pub(crate) fn reseeded(&self, n: u64) -> Self {
+        match self {
+            Self::Poisson(seed) => Self::Poisson(seed.wrapping_add(n)),
+            Self::Constant | Self::Recorded(_) => self.clone(),
+        }
+    }
 }
 
 /// How a target is chosen for a request.
@@ -110,6 +155,18 @@ impl Plan {
             cores: None,
             schedule: None,
             calibration: None,
+            pace: Pace::AtOnce,
+            session: None,
+            ramp_up: Duration::ZERO,
+            auto: None,
+            workload: None,
+            unix_socket: None,
+            connect_to: None,
+            trust: Trust::System,
+            throttle_down: None,
+            throttle_up: None,
+            expect_body: None,
+            expect_sha256: None,
         }
     }
 
@@ -168,7 +225,29 @@ impl Plan {
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return refuse("the list of cores is empty");
         }
+        self.check_phases()?;
+        self.check_reaching(&url)?;
         Ok(url)
+    }
+
+    /// The part of the check that is about how the server is reached.
+    fn check_reaching(&self, url: &Url) -> Result<(), Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if self.unix_socket.is_some() && self.connect_to.is_some() {
+            return refuse("connections go through a Unix socket or to another address, not both");
+        }
+        if let Some(other) = &self.connect_to {
+            url::host_and_port(other)?;
+        }
+        if self.trust != Trust::System && !url.secure {
+            return refuse("which certificates are accepted only matters for an https:// URL");
+        }
+        Ok(())
+    }
+
+    /// What is to be said before the run: resources that it may use up on the way.
+    pub fn notes(&self) -> Vec<String> {
+        limits::source_ports_over_time(self).into_iter().collect()
     }
 
     /// Whether `status` counts as a good answer.
@@ -229,7 +308,20 @@ mod tests {
                 ..good.clone()
             },
             Plan {
-                url: "https://h/".into(),
+                url: "ftp://h/".into(),
+                ..good.clone()
+            },
+            Plan {
+                trust: Trust::Everybody,
+                ..good.clone()
+            },
+            Plan {
+                connect_to: Some("nowhere".into()),
+                ..good.clone()
+            },
+            Plan {
+                connect_to: Some("h:1".into()),
+                unix_socket: Some("/s".into()),
                 ..good
             },
         ] {

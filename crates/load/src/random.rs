@@ -33,7 +33,6 @@ impl Random {
     }
 
     /// A number from 0 (included) to 1 (not included), in steps of 2⁻⁵³.
-    #[cfg(test)]
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }

@@ -4,16 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 
+use crate::auto::Pulse;
+use crate::classes::ClassTimes;
 use crate::clock::{self, Nanos};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
+use crate::tickets::Times;
 
 /// Counters that the progress line reads while the threads run.
 #[derive(Default)]
 pub(crate) struct Live {
     pub(crate) finished: AtomicU64,
     pub(crate) errors: AtomicU64,
+    /// Only of a run whose parts are decided while it goes on.
+    pub(crate) pulse: Option<Pulse>,
 }
 
 /// One thread's measurements.
@@ -39,6 +44,11 @@ pub(crate) struct Recorder {
     pub(crate) connects: u64,
     /// Requests sent again because the server closed the connection after an earlier answer.
     pub(crate) resent: u64,
+    /// Requests of sessions that ended before their turn came.
+    pub(crate) abandoned: u64,
+    pub(crate) visits: Visits,
+    /// Only where there is more than one class.
+    pub(crate) classes: Vec<ClassTimes>,
     /// When the last measured request ended.
     pub(crate) last: Nanos,
     start: Nanos,
@@ -94,10 +104,35 @@ impl OpenTimes {
     }
 }
 
+/// Sums over the measured requests of users who pause, and over their sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Visits {
+    /// Planned pauses before requests, and how many requests that were.
+    pub(crate) pauses: u128,
+    pub(crate) paused: u64,
+    pub(crate) missed_cycles: u64,
+    pub(crate) started: u64,
+    pub(crate) completed: u64,
+    pub(crate) broken_off: u64,
+}
+
+impl Visits {
+    fn add(&mut self, other: Self) {
+        self.pauses += other.pauses;
+        self.paused += other.paused;
+        self.missed_cycles += other.missed_cycles;
+        self.started += other.started;
+        self.completed += other.completed;
+        self.broken_off += other.broken_off;
+    }
+}
+
 /// A request that is issued and not finished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) index: u32,
+    /// The class of a workload that it belongs to.
+    pub(crate) class: u16,
     /// Warm-up requests are not measured.
     pub(crate) measured: bool,
     /// When it was to be sent: by the schedule, or in a closed loop when its place on a connection became free.
@@ -106,6 +141,9 @@ pub(crate) struct Pending {
     pub(crate) free_at: Nanos,
     /// When its first byte was handed to the system; 0 before.
     pub(crate) sent_at: Nanos,
+    /// The planned pause before it, in a closed loop with pauses: with the time from `due` on it is a cycle of its
+    /// connection. What the client adds to the pause by being late is not in it, so that Little's law shows it.
+    pub(crate) pause: Nanos,
 }
 
 impl Recorder {
@@ -128,11 +166,34 @@ impl Recorder {
             bytes: 0,
             connects: 0,
             resent: 0,
+            abandoned: 0,
+            visits: Visits::default(),
+            classes: Vec::new(),
             last: start,
             start,
             end,
             cpu_at_start: None,
             sampled_at: start,
+        }
+    }
+
+    /// The measured part begins and ends at these times, which were not known before.
+    pub(crate) fn adopt(&mut self, times: Times) {
+        if self.start != times.start {
+            (self.start, self.last, self.sampled_at) = (times.start, times.start, times.start);
+        }
+        self.end = times.end;
+    }
+
+    /// A request of a user, by its pause and its class.
+    pub(crate) fn made(&mut self, request: &Pending) {
+        if !request.measured {
+            return;
+        }
+        self.visits.pauses += u128::from(request.pause);
+        self.visits.paused += 1;
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.issued += 1;
         }
     }
 
@@ -165,40 +226,50 @@ impl Recorder {
         self.connect.saturating_record(took.clamp(1, LONGEST));
     }
 
-    /// A complete answer; `good` says whether its status was expected.
+    /// A complete answer; `end` says whether it is a good one, and if not, why.
     pub(crate) fn answered(
         &mut self,
         request: &Pending,
         answer: &Answer,
-        good: bool,
+        end: Result<(), Fault>,
         now: Nanos,
         live: &Live,
     ) {
-        if !request.measured {
-            return;
-        }
+        let good = end.is_ok();
         let service = now.saturating_sub(request.sent_at).clamp(1, LONGEST);
-        self.answered += 1;
-        self.bytes += answer.bytes;
         let response = now.saturating_sub(request.due).clamp(1, LONGEST);
         let main = if self.open.is_some() {
             response
         } else {
             service
         };
+        if let Some(pulse) = &live.pulse
+            && good
+        {
+            pulse.record(now, main);
+        }
+        if !request.measured {
+            return;
+        }
+        self.answered += 1;
+        self.bytes += answer.bytes;
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.answered(answer.bytes, good.then_some((service, response)));
+        }
         let in_time = u64::from(now <= self.end);
         self.answered_in_time += in_time;
-        if good {
-            self.good += 1;
-            self.good_in_time += in_time;
-            self.service.saturating_record(service);
-            if let Some(open) = &mut self.open {
-                open.response.saturating_record(response);
+        match end {
+            Ok(()) => {
+                self.good += 1;
+                self.good_in_time += in_time;
+                self.service.saturating_record(service);
+                if let Some(open) = &mut self.open {
+                    open.response.saturating_record(response);
+                }
             }
-        } else {
-            self.error(Kind::of_status(answer.status), None, live);
+            Err((kind, example)) => self.error(kind, example, live),
         }
-        self.finished(request, good.then_some(main), now, live);
+        self.finished(request, end.is_ok().then_some(main), now, live);
     }
 
     /// A request that will not be answered.
@@ -212,6 +283,9 @@ impl Recorder {
     ) {
         if request.measured {
             self.failed += 1;
+            if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+                class.failed += 1;
+            }
             self.error(kind, example, live);
             self.finished(request, None, now, live);
         }
@@ -221,6 +295,9 @@ impl Recorder {
     pub(crate) fn shed(&mut self, request: &Pending, now: Nanos, live: &Live) {
         if request.measured {
             self.shed += 1;
+            if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+                class.shed += 1;
+            }
             self.error(Kind::Shed, None, live);
             self.finished(request, None, now, live);
         }
@@ -247,7 +324,7 @@ impl Recorder {
         {
             open.sent(request);
         }
-        let cycle = now.saturating_sub(request.due);
+        let cycle = now.saturating_sub(request.due) + request.pause;
         self.series
             .record(now.saturating_sub(self.start), cycle, time);
         self.last = self.last.max(now);
@@ -279,6 +356,11 @@ impl Recorder {
         self.bytes += other.bytes;
         self.connects += other.connects;
         self.resent += other.resent;
+        self.abandoned += other.abandoned;
+        self.visits.add(other.visits);
+        for (mine, class) in self.classes.iter_mut().zip(other.classes) {
+            mine.merge(class);
+        }
         self.last = self.last.max(other.last);
     }
 }

@@ -1,5 +1,6 @@
 //! Requests, rendered before the run: on the hot path one is a slice of bytes.
 
+use crate::body::BodyCheck;
 use crate::random::mix;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
@@ -8,23 +9,14 @@ use crate::{Error, Order, Plan};
 pub(crate) struct Requests {
     rendered: Vec<Box<[u8]>>,
     order: Order,
+    checks: Vec<BodyCheck>,
     /// Answers to HEAD have no body, whatever their fields say.
     pub(crate) head: bool,
 }
 
 impl Requests {
     pub(crate) fn render(plan: &Plan, url: &Url) -> Result<Self, Error> {
-        if plan.method.is_empty() || !plan.method.bytes().all(is_token) {
-            return Err(Error::Plan(format!(
-                "{:?} is no request method",
-                plan.method
-            )));
-        }
-        if plan.method == "CONNECT" {
-            return Err(Error::Plan(
-                "CONNECT opens a tunnel, which cannot be measured".to_owned(),
-            ));
-        }
+        check_method(&plan.method).map_err(Error::Plan)?;
         let fields = fields(plan, url)?;
         let one = |target: &str| {
             let mut bytes = format!("{} {target} HTTP/1.1\r\n", plan.method).into_bytes();
@@ -46,6 +38,7 @@ impl Requests {
         Ok(Self {
             rendered,
             order: plan.order,
+            checks: checks(plan)?,
             head: plan.method == "HEAD",
         })
     }
@@ -60,21 +53,69 @@ impl Requests {
         index as u32
     }
 
+    /// What the body of a good answer to a request must pass.
+    pub(crate) fn checks(&self, _index: u32) -> &[BodyCheck] {
+        &self.checks
+    }
+
+    /// Whether any answer is checked.
+    pub(crate) fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     pub(crate) fn bytes(&self, index: u32) -> &[u8] {
         &self.rendered[index as usize]
     }
 }
 
+fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
+    let expression = plan.expect_body.as_deref().map(BodyCheck::matches);
+    let digest = plan.expect_sha256.as_deref().map(BodyCheck::sha256);
+    let checks: Vec<_> = expression
+        .into_iter()
+        .chain(digest)
+        .collect::<Result<_, _>>()?;
+    if plan.method == "HEAD" && !checks.is_empty() {
+        return Err(Error::Plan(
+            "an answer to HEAD has no body that could be checked".to_owned(),
+        ));
+    }
+    Ok(checks)
+}
+
 /// The fields with the empty line that ends them.
 fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
+    let mut text = head_fields(plan, &url.authority).map_err(Error::Plan)?;
+    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
+        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
+    }
+    text.push_str("\r\n");
+    Ok(text)
+}
+
+/// The fields of every request of a plan, whatever its body.
+pub(crate) fn head_fields(plan: &Plan, authority: &str) -> Result<String, String> {
     let given = |name: &str| {
         plan.headers
             .iter()
             .any(|(given, _)| given.eq_ignore_ascii_case(name))
     };
+    let mut text = own_fields(given, authority);
+    for (name, value) in &plan.headers {
+        check_field(name, value)?;
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !plan.keep_alive {
+        text.push_str("Connection: close\r\n");
+    }
+    Ok(text)
+}
+
+/// The fields that each request has, but for those that are `given`.
+pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> String {
     let mut text = String::new();
     if !given("host") {
-        text.push_str(&format!("Host: {}\r\n", url.authority));
+        text.push_str(&format!("Host: {authority}\r\n"));
     }
     if !given("user-agent") {
         text.push_str(concat!(
@@ -83,41 +124,47 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
             "\r\n"
         ));
     }
-    for (name, value) in &plan.headers {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(Error::Plan(format!("{name:?} is no field name")));
-        }
-        if value
-            .bytes()
-            .any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f)
-        {
-            return Err(Error::Plan(format!(
-                "the field {name} has a control character in its value"
-            )));
-        }
-        // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
-        if [
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "expect",
-            "upgrade",
-        ]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
-        {
-            return Err(Error::Plan(format!("the field {name} is the client's own")));
-        }
-        text.push_str(&format!("{name}: {value}\r\n"));
+    text
+}
+
+/// Why this is no method to measure with.
+pub(crate) fn check_method(method: &str) -> Result<(), String> {
+    if method.is_empty() || !method.bytes().all(is_token) {
+        return Err(format!("{method:?} is no request method"));
     }
-    if !plan.keep_alive {
-        text.push_str("Connection: close\r\n");
+    if method == "CONNECT" {
+        return Err("CONNECT opens a tunnel, which cannot be measured".to_owned());
     }
-    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
-        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
+    Ok(())
+}
+
+/// Why this field cannot be sent.
+pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(format!("{name:?} is no field name"));
     }
-    text.push_str("\r\n");
-    Ok(text)
+    if value
+        .bytes()
+        .any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f)
+    {
+        return Err(format!(
+            "the field {name} has a control character in its value"
+        ));
+    }
+    // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
+    if [
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "expect",
+        "upgrade",
+    ]
+    .iter()
+    .any(|own| name.eq_ignore_ascii_case(own))
+    {
+        return Err(format!("the field {name} is the client's own"));
+    }
+    Ok(())
 }
 
 /// A `tchar` of RFC 9110, section 5.6.2.

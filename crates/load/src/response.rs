@@ -4,6 +4,7 @@
 //! ways is refused, because a client that guesses measures something else than it says.
 
 use crate::chunked::Chunked;
+use crate::sink::Sink;
 
 /// Longest response head.
 const HEAD: usize = 64 * 1024;
@@ -47,8 +48,14 @@ enum State {
     UntilClose,
 }
 
+/// The head of a response, as a [`Sink`] sees it.
+pub(crate) struct Head<'a> {
+    /// From the status line to the empty line.
+    pub(crate) bytes: &'a [u8],
+}
+
 /// What a complete head says about what follows.
-struct Head {
+struct Next {
     length: usize,
     status: u16,
     reusable: bool,
@@ -73,27 +80,32 @@ impl Parser {
     }
 
     /// Takes bytes up to the end of one response: how many were taken, and the answer if it is complete. Without an
-    /// answer all bytes were taken. `head` says that the request was a HEAD.
-    pub(crate) fn feed(
+    /// answer all bytes were taken. `head` says that the request was a HEAD; `sink` is handed the content.
+    pub(crate) fn feed<S: Sink>(
         &mut self,
         bytes: &[u8],
         head: bool,
+        sink: &mut S,
     ) -> Result<(usize, Option<Answer>), Malformed> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
             let (used, complete) = match &mut self.state {
-                State::Head => match self.head(rest, head)? {
+                State::Head => match self.head(rest, head, sink)? {
                     Some((used, complete)) => (used, complete),
                     None => (rest.len(), false),
                 },
                 State::Length(left) => {
                     let used = (*left).min(rest.len() as u64);
                     *left -= used;
+                    sink.body(&rest[..used as usize]);
                     (used as usize, *left == 0)
                 }
-                State::Chunked(chunked) => chunked.feed(rest)?,
-                State::UntilClose => (rest.len(), false),
+                State::Chunked(chunked) => chunked.feed(rest, sink)?,
+                State::UntilClose => {
+                    sink.body(rest);
+                    (rest.len(), false)
+                }
             };
             at += used;
             self.answer.bytes += used as u64;
@@ -108,7 +120,17 @@ impl Parser {
 
     /// The connection was closed in good order: completes a body that ends with it.
     pub(crate) fn closed(&mut self) -> Option<Answer> {
-        matches!(self.state, State::UntilClose).then(|| self.finish())
+        self.ends_with_connection().then(|| self.finish())
+    }
+
+    /// Whether a body has begun that ends with the connection.
+    pub(crate) fn ends_with_connection(&self) -> bool {
+        matches!(self.state, State::UntilClose)
+    }
+
+    /// Whether nothing of the next response has come yet.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.answer.bytes == 0
     }
 
     fn finish(&mut self) -> Answer {
@@ -118,10 +140,11 @@ impl Parser {
     }
 
     /// Reads a head: how many of these bytes belong to it, and whether the response ends with it.
-    fn head(
+    fn head<S: Sink>(
         &mut self,
         bytes: &[u8],
         request_is_head: bool,
+        sink: &mut S,
     ) -> Result<Option<(usize, bool)>, Malformed> {
         let carried = self.carry.len();
         let parsed = if carried == 0 {
@@ -150,13 +173,19 @@ impl Parser {
             }
             return Err(Malformed("a head of more than 64 KiB"));
         };
+        if head.status >= 200 {
+            let whole = if carried == 0 { bytes } else { &self.carry };
+            sink.head(&Head {
+                bytes: &whole[..head.length],
+            });
+        }
         self.carry = Vec::new();
         let used = head.length.saturating_sub(carried);
         Ok(Some((used, self.begin(&head)?)))
     }
 
     /// Starts on the body; whether there is none.
-    fn begin(&mut self, head: &Head) -> Result<bool, Malformed> {
+    fn begin(&mut self, head: &Next) -> Result<bool, Malformed> {
         if head.status < 200 {
             self.interim += 1;
             if head.status == 101 || self.interim > INTERIM {
@@ -188,7 +217,7 @@ fn ends(bytes: &[u8]) -> bool {
 }
 
 /// Parses a head, `None` while it is incomplete, and decides where the body ends (RFC 9112, section 6.3).
-fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Head>, Malformed> {
+fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(bytes) {
@@ -210,7 +239,7 @@ fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Head>, Malformed>
     }
     let body = framing.body(status, request_is_head)?;
     let reusable = framing.persistent && !framing.close && !matches!(body, Body::UntilClose);
-    Ok(Some(Head {
+    Ok(Some(Next {
         length,
         status,
         reusable,

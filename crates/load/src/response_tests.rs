@@ -1,6 +1,7 @@
 //! Responses in every split, good and bad.
 
 use super::*;
+use crate::sink::Discard;
 
 /// Feeds `bytes` cut in two at every place, and also byte by byte; the answers must always be the same.
 fn check(bytes: &[u8], expected: &Result<Vec<(u16, bool)>, ()>) {
@@ -29,7 +30,7 @@ fn run(pieces: &[&[u8]], head: bool) -> Result<Vec<(u16, bool)>, ()> {
     for piece in pieces {
         let mut rest = *piece;
         while !rest.is_empty() {
-            let (used, answer) = parser.feed(rest, head).map_err(|_| ())?;
+            let (used, answer) = parser.feed(rest, head, &mut Discard).map_err(|_| ())?;
             rest = &rest[used..];
             whole = answer.is_some();
             bytes += answer.map_or(0, |answer| answer.bytes);
@@ -128,14 +129,18 @@ fn an_endless_head_is_bounded() {
     ] {
         let mut parser = Parser::new();
         let mut fed = 0;
-        let mut result = parser.feed(b"HTTP/1.1 200 OK\r\nX: ", false);
+        let mut result = parser.feed(b"HTTP/1.1 200 OK\r\nX: ", false, &mut Discard);
         while result.is_ok() {
-            result = parser.feed(piece, false);
+            result = parser.feed(piece, false, &mut Discard);
             fed += piece.len();
             assert!(fed <= 2 * HEAD && parser.carry.len() <= HEAD);
         }
     }
-    assert!(Parser::new().feed(&vec![b'\n'; 2 * HEAD], false).is_err());
+    assert!(
+        Parser::new()
+            .feed(&vec![b'\n'; 2 * HEAD], false, &mut Discard)
+            .is_err()
+    );
 }
 
 #[test]
@@ -143,7 +148,7 @@ fn interim_responses_are_bounded() {
     let mut parser = Parser::new();
     let mut sent = 0;
     while parser
-        .feed(b"HTTP/1.1 102 Processing\r\n\r\n", false)
+        .feed(b"HTTP/1.1 102 Processing\r\n\r\n", false, &mut Discard)
         .is_ok()
     {
         sent += 1;

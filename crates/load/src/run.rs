@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Calibration, Errors, Host, Latencies, Quantile};
+use crate::{
+    AutoFigures, Bucket, Calibration, ClassFigures, Errors, Host, Latencies, Pauses, Quantile,
+    Sessions,
+};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +55,7 @@ pub struct Run {
     pub url: String,
     /// Length of the measured part: to its planned end, or to the last answer of a counted run.
     pub duration_s: f64,
-    /// Length of the warm-up before it.
+    /// Length of the warm-up before it, with the ramp.
     pub warmup_s: f64,
     /// Measured requests with a complete answer, good or not.
     pub requests: u64,
@@ -94,9 +97,23 @@ pub struct Run {
     /// What a reader should know although nothing is wrong with the run.
     #[serde(default)]
     pub notes: Vec<String>,
+
+    // Only of some runs.
+    /// The classes of a workload, if it has more than one.
+    #[serde(default)]
+    pub classes: Vec<ClassFigures>,
+    /// The sessions, if requests belong to some.
+    #[serde(default)]
+    pub sessions: Option<Sessions>,
+    /// The pauses, if there were any between requests.
+    #[serde(default)]
+    pub pauses: Option<Pauses>,
+    /// What the statistics decided, if they did.
+    #[serde(default)]
+    pub auto: Option<AutoFigures>,
 }
 
-/// Where every measured request is: `issued = answered + failed + shed + in_flight`.
+/// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// Requests issued; in an open loop those that were due.
@@ -110,6 +127,10 @@ pub struct Accounting {
     /// Those that were past their deadline before they could be sent, and were not.
     #[serde(default)]
     pub shed: u64,
+    /// Those of sessions which arrived by a schedule and ended before it was their turn, because a request before them
+    /// had no good answer.
+    #[serde(default)]
+    pub abandoned: u64,
     /// Those still open when the run was stopped.
     pub in_flight: u64,
     /// Requests sent again, because the server closed the connection in good order after an earlier answer.
@@ -129,6 +150,9 @@ pub struct Connections {
     pub keep_alive: bool,
     /// Requests in flight on one connection.
     pub depth: u64,
+    /// With limited bandwidth: connections whose answers came at 320 kbit/s or more, over all the time in which one was
+    /// awaited, and which had good answers to 99 % of their requests (SPECweb99's conforming connections).
+    pub conforming: Option<u64>,
 }
 
 /// What the client itself used in the measured part.

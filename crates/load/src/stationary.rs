@@ -13,14 +13,27 @@ const CHANCE: f64 = 5.0;
 
 /// Why the first `steady` nanoseconds were not stationary at `rate` requests a second; `None` if nothing speaks against it.
 pub(crate) fn judge(series: &Series, steady: Nanos, rate: f64) -> Option<String> {
+    let (parts, seconds) = parts(series, steady)?;
+    growth(&parts, seconds).or_else(|| unevenness(&parts, seconds, rate))
+}
+
+/// The same of arrivals that need not be even: only a backlog that grew.
+pub(crate) fn backlog(series: &Series, steady: Nanos) -> Option<String> {
+    let (parts, seconds) = parts(series, steady)?;
+    growth(&parts, seconds)
+}
+
+/// The time in parts of equal length, and how long one is in seconds.
+fn parts(series: &Series, steady: Nanos) -> Option<(Vec<&[Slot]>, f64)> {
     let whole = ((steady / series.interval) as usize).min(series.slots.len());
     let together = whole / PARTS;
-    if together == 0 {
-        return None;
-    }
-    let parts: Vec<&[Slot]> = series.slots[..whole].chunks_exact(together).collect();
     let seconds = together as f64 * series.interval as f64 / 1e9;
-    growth(&parts, seconds).or_else(|| unevenness(&parts, seconds, rate))
+    (together > 0).then(|| {
+        (
+            series.slots[..whole].chunks_exact(together).collect(),
+            seconds,
+        )
+    })
 }
 
 /// Parts at the beginning that lack the answers to requests of before the measured time, which are not recorded: as many as two mean

@@ -185,10 +185,7 @@ fn step_plan(plan: &SweepPlan, place: Place, number: usize) -> Plan {
         By::Rate => Plan {
             schedule: Some(Schedule {
                 rate: place.level,
-                process: match plan.process {
-                    Process::Constant => Process::Constant,
-                    Process::Poisson(seed) => Process::Poisson(seed.wrapping_add(number as u64)),
-                },
+                process: plan.process.reseeded(number as u64),
                 deadline: None,
             }),
             ..run

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::Stop;
 use crate::clock::{self, Nanos, nanos};
+use crate::{Plan, Stop};
 
 /// Shared by all threads of a run.
 pub(crate) struct Tickets<'a> {
@@ -17,10 +17,12 @@ pub(crate) struct Tickets<'a> {
     stop: &'a AtomicBool,
     /// A thread has failed: the run has no meaning any more.
     aborted: AtomicBool,
+    /// Sessions begun, over all threads.
+    sessions: AtomicU64,
 }
 
 /// When the parts of a run begin and end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
     /// The measured part begins.
     pub(crate) start: Nanos,
@@ -37,6 +39,57 @@ impl Times {
             Stop::Duration(duration) => start.saturating_add(nanos(duration)),
         };
         Self { start, end }
+    }
+
+    /// For a run of `plan` whose connections are ready `now`: a recording may end before the plan does, and where the
+    /// statistics decide, nothing is known yet.
+    pub(crate) fn of(plan: &Plan, now: Nanos) -> Self {
+        if plan.auto.is_some() {
+            return Self::NEVER;
+        }
+        let mut times = Self::new(now, plan.unmeasured(), plan.stop);
+        if let Some(recording) = plan.recording() {
+            times.end = times.end.min(now.saturating_add(nanos(recording)));
+        }
+        times
+    }
+
+    /// Not decided.
+    pub(crate) const NEVER: Self = Self {
+        start: Nanos::MAX,
+        end: Nanos::MAX,
+    };
+}
+
+/// The times of a run that are decided while it goes on: one thread says them, a little ahead, and all look.
+pub(crate) struct Agreed {
+    start: AtomicU64,
+    end: AtomicU64,
+}
+
+impl Agreed {
+    pub(crate) fn new() -> Self {
+        Self {
+            start: AtomicU64::new(Nanos::MAX),
+            end: AtomicU64::new(Nanos::MAX),
+        }
+    }
+
+    /// The measured part begins at this time.
+    pub(crate) fn begin(&self, at: Nanos) {
+        self.start.store(at, Ordering::Relaxed);
+    }
+
+    /// And ends at this one.
+    pub(crate) fn end(&self, at: Nanos) {
+        self.end.store(at, Ordering::Relaxed);
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        Times {
+            start: self.start.load(Ordering::Relaxed),
+            end: self.end.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -58,7 +111,13 @@ impl<'a> Tickets<'a> {
             limit,
             stop,
             aborted: AtomicBool::new(false),
+            sessions: AtomicU64::new(0),
         }
+    }
+
+    /// The number of the next session.
+    pub(crate) fn session(&self) -> u64 {
+        self.sessions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The next ticket, `None` once the run is over.
@@ -77,7 +136,8 @@ impl<'a> Tickets<'a> {
         self.numbered(due >= times.start)
     }
 
-    fn numbered(&self, measured: bool) -> Option<Ticket> {
+    /// The next ticket of the measured or the other part; `None` once all of a counted run are out.
+    pub(crate) fn numbered(&self, measured: bool) -> Option<Ticket> {
         let counter = if measured { &self.measured } else { &self.warm };
         let number = counter.fetch_add(1, Ordering::Relaxed);
         (!measured || number < self.limit).then_some(Ticket { number, measured })

@@ -2,12 +2,14 @@
 
 use crate::Error;
 
-/// An `http://` URL, taken apart.
+/// An `http://` or `https://` URL, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     /// The host without brackets, for the resolver.
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// Whether TLS protects it.
+    pub(crate) secure: bool,
     /// Host and port as they stand in the URL, for the `Host` field.
     pub(crate) authority: String,
     /// Path and query, ready for the request line.
@@ -15,21 +17,17 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// Parses `http://host[:port][/path][?query][#fragment]`.
+    /// Parses `http://host[:port][/path][?query][#fragment]`, or the same with `https`.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Plan(format!("{text:?} {why}"));
         let (scheme, rest) = text
             .split_once("://")
             .ok_or_else(|| wrong("is not a URL: it should begin with http://"))?;
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
-            "https" => {
-                return Err(wrong(
-                    "needs TLS, which this client does not speak: use http://",
-                ));
-            }
-            _ => return Err(wrong("has a scheme other than http://")),
-        }
+        let secure = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(wrong("has a scheme other than http:// and https://")),
+        };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         if authority.contains('@') {
@@ -39,12 +37,14 @@ impl Url {
         }
         let (host, port) =
             split_port(authority).ok_or_else(|| wrong("has no valid host and port"))?;
+        let port = port.unwrap_or(if secure { 443 } else { 80 });
         if host.is_empty() || !authority.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong("has no valid host"));
         }
         Ok(Self {
             host: host.to_owned(),
             port,
+            secure,
             authority: authority.to_owned(),
             target: request_target(target)
                 .ok_or_else(|| wrong("has a space or control character in its path"))?,
@@ -59,7 +59,7 @@ impl Url {
             });
         }
         let other = Self::parse(text)?;
-        if (&other.host, other.port) != (&self.host, self.port) {
+        if (&other.host, other.port, other.secure) != (&self.host, self.port, self.secure) {
             return Err(Error::Plan(format!(
                 "{text:?} is on another server than {}",
                 self.authority
@@ -69,8 +69,22 @@ impl Url {
     }
 }
 
+/// The two parts of `host:80` or `[::1]:80`; the port must be there.
+pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), Error> {
+    match split_port(text) {
+        Some((host, Some(port)))
+            if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            Ok((host.to_owned(), port))
+        }
+        _ => Err(Error::Plan(format!(
+            "{text:?} is no place to connect to: write HOST:PORT, with an IPv6 address as [::1]:8080"
+        ))),
+    }
+}
+
 /// `host`, `host:80`, `[::1]` or `[::1]:80`.
-fn split_port(authority: &str) -> Option<(&str, u16)> {
+fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;
         host.parse::<std::net::Ipv6Addr>().ok()?;
@@ -89,9 +103,10 @@ fn split_port(authority: &str) -> Option<(&str, u16)> {
         }
     };
     match port {
-        None => Some((host, 80)),
+        None => Some((host, None)),
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Some((host, port.parse().ok().filter(|&port| port != 0)?))
+            let port: u16 = port.parse().ok()?;
+            (port != 0).then_some((host, Some(port)))
         }
         Some(_) => None,
     }
@@ -156,12 +171,29 @@ mod tests {
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
-        assert!(
-            Url::parse("https://h/")
-                .unwrap_err()
-                .to_string()
-                .contains("TLS")
+    }
+
+    #[test]
+    fn https_has_a_port_of_its_own() {
+        let (secure, plain) = (
+            Url::parse("https://h/").unwrap(),
+            Url::parse("http://h:443/").unwrap(),
         );
+        assert!(secure.secure && secure.port == 443 && !plain.secure);
+        assert!(secure.join("https://h:443/x").is_ok());
+        assert!(secure.join("http://h:443/x").is_err());
+    }
+
+    #[test]
+    fn a_place_to_connect_to_has_a_port() {
+        let parse = |text| host_and_port(text).ok();
+        assert_eq!(parse("h:81"), Some(("h".to_owned(), 81)));
+        assert_eq!(parse("[::1]:81"), Some(("::1".to_owned(), 81)));
+        for bad in [
+            "", "h", "h:", ":81", "h:0", "::1:81", "[::1]", "h:99999", "a b:1",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -48,12 +48,13 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         good,
         failed,
         shed,
+        abandoned,
         in_flight,
         ..
     } = *evidence.accounting;
-    if issued != answered + failed + shed + in_flight {
+    if issued != answered + failed + shed + abandoned + in_flight {
         invalid.push(format!(
-            "the client lost count: {issued} issued, {answered} answered, {failed} failed, {shed} shed, {in_flight} in flight"
+            "the client lost count: {issued} issued, {answered} answered, {failed} failed, {shed} shed, {abandoned} abandoned, {in_flight} in flight"
         ));
     }
     if good == 0 {
@@ -79,11 +80,11 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
             "the run was stopped before its end, with {in_flight} requests in flight"
         ));
     }
-    let share = evidence.errors as f64 / issued.max(1) as f64;
+    let bad = evidence.errors + abandoned;
+    let share = bad as f64 / issued.max(1) as f64;
     if share > ERRORS {
         suspect.push(format!(
-            "{} of {issued} requests ({:.1} %) had no good answer",
-            evidence.errors,
+            "{bad} of {issued} requests ({:.1} %) had no good answer",
             share * 100.0
         ));
     }
@@ -192,6 +193,7 @@ mod tests {
         good: 100,
         failed: 0,
         shed: 0,
+        abandoned: 0,
         in_flight: 0,
         resent: 0,
     };

@@ -18,6 +18,7 @@ mod capacity;
 mod compare;
 mod escape;
 mod html;
+mod kinds;
 mod measured;
 mod model;
 pub mod number;
@@ -26,6 +27,7 @@ mod sweep;
 mod sweep_charts;
 mod sweep_csv;
 mod text;
+mod visits;
 
 pub use capacity::{capacity_report, capacity_table};
 pub use compare::{compare_report, compare_table};
@@ -37,3 +39,4 @@ pub use model::{
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;
 pub use text::text_table;
+pub use visits::class_table;

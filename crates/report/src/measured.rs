@@ -1,10 +1,15 @@
 //! A measured run as a report.
 
+pub(crate) mod words;
+
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
 use crate::calibrated;
+use crate::kinds::kind_name;
 use crate::number::{bytes, count, micros, percent, plain, rate};
-use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
+use crate::{
+    Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, visits,
+};
 
 /// A run as a report of its own.
 pub fn run_report(run: &Run) -> Report {
@@ -20,6 +25,7 @@ pub fn run_report(run: &Run) -> Report {
 pub fn run_sections(run: &Run) -> Vec<Section> {
     let mut sections = vec![Section::Banner(banner(run)), Section::Figures(figures(run))];
     sections.push(Section::Table(latency_table(run)));
+    sections.extend(visits::class_table(run).map(Section::Table));
     if run.percentiles.len() > 1 {
         sections.push(Section::Lines(percentile_curve(run)));
     }
@@ -73,6 +79,8 @@ pub fn run_table(run: &Run) -> Table {
         row("99.9 %", latency.p999);
         row("longest", Some(latency.max));
     }
+    rows.extend(words::conforming(&run.connections));
+    rows.extend(visits::rows(run).into_iter().map(Vec::from));
     rows.push(vec![
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
@@ -110,10 +118,8 @@ fn how(run: &Run) -> String {
         text.push_str(", a new one for each request");
     }
     if connections.depth > 1 {
-        text.push_str(&format!(
-            ", {} requests in flight on each",
-            connections.depth
-        ));
+        let depth = connections.depth;
+        text.push_str(&format!(", {depth} requests in flight on each"));
     }
     format!("{text}, {}", Unit::Seconds.format(run.duration_s))
 }
@@ -302,37 +308,12 @@ fn errors_table(errors: &Errors, run: &Run) -> Table {
     }
 }
 
-/// A kind of error in words.
-fn kind_name(kind: &str) -> String {
-    match kind {
-        "connect_refused" => "connection refused",
-        "connect_failed" => "connection failed",
-        "no_source_port" => "no source port left",
-        "timeout" => "no answer in time",
-        "closed_early" => "closed before the end of the answer",
-        "reset" => "connection reset",
-        "bad_response" => "not a valid response",
-        "shed" => "past the deadline before it could be sent",
-        "unsolicited" => "bytes that answer no request",
-        "status_4xx" => "status 4xx",
-        "status_5xx" => "status 5xx",
-        "status_other" => "another status than expected",
-        other => other,
-    }
-    .to_owned()
-}
-
 fn conditions(run: &Run) -> Table {
-    let (connections, client) = (&run.connections, &run.client);
+    let client = &run.client;
     let mut rows = vec![
         [
             "connections".to_owned(),
-            format!(
-                "{} asked for, {} established, {} opened in all",
-                count(connections.asked),
-                count(connections.established),
-                count(connections.opened)
-            ),
+            words::connections(&run.connections),
         ],
         ["bytes received".to_owned(), bytes(run.bytes as f64)],
         [
@@ -360,6 +341,7 @@ fn conditions(run: &Run) -> Table {
         );
         rows.push(["Little’s law".to_owned(), text]);
     }
+    rows.extend(visits::rows(run));
     if run.warmup_s > 0.0 {
         rows.push(["warm-up".to_owned(), Unit::Seconds.format(run.warmup_s)]);
     }

@@ -57,6 +57,10 @@ fn run(rate: f64, p50: f64) -> Run {
         percentiles: Vec::new(),
         calibration: None,
         notes: Vec::new(),
+        classes: Vec::new(),
+        sessions: None,
+        pauses: None,
+        auto: None,
     }
 }
 

@@ -3,5 +3,6 @@
 pub(crate) mod bootstrap;
 mod least_squares;
 mod resample;
+pub(crate) mod steady;
 pub(crate) mod student;
 pub(crate) mod usl;

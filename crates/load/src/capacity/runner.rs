@@ -7,7 +7,7 @@ use super::outcome::{Capacity, CapacityTrial, Found};
 use super::search::{Ask, Question, Searched, search};
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
 use crate::clock::{self, Nanos};
-use crate::{Error, Host, Objective, Plan, Process, Progress, Run, Schedule, Stop, Verdict, run};
+use crate::{Error, Host, Objective, Plan, Progress, Run, Schedule, Stop, Verdict, run};
 
 /// Share of the scheduled requests that may be unanswered at the end of the measured part before that is a backlog.
 const BACKLOG: f64 = 0.05;
@@ -92,10 +92,7 @@ fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {
     Plan {
         schedule: Some(Schedule {
             rate: ask.rate,
-            process: match plan.process {
-                Process::Constant => Process::Constant,
-                Process::Poisson(seed) => Process::Poisson(seed.wrapping_add(ask.number as u64)),
-            },
+            process: plan.process.reseeded(ask.number as u64),
             deadline: None,
         }),
         ..plan.plan.clone()

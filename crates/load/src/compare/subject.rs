@@ -161,7 +161,7 @@ pub fn compare(
         effects: judgement.effects,
         blocks_asked: compare.blocks,
         connections: compare.plan.connections,
-        offered_rate: compare.plan.schedule.map(|schedule| schedule.rate),
+        offered_rate: compare.plan.schedule.as_ref().map(|schedule| schedule.rate),
         duration_s: length(compare.plan.stop).as_secs_f64(),
         warmup_s: compare.plan.warmup.as_secs_f64(),
         baseline: trials.baseline,

@@ -4,14 +4,17 @@ use rustix::event::epoll;
 use rustix::net::sockopt::socket_error;
 
 use super::open::Open;
+use super::users::{Ended, Users};
 use super::{Engine, Harvest, Part, interest};
 use crate::Error;
 use crate::Stop;
+use crate::classes::ClassTimes;
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{State, connect, kind_of_connect};
+use crate::connection::{Connection, State};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
+use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
 
 /// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
 /// the kernel would wait a second before it tries again.
@@ -19,9 +22,10 @@ const OPENING: usize = 64;
 
 impl Engine<'_> {
     /// Opens all connections before the first request, so that connecting is no part of what is measured. Without
-    /// keep-alive there is nothing to open: each request brings its own connection.
+    /// keep-alive there is nothing to open, for each request brings its own connection; and with a ramp each connection
+    /// is opened when its turn has come.
     pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
-        if !self.shared.plan.keep_alive {
+        if !self.shared.plan.keep_alive || self.starts_one_by_one() {
             return Ok(());
         }
         let mut next = 0;
@@ -29,7 +33,7 @@ impl Engine<'_> {
             let opening = |engine: &Self| {
                 engine.connections[..next]
                     .iter()
-                    .filter(|c| matches!(c.state, State::Connecting(..)))
+                    .filter(|c| c.is_opening())
                     .count()
             };
             let mut busy = opening(self);
@@ -38,10 +42,7 @@ impl Engine<'_> {
                 && !self.shared.tickets.is_stopped()
             {
                 self.connect(next, clock::now());
-                busy += usize::from(matches!(
-                    self.connections[next].state,
-                    State::Connecting(..)
-                ));
+                busy += usize::from(self.connections[next].is_opening());
                 next += 1;
             }
             if busy == 0 || self.shared.tickets.is_stopped() {
@@ -51,28 +52,60 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether a ramp starts the connections of a closed loop one after the other.
+    fn starts_one_by_one(&self) -> bool {
+        self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
+    }
+
     /// All threads are ready: sends the first requests.
     pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
-        let duration = match self.shared.plan.stop {
-            Stop::Duration(duration) => Some(nanos(duration)),
-            Stop::Requests(_) => None,
+        let plan = self.shared.plan;
+        let duration = match plan.stop {
+            // The statistics may decide that it is much shorter.
+            Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
+            Stop::Duration(_) | Stop::Requests(_) => None,
         };
-        let schedule = self.shared.plan.schedule.as_ref();
+        let schedule = plan.schedule.as_ref();
         let recorder = Recorder::new(times.start, times.end, duration, schedule.is_some());
         let before = std::mem::replace(&mut self.recorder, recorder);
         self.recorder.connects = before.connects;
         self.recorder.connect = before.connect;
+        let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
+        if classes > 1 {
+            self.recorder.classes = (0..classes).map(|_| ClassTimes::new()).collect();
+        }
         self.recorder.turn(clock::now());
+        if let Some(pulse) = &self.shared.live.pulse {
+            pulse.begin(opened_at);
+        }
         self.times = times;
         self.started = true;
-        self.open =
-            schedule.map(|schedule| Open::new(schedule, opened_at, part.thread, part.threads));
+        let (ramp, share) = (nanos(plan.ramp_up), (part.thread, part.threads));
+        self.open = schedule.map(|schedule| Open::new(schedule, opened_at, ramp, share));
+        self.users = Users::new(plan, part.thread, part.connections);
+        let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
             self.connections[id].free_at = clock::now();
-            match self.connections[id].state {
-                State::Open(_) => self.refill(id),
+            // The places of all threads come in turn.
+            let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
+            let start = opened_at + (ramp as f64 * place) as Nanos;
+            match (&mut self.users, &self.connections[id].state) {
+                (Some(users), _) if is_closed => users.arm_first(id, start),
+                _ if one_by_one => self.starts.push_back((start, id)),
+                (_, State::Open(_)) => self.refill(id),
                 _ => self.begin(id),
             }
+        }
+    }
+
+    /// Starts the connections of a ramp whose turn has come.
+    pub(super) fn start_in_turn(&mut self) {
+        while let Some(&(at, id)) = self.starts.front()
+            && at <= clock::now()
+        {
+            self.starts.pop_front();
+            self.connections[id].free_at = at;
+            self.begin(id);
         }
     }
 
@@ -83,23 +116,30 @@ impl Engine<'_> {
             if self.open.is_some() {
                 return self.rest(id, now);
             }
+            if self.users.is_some() {
+                return self.prepare(id, now);
+            }
             if !self.issue(id, now) {
                 self.connections[id].close();
                 return;
             }
         }
         let requests = self.shared.requests;
-        self.connections[id].rewind(|index| requests.bytes(index));
+        let users = self.users.as_ref().filter(|users| users.has_workload());
+        self.connections[id].rewind(|index| match users {
+            Some(users) => users.bytes(id),
+            None => requests.bytes(index),
+        });
         self.connect(id, now);
     }
 
     pub(super) fn connect(&mut self, id: usize, now: Nanos) {
         self.connections[id].attempted = true;
         self.connections[id].renew(self.shared.plan.per_connection);
-        match connect(self.shared.address) {
+        match self.shared.target.connect() {
             Ok(socket) => {
                 let data = epoll::EventData::new_u64(id as u64);
-                if epoll::add(&self.epoll, &socket, data, interest(true)).is_err() {
+                if epoll::add(&self.epoll, &socket, data, interest(true, true)).is_err() {
                     return self.fail(
                         id,
                         Kind::ConnectFailed,
@@ -109,7 +149,7 @@ impl Engine<'_> {
                 self.connections[id].watches_room = true;
                 self.connections[id].state = State::Connecting(socket, now);
             }
-            Err(kind) => self.fail(id, kind, None),
+            Err((kind, example)) => self.fail(id, kind, example),
         }
     }
 
@@ -122,9 +162,48 @@ impl Engine<'_> {
             return;
         };
         if let Ok(Err(errno)) | Err(errno) = socket_error(&socket) {
-            return self.fail(id, kind_of_connect(errno), None);
+            let (kind, example) = kind_of_connect(errno);
+            return self.fail(id, kind, example);
         }
-        connection.state = State::Open(socket);
+        match self.shared.target.begin(socket) {
+            Ok(Begun::Open(wire)) => self.opened(id, wire, since),
+            Ok(Begun::Shaking(session)) => {
+                connection.state = State::Shaking(session, since);
+                self.shake(id);
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// Takes the TLS handshake further.
+    pub(super) fn shake(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let State::Shaking(session, _) = &mut connection.state else {
+            return;
+        };
+        match session.shake() {
+            Ok(Shaken::Done) => {
+                if let State::Shaking(session, since) =
+                    std::mem::replace(&mut connection.state, State::Idle)
+                {
+                    self.opened(id, Wire::Tls(session), since);
+                }
+            }
+            Ok(state) => {
+                let wants_room = state == Shaken::WantsRoom;
+                if connection.watches_room != wants_room {
+                    connection.watches_room = wants_room;
+                    self.watch(id);
+                }
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// A connection that was begun at `since` is ready for requests.
+    fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
+        let connection = &mut self.connections[id];
+        connection.state = State::Open(wire);
         connection.established = true;
         self.no_connection = None;
         let now = clock::now();
@@ -143,19 +222,24 @@ impl Engine<'_> {
         }
     }
 
+    /// The connection has come to an end.
+    pub(super) fn ended(&mut self, id: usize, end: Received) {
+        match end {
+            Received::Failed((kind, example)) => self.fail(id, kind, example),
+            Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
+                id,
+                Kind::ClosedEarly,
+                Some("a body that may be cut short: the connection ended without close_notify"),
+            ),
+            _ => self.closed(id),
+        }
+    }
+
     /// The server has closed the connection.
-    pub(super) fn closed(&mut self, id: usize) {
+    fn closed(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if let Some(answer) = connection.parser.closed() {
-            let now = clock::now();
-            if let Some(request) = connection.pending.pop_front() {
-                let good = self.shared.plan.is_good(answer.status);
-                self.recorder
-                    .answered(&request, &answer, good, now, self.shared.live);
-                self.outstanding -= 1;
-                connection.fruitful();
-                connection.free_at = now;
-            }
+            self.take_answer(id, &answer, clock::now());
             self.reopen(id);
         } else if !connection.pending.is_empty() {
             self.fail(id, Kind::ClosedEarly, None);
@@ -206,9 +290,20 @@ impl Engine<'_> {
         let now = clock::now();
         let connection = &mut self.connections[id];
         for request in connection.pending.drain(..) {
+            if let Some(pace) = &mut connection.pace {
+                pace.failed(&request);
+            }
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);
             self.outstanding -= 1;
+            if let Some(users) = &mut self.users {
+                let ended = Ended {
+                    request: &request,
+                    good: false,
+                    now,
+                };
+                users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
+            }
         }
         connection.close();
         connection.free_at = now;
@@ -226,7 +321,8 @@ impl Engine<'_> {
         self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
         if self.open.is_some() {
             self.serve_waiting(now);
-        } else if now >= self.times.end {
+        }
+        if self.is_over(now) {
             self.stopped_at.get_or_insert(now);
         }
         for id in 0..self.connections.len() {
@@ -236,7 +332,8 @@ impl Engine<'_> {
                 _ => {
                     let since = self.connections[id].waits_since();
                     if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
-                        self.fail(id, Kind::Timeout, None);
+                        let example = self.connections[id].awaits();
+                        self.fail(id, Kind::Timeout, example);
                     }
                 }
             }
@@ -262,6 +359,13 @@ impl Engine<'_> {
                 .iter()
                 .filter(|connection| connection.established)
                 .count(),
+            conforming: self
+                .connections
+                .iter()
+                .filter_map(Connection::conforms)
+                .fold(None, |count, conforms| {
+                    Some(count.unwrap_or(0) + u64::from(conforms))
+                }),
             cpu: self.recorder.cpu(),
             usage: self
                 .usage_at_start

@@ -18,7 +18,7 @@ use crate::tickets::Ticket;
 /// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.
 const SAMPLE: (Nanos, Nanos) = (2 * MS, 5 * MS);
 /// Requests sent before the answers have their turn again: a client that is behind must not stop listening.
-const BURST: usize = 64;
+pub(super) const BURST: usize = 64;
 
 /// A thread's part of the schedule.
 pub(super) struct Open {
@@ -37,12 +37,19 @@ pub(super) struct Open {
 struct Waiting {
     due: Nanos,
     ticket: Ticket,
+    /// The number of the session that begins with it, where there are sessions.
+    session: u64,
 }
 
 impl Open {
     /// For a schedule that begins at `origin`.
-    pub(super) fn new(schedule: &Schedule, origin: Nanos, thread: usize, threads: usize) -> Self {
-        let mut arrivals = Arrivals::new(schedule, origin, thread, threads);
+    pub(super) fn new(
+        schedule: &Schedule,
+        origin: Nanos,
+        ramp: Nanos,
+        (thread, threads): (usize, usize),
+    ) -> Self {
+        let mut arrivals = Arrivals::new(schedule, origin, ramp, (thread, threads));
         Self {
             next: arrivals.next(),
             arrivals,
@@ -54,10 +61,17 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again in a run that ends at `end`.
+    /// When the thread must be awake again in a run that ends at `end` and has not been stopped.
     pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
-            .map_or(Nanos::MAX, |next| next.min(self.next_sample).min(end))
+            .unwrap_or(Nanos::MAX)
+            .min(self.next_sample)
+            .min(end)
+    }
+
+    /// Whether nothing more will be due: recorded arrivals have an end.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.next.is_none()
     }
 
     /// Whether everything that was due has been given to a connection.
@@ -140,7 +154,16 @@ impl Engine<'_> {
             Some(ticket) => {
                 self.recorder.issued += u64::from(ticket.measured);
                 self.outstanding += 1;
-                open.waiting.push_back(Waiting { due, ticket });
+                // In the order in which they are due: recorded sessions belong to their times.
+                let session = match &self.users {
+                    Some(_) => self.shared.tickets.session(),
+                    None => 0,
+                };
+                open.waiting.push_back(Waiting {
+                    due,
+                    ticket,
+                    session,
+                });
                 open.next = open.arrivals.next();
             }
             None => {
@@ -163,24 +186,31 @@ impl Engine<'_> {
             if !too_late && place.is_none() {
                 return;
             }
-            let Some(Waiting { due, ticket }) = open.waiting.pop_front() else {
+            let Some(waiting) = open.waiting.pop_front() else {
                 return;
             };
+            let Waiting {
+                due,
+                ticket,
+                session,
+            } = waiting;
             let request = Pending {
                 index: self.shared.requests.pick(ticket.number),
+                class: 0,
                 measured: ticket.measured,
                 due,
                 free_at: due,
                 sent_at: 0,
+                pause: 0,
             };
             match place {
-                Some(id) => self.assign(id, request),
-                None => self.give_up(&request, waited > self.deadline(), now),
+                Some(id) => self.assign(id, request, session),
+                None => self.give_up(request, session, waited > self.deadline(), now),
             }
         }
     }
 
-    fn deadline(&self) -> Nanos {
+    pub(super) fn deadline(&self) -> Nanos {
         self.open.as_ref().map_or(Nanos::MAX, |open| open.deadline)
     }
 
@@ -196,6 +226,9 @@ impl Engine<'_> {
     }
 
     fn has_room(&self, id: usize) -> bool {
+        if self.users.as_ref().is_some_and(|users| users.is_held(id)) {
+            return false;
+        }
         let connection = &self.connections[id];
         let plan = self.shared.plan;
         match connection.state {
@@ -203,7 +236,7 @@ impl Engine<'_> {
                 plan.keep_alive && connection.left > 0 && connection.pending.len() < plan.depth
             }
             State::Idle => !plan.keep_alive && connection.pending.is_empty(),
-            State::Connecting(..) | State::Paused(_) => false,
+            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
         }
     }
 
@@ -218,9 +251,14 @@ impl Engine<'_> {
         }
     }
 
-    fn assign(&mut self, id: usize, mut request: Pending) {
+    fn assign(&mut self, id: usize, mut request: Pending, session: u64) {
         let connection = &mut self.connections[id];
         request.free_at = connection.free_at;
+        if let Some(users) = &mut self.users {
+            users.enter(id, session);
+            self.recorder.visits.started += u64::from(request.measured);
+            return self.put(id, request);
+        }
         connection.push(request, self.shared.requests.bytes(request.index));
         if matches!(connection.state, State::Idle) {
             self.begin(id);
@@ -230,15 +268,23 @@ impl Engine<'_> {
         }
     }
 
-    fn give_up(&mut self, request: &Pending, is_shed: bool, now: Nanos) {
+    fn give_up(&mut self, mut request: Pending, session: u64, is_shed: bool, now: Nanos) {
         self.outstanding -= 1;
+        if let Some(users) = &mut self.users {
+            users.turned_away(
+                &mut request,
+                session,
+                &mut self.recorder,
+                self.shared.tickets,
+            );
+        }
         if is_shed {
-            self.recorder.shed(request, now, self.shared.live);
+            self.recorder.shed(&request, now, self.shared.live);
         } else {
             let kind = self.no_connection.unwrap_or(Kind::Timeout);
             let example = Some("no connection had room in time");
             self.recorder
-                .failed(request, kind, example, now, self.shared.live);
+                .failed(&request, kind, example, now, self.shared.live);
         }
     }
 

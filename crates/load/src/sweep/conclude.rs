@@ -222,6 +222,10 @@ pub(crate) mod tests {
             percentiles: Vec::new(),
             calibration: None,
             notes: Vec::new(),
+            classes: Vec::new(),
+            sessions: None,
+            pauses: None,
+            auto: None,
         }
     }
 

@@ -1,11 +1,20 @@
 //! The client against little servers that behave, and against some that do not.
 
+mod auto;
+mod bodies;
 mod calibration;
 mod counts;
 mod hostile;
 mod lateness;
 mod null;
 mod open;
+mod plans;
+mod reaching;
 mod stub;
 mod sweep;
+mod throttle;
 mod timing;
+mod tls;
+mod tls_stub;
+mod users;
+mod workload;

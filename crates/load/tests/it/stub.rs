@@ -131,7 +131,7 @@ pub(crate) fn check(run: &Run) {
     let all = &run.accounting;
     assert_eq!(
         all.issued,
-        all.answered + all.failed + all.shed + all.in_flight,
+        all.answered + all.failed + all.shed + all.abandoned + all.in_flight,
         "{run:#?}"
     );
     assert_eq!(run.requests, all.answered);

@@ -4,39 +4,43 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Verdict};
+use clap::{Args, Subcommand, ValueEnum};
+use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
-use super::request_options::{RequestOptions, Spread};
+use super::fileset::Fileset;
+use super::loop_options::{Asked, LoopOptions};
+use super::request_options::RequestOptions;
 use super::results::ResultOptions;
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, note};
 
+/// How long a run is measured unless something says otherwise.
+const USUAL: Duration = Duration::from_secs(10);
+
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Load {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
+    #[command(subcommand)]
+    command: Option<LoadCommand>,
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present_any = ["plan", "learn_only"])]
+    url: Option<String>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     connections: usize,
     /// Send this many requests a second, whatever the server does; response times count from when each was due
     #[arg(short, long, value_name = "R")]
     rate: Option<f64>,
-    /// How the requests of --rate are spread: at equal distances, or at random as from independent visitors
-    #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rate")]
-    arrivals: Spread,
-    /// Do not send a request of --rate that is later than this; it counts as an error
-    #[arg(long, value_name = "TIME", requires = "rate", value_parser = Config::duration)]
-    deadline: Option<Duration>,
-    /// How long to measure, such as 10s, 500ms or 1min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Config::duration)]
-    duration: Duration,
+    /// How long to measure, such as 10s, 500ms or 1min; 10s if nothing else ends the run
+    #[arg(long, value_name = "TIME", value_parser = Config::duration)]
+    duration: Option<Duration>,
     /// How many requests to measure, instead of a duration
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
     requests: Option<u64>,
@@ -61,6 +65,16 @@ pub(crate) struct Load {
     results: ResultOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
+    #[command(flatten)]
+    loops: LoopOptions,
+    // What is asked for in more than one line.
+    #[command(flatten)]
+    workload: WorkloadOptions,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    Fileset(Fileset),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -71,7 +85,14 @@ enum Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Outcome {
+        if let Some(LoadCommand::Fileset(command)) = self.command {
+            return command.run();
+        }
+        if self.workload.teach()? {
+            return Ok(());
+        }
         let mut plan = self.plan()?;
+        plan.notes().into_iter().for_each(note);
         let events = Events::listen()?;
         plan.calibration = self.calibration.measure(&plan, &events.stop)?;
         let mut run = {
@@ -103,24 +124,42 @@ impl Load {
             }
             None => Vec::new(),
         };
-        Ok(Plan {
+        let plan = Plan {
             urls,
             order: match self.order {
                 Choice::Random => Order::Random(self.seed),
                 Choice::Sequence => Order::Sequence,
             },
             connections: self.connections,
-            stop: self
-                .requests
-                .map_or(Stop::Duration(self.duration), Stop::Requests),
+            stop: self.requests.map_or_else(
+                || Stop::Duration(self.duration.unwrap_or(USUAL)),
+                Stop::Requests,
+            ),
             warmup: self.warmup,
-            schedule: self.rate.map(|rate| Schedule {
-                rate,
-                process: self.arrivals.process(self.seed),
-                deadline: self.deadline,
-            }),
-            ..self.request.plan(&self.url)?
-        })
+            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
+        };
+        let (plan, times) = match self.workload.choose(&plan, self.seed)? {
+            Some(chosen) => {
+                let url = chosen.workload.url().to_owned();
+                let workload = Some(chosen.workload);
+                (
+                    Plan {
+                        url,
+                        workload,
+                        ..plan
+                    },
+                    chosen.times,
+                )
+            }
+            None => (plan, None),
+        };
+        let asked = Asked {
+            rate: self.rate,
+            seed: self.seed,
+            duration: self.duration,
+            times,
+        };
+        self.loops.apply(plan, &asked)
     }
 }
 

@@ -5,14 +5,18 @@ mod capacity;
 mod check;
 mod compare;
 mod demo;
+mod fileset;
 mod import;
 mod load;
+mod loop_options;
 mod new;
 mod null;
 mod request_options;
 mod results;
 mod serve;
 mod sweep;
+mod transport_options;
+mod workload_options;
 
 use clap::{Parser, Subcommand};
 

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use millpond_load::{Plan, Process};
 use millpond_site::Config;
 
+use super::transport_options::TransportOptions;
 use crate::failure::{Failure, Outcome};
 
 /// How requests are made.
@@ -43,6 +44,8 @@ pub(crate) struct RequestOptions {
     /// Cores to pin the client threads to, such as 1,2
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Option<Vec<usize>>,
+    #[command(flatten)]
+    transport: TransportOptions,
 }
 
 /// How arrivals are spread over time.
@@ -75,7 +78,7 @@ impl RequestOptions {
             None => Vec::new(),
         };
         let usual = if self.body.is_some() { "POST" } else { "GET" };
-        Ok(Plan {
+        Ok(self.transport.apply(Plan {
             keep_alive: !self.no_keep_alive,
             per_connection: self.per_connection,
             depth: self.depth,
@@ -87,7 +90,7 @@ impl RequestOptions {
             expect: self.expect.clone(),
             cores: self.cores.clone(),
             ..Plan::new(url)
-        })
+        }))
     }
 }
 

@@ -206,7 +206,7 @@ fn bad_arguments_are_named() {
             "open loop",
         ),
         (vec!["compare", a, b, "--rate", "0"], 1, "rate"),
-        (vec!["compare", a, "B=https://127.0.0.1/"], 1, "https"),
+        (vec!["compare", a, "B=ftp://127.0.0.1/"], 1, "ftp"),
         (
             vec![
                 "compare",

@@ -170,7 +170,7 @@ fn a_run_without_answers_is_invalid() {
         "{}",
         text(&output.stdout)
     );
-    let output = run(here.path(), &["load", "https://127.0.0.1/", "-n", "5"]);
+    let output = run(here.path(), &["load", "ftp://127.0.0.1/", "-n", "5"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stderr).starts_with("error: "),

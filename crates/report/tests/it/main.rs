@@ -89,6 +89,7 @@ fn run() -> Run {
             opened: 10,
             keep_alive: true,
             depth: 1,
+            conforming: None,
         },
         client: Client {
             cpu_us_per_request: Some(11.4),
@@ -117,6 +118,10 @@ fn run() -> Run {
         percentiles: (0..130).map(quantile).collect(),
         calibration: None,
         notes: Vec::new(),
+        classes: Vec::new(),
+        sessions: None,
+        pauses: None,
+        auto: None,
     }
 }
 
@@ -401,7 +406,7 @@ fn a_run_fits_a_terminal() {
         99.9 %                   4.41 ms
         longest                  21.8 ms
         client CPU per request   11.4 µs
-        SUSPECT: a client thread used 93 % of a core: the client may be what was measured
+        SUSPECT: a client thread used 93 % of a core: the client may be what was measured; status 5xx: <script>alert(1)</script>"'&�
     "#]]
     .assert_eq(&text);
 }

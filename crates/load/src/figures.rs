@@ -1,0 +1,72 @@
+//! The parts of a run's figures that only some runs have.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Latency;
+
+/// One class of requests of a workload, measured by itself. The classes add up to the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassFigures {
+    /// Its name in the plan.
+    pub name: String,
+    /// Requests issued.
+    pub issued: u64,
+    /// Those with a complete answer, good or not.
+    pub requests: u64,
+    /// Those with a good one.
+    pub good: u64,
+    /// Those that will not be answered.
+    pub failed: u64,
+    /// Those that were past their deadline before they could be sent.
+    pub shed: u64,
+    /// Bytes of the answers, heads included.
+    pub bytes: u64,
+    /// From the scheduled send to the complete answer, of good answers; only of an open loop.
+    pub response_us: Option<Latency>,
+    /// From the actual send to the complete answer, of good answers.
+    pub service_us: Option<Latency>,
+}
+
+/// The sessions of a run, counted by their measured requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// Sessions a second that the schedule asked for; a closed loop has none.
+    pub offered_rate: Option<f64>,
+    /// Sessions whose first request was measured.
+    pub started: u64,
+    /// Sessions whose last request was measured and had a good answer.
+    pub completed: u64,
+    /// Sessions that ended early with a measured request that had no good answer.
+    pub broken_off: u64,
+}
+
+/// The pauses between requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// What was asked for, in words.
+    pub asked: String,
+    /// Mean of the pauses before measured requests, as they were planned.
+    pub mean_us: f64,
+    /// Measured requests after which the next was already due when the answer came; only of cycles.
+    pub missed_cycles: u64,
+}
+
+/// What the statistics decided about a run's parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AutoFigures {
+    /// Length of the warm-up.
+    pub warmup_s: f64,
+    /// Length of the measured part.
+    pub measured_s: f64,
+    /// Whether the warm-up ended because the run was steady, and not because its time was over.
+    pub steady: bool,
+    /// What was asked for: half of each interval as a share.
+    pub precision: f64,
+    /// Half the 95 % interval of the mean response time (in a closed loop service time), as a share of it; `None` where
+    /// the values drift.
+    pub half_width_response: Option<f64>,
+    /// The same of the rate.
+    pub half_width_rate: Option<f64>,
+    /// Whether the run was steady and both are within the precision.
+    pub converged: bool,
+}

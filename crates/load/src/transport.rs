@@ -1,0 +1,109 @@
+//! What carries the bytes: TCP or a Unix socket, plain or with TLS, at full speed or paced.
+//!
+//! Everything here is driven by the engine's epoll loop and never blocks. A plain connection costs one match more than a
+//! bare socket: one `recv` for an answer, one `send` for a request.
+
+mod bandwidth;
+mod line;
+mod pace;
+mod target;
+mod tls;
+mod trust;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::outcome::{Fault, Kind};
+
+pub use bandwidth::Bandwidth;
+pub(crate) use line::{Line, Turn};
+pub(crate) use pace::Pace;
+pub(crate) use target::{Begun, Target, kind_of_connect};
+pub(crate) use tls::{Session, Shaken};
+pub use trust::Trust;
+
+/// An open connection.
+pub(crate) enum Wire {
+    /// A bare socket.
+    Plain(OwnedFd),
+    /// A socket under TLS.
+    Tls(Box<Session>),
+}
+
+/// What a look at a connection gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// So many bytes at the beginning of the buffer.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    /// The server has closed the connection in good order.
+    Closed,
+    /// The connection ended without the `close_notify` of TLS: what came may be cut short (RFC 8446, section 6.1).
+    CutOff,
+    /// The connection has failed.
+    Failed(Fault),
+}
+
+impl Wire {
+    /// Takes what has come, at most `limit` bytes from the socket.
+    #[inline]
+    pub(crate) fn recv(&mut self, buffer: &mut [u8], limit: usize) -> Received {
+        match self {
+            Self::Plain(socket) => {
+                let room = limit.min(buffer.len());
+                match rustix::net::recv(socket, &mut buffer[..room], RecvFlags::empty()) {
+                    Ok((_, 0)) => Received::Closed,
+                    Ok((_, count)) => Received::Bytes(count),
+                    Err(Errno::AGAIN | Errno::INTR) => Received::Nothing,
+                    Err(_) => Received::Failed((Kind::Reset, None)),
+                }
+            }
+            Self::Tls(session) => session.recv(buffer, limit),
+        }
+    }
+
+    /// Whether the end of the connection is known already, without another look at the socket.
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(session) => session.is_ended(),
+        }
+    }
+
+    /// Offers bytes to be sent; how many were taken.
+    #[inline]
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Plain(socket) => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
+            Self::Tls(session) => session.send(bytes),
+        }
+    }
+
+    /// Passes on to the socket what was taken by [`send`](Self::send); whether that was all.
+    #[inline]
+    pub(crate) fn drain(&mut self) -> Result<bool, Errno> {
+        match self {
+            Self::Plain(_) => Ok(true),
+            Self::Tls(session) => session.drain(),
+        }
+    }
+
+    /// Bytes that the socket holds, TLS not taken off.
+    pub(crate) fn waiting(&self) -> usize {
+        // Only fails for what is no socket.
+        rustix::io::ioctl_fionread(self).map_or(0, |count| count as usize)
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(socket) => socket.as_fd(),
+            Self::Tls(session) => session.as_fd(),
+        }
+    }
+}

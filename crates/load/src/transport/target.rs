@@ -1,0 +1,150 @@
+//! Where connections go, and how one is begun.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::tls::Client;
+use super::{Bandwidth, Session, Wire};
+use crate::outcome::{Fault, Kind};
+use crate::url::Url;
+use crate::{Error, Plan, limits};
+
+/// The least receive buffer asked for: enough for two segments, so that acknowledgements flow.
+const LEAST_BUFFER: f64 = 8.0 * 1024.0;
+/// The most: more would not be throttled by TCP's window before it is read.
+const MOST_BUFFER: f64 = 256.0 * 1024.0;
+
+/// What a connected socket is at first.
+pub(crate) enum Begun {
+    /// An open connection.
+    Open(Wire),
+    /// A handshake that is to be made.
+    Shaking(Box<Session>),
+}
+
+/// The other end of every connection of a run.
+pub(crate) struct Target {
+    address: SockAddr,
+    tls: Option<Client>,
+    /// The kernel's receive buffer in bytes, where TCP's window must throttle the server.
+    receive_buffer: Option<usize>,
+}
+
+impl Target {
+    /// Finds the server of a plan that was checked, and makes sure that it can be reached by so many connections.
+    pub(crate) fn find(plan: &Plan, url: &Url) -> Result<Self, Error> {
+        let address = match (&plan.unix_socket, &plan.connect_to) {
+            (Some(path), _) => unix(path)?,
+            (None, Some(other)) => {
+                let (host, port) = crate::url::host_and_port(other)?;
+                resolve(&host, port, plan.timeout)?.into()
+            }
+            (None, None) => resolve(&url.host, url.port, plan.timeout)?.into(),
+        };
+        if plan.unix_socket.is_none() {
+            limits::source_ports(plan.connections)?;
+        }
+        let tls = if url.secure {
+            Some(Client::new(&plan.trust, &url.host)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            address,
+            tls,
+            receive_buffer: plan.throttle_down.map(receive_buffer),
+        })
+    }
+
+    /// Begins to connect.
+    pub(crate) fn connect(&self) -> Result<OwnedFd, Fault> {
+        let failed = |_| (Kind::ConnectFailed, None);
+        let kind = Type::STREAM.nonblocking().cloexec();
+        let socket = Socket::new(Domain::from(i32::from(self.address.family())), kind, None)
+            .map_err(failed)?;
+        // Where Nagle's algorithm cannot be turned off there is none.
+        let _ = socket.set_tcp_nodelay(true);
+        if let Some(bytes) = self.receive_buffer {
+            // Before connecting, as the window is announced with the first segment.
+            socket.set_recv_buffer_size(bytes).map_err(failed)?;
+        }
+        match socket.connect(&self.address) {
+            Ok(()) => Ok(socket.into()),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::INPROGRESS) => Ok(socket.into()),
+                Some(errno) => Err(kind_of_connect(errno)),
+                None => Err((Kind::ConnectFailed, None)),
+            },
+        }
+    }
+
+    /// Goes on with a socket that is connected.
+    pub(crate) fn begin(&self, socket: OwnedFd) -> Result<Begun, Fault> {
+        Ok(match &self.tls {
+            None => Begun::Open(Wire::Plain(socket)),
+            Some(client) => Begun::Shaking(Box::new(client.begin(socket)?)),
+        })
+    }
+}
+
+/// How a failed attempt to connect is counted.
+pub(crate) fn kind_of_connect(errno: Errno) -> Fault {
+    match errno {
+        Errno::CONNREFUSED => (Kind::ConnectRefused, None),
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (Kind::NoSourcePort, None),
+        Errno::TIMEDOUT => (Kind::Timeout, None),
+        // Only a Unix socket says this at once; over TCP it shows as connections that are not accepted.
+        Errno::AGAIN => (
+            Kind::ConnectRefused,
+            Some("the socket's queue of connections to be accepted is full"),
+        ),
+        Errno::ACCESS => (
+            Kind::ConnectFailed,
+            Some("no permission to connect to the socket"),
+        ),
+        Errno::NOENT => (Kind::ConnectFailed, Some("the socket is gone")),
+        _ => (Kind::ConnectFailed, None),
+    }
+}
+
+/// What a line carries in a quarter of a second; the kernel doubles it for its own book-keeping.
+fn receive_buffer(bandwidth: Bandwidth) -> usize {
+    (bandwidth.bytes_per_second() / 4.0).clamp(LEAST_BUFFER, MOST_BUFFER) as usize
+}
+
+fn unix(path: &Path) -> Result<SockAddr, Error> {
+    let wrong = |why: &dyn std::fmt::Display| Error::Plan(format!("{}: {why}", path.display()));
+    let there = std::fs::metadata(path).map_err(|error| wrong(&error))?;
+    if !there.file_type().is_socket() {
+        return Err(wrong(&"is no Unix socket"));
+    }
+    SockAddr::unix(path).map_err(|error| wrong(&error))
+}
+
+/// The server's address: of several, the first that accepts a connection.
+fn resolve(host: &str, port: u16, timeout: Duration) -> Result<SocketAddr, Error> {
+    let failed = |source| Error::Resolve {
+        name: format!("{host}:{port}"),
+        source,
+    };
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
+    let accepting = || {
+        addresses
+            .iter()
+            .find(|address| TcpStream::connect_timeout(address, timeout).is_ok())
+    };
+    let chosen = if addresses.len() > 1 {
+        accepting().or(addresses.first())
+    } else {
+        addresses.first()
+    };
+    chosen
+        .copied()
+        .ok_or_else(|| failed(std::io::Error::other("the name has no address")))
+}

@@ -1,0 +1,286 @@
+//! TLS 1.2 and 1.3 without an own loop: rustls between the socket and the parser.
+//!
+//! One look at the socket is one `recv`; all that it makes readable is handed out at once, so nothing readable is ever left
+//! behind for which epoll would not wake the thread.
+
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection};
+
+use super::{Received, Trust};
+use crate::Error;
+use crate::outcome::{Fault, Kind};
+
+/// Bytes of ciphertext taken at once. With a record that came in pieces before it, it opens to less than the engine's
+/// buffer of 64 KiB.
+pub(super) const CIPHERTEXT: usize = 32 * 1024;
+/// Plaintext sealed at once: one record.
+const RECORD: usize = 16 * 1024;
+
+/// What is needed to begin a session with the server.
+pub(super) struct Client {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Client {
+    /// For a server that must prove to be `host`. All threads share what is needed to resume a session.
+    pub(super) fn new(trust: &Trust, host: &str) -> Result<Self, Error> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| wrong(&error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(&error))?;
+        let mut config = trust.apply(builder, &provider)?.with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+
+    /// The socket is connected: what comes next is the handshake.
+    pub(super) fn begin(&self, socket: OwnedFd) -> Result<Session, Fault> {
+        let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| fault(&error))?;
+        Ok(Session {
+            socket,
+            tls,
+            end: None,
+        })
+    }
+}
+
+/// A connection under TLS.
+pub(crate) struct Session {
+    socket: OwnedFd,
+    tls: ClientConnection,
+    /// How it ended; told after the bytes that came before.
+    end: Option<Received>,
+}
+
+/// How far a handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shaken {
+    /// Both sides have agreed.
+    Done,
+    /// It is the server's turn.
+    Waits,
+    /// The socket takes no more for the moment.
+    WantsRoom,
+}
+
+impl Session {
+    /// Takes the handshake as far as it goes for now.
+    pub(crate) fn shake(&mut self) -> Result<Shaken, Fault> {
+        let reset = (Kind::Tls, Some("the connection was reset in the handshake"));
+        if !self.drain().map_err(|_| reset)? {
+            return Ok(Shaken::WantsRoom);
+        }
+        let mut raw = [MaybeUninit::uninit(); CIPHERTEXT];
+        match rustix::net::recv(&self.socket, &mut raw[..], RecvFlags::empty()) {
+            Ok((([], _), _)) => {
+                return Err((
+                    Kind::Tls,
+                    Some("the server closed the connection in the handshake"),
+                ));
+            }
+            Ok(((bytes, _), _)) => self.open(bytes, &mut []).1.map_err(|error| {
+                // The alert that says why; whether it arrives makes no difference here.
+                let _ = self.drain();
+                fault(&error)
+            })?,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return Err(reset),
+        }
+        let drained = self.drain().map_err(|_| reset)?;
+        Ok(if !self.tls.is_handshaking() {
+            Shaken::Done
+        } else if drained {
+            Shaken::Waits
+        } else {
+            Shaken::WantsRoom
+        })
+    }
+
+    pub(super) fn recv(&mut self, buffer: &mut [u8], limit: usize) -> Received {
+        if let Some(end) = self.end {
+            return end;
+        }
+        let mut raw = [MaybeUninit::uninit(); CIPHERTEXT];
+        let room = limit.min(CIPHERTEXT);
+        let ciphertext = match rustix::net::recv(&self.socket, &mut raw[..room], RecvFlags::empty())
+        {
+            Ok((([], _), _)) => {
+                self.end = Some(Received::CutOff);
+                return Received::CutOff;
+            }
+            Ok(((bytes, _), _)) => bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
+            Err(_) => return Received::Failed((Kind::Reset, None)),
+        };
+        let (count, opened) = self.open(ciphertext, buffer);
+        if let Err(error) = opened {
+            let _ = self.drain();
+            self.end = Some(Received::Failed(fault(&error)));
+        }
+        match (count, self.end) {
+            (0, Some(end)) => end,
+            (0, None) => Received::Nothing,
+            (count, _) => Received::Bytes(count),
+        }
+    }
+
+    /// Opens ciphertext into `plaintext`: how many bytes came out, and whether all went well.
+    fn open(
+        &mut self,
+        mut ciphertext: &[u8],
+        plaintext: &mut [u8],
+    ) -> (usize, Result<(), rustls::Error>) {
+        let mut count = 0;
+        // An end that is known makes rustls take no more.
+        while !ciphertext.is_empty() && self.end.is_none() {
+            let before = ciphertext.len();
+            let state = match self.tls.read_tls(&mut ciphertext) {
+                Ok(_) => self.tls.process_new_packets(),
+                Err(error) => Err(rustls::Error::General(error.to_string())),
+            };
+            let closed = match state {
+                Ok(state) => state.peer_has_closed(),
+                Err(error) => return (count, Err(error)),
+            };
+            while let Ok(more @ 1..) = self.tls.reader().read(&mut plaintext[count..]) {
+                count += more;
+            }
+            if closed {
+                self.end = Some(Received::Closed);
+            } else if ciphertext.len() == before {
+                return (count, Err(rustls::Error::General("no progress".to_owned())));
+            }
+        }
+        (count, Ok(()))
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        if !self.drain()? {
+            return Err(Errno::AGAIN);
+        }
+        let record = &bytes[..bytes.len().min(RECORD)];
+        let count = self.tls.writer().write(record).map_err(|_| Errno::IO)?;
+        self.drain()?;
+        Ok(count)
+    }
+
+    pub(super) fn drain(&mut self) -> Result<bool, Errno> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Raw(&self.socket)) {
+                Ok(_) => {}
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN) => return Ok(false),
+                    Some(Errno::INTR) => {}
+                    errno => return Err(errno.unwrap_or(Errno::IO)),
+                },
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Session {
+    /// Says goodbye, as far as the socket takes it at once: a server need not take the end for an attack.
+    fn drop(&mut self) {
+        self.tls.send_close_notify();
+        let _ = self.drain();
+    }
+}
+
+/// The socket for rustls to write to.
+struct Raw<'a>(&'a OwnedFd);
+
+impl io::Write for Raw<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let [one] = buffers {
+            return self.write(one);
+        }
+        let mut nothing = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(
+            self.0,
+            buffers,
+            &mut nothing,
+            SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An error of rustls in the words of a report.
+fn fault(error: &rustls::Error) -> Fault {
+    use rustls::Error as Tls;
+    let example = match error {
+        Tls::InvalidCertificate(error) => certificate(error),
+        Tls::InvalidMessage(_) => "the server's answer is not TLS",
+        Tls::PeerIncompatible(_) => "no TLS version or cipher suite in common",
+        Tls::AlertReceived(AlertDescription::HandshakeFailure) => {
+            "the server found no parameters in common"
+        }
+        Tls::AlertReceived(AlertDescription::ProtocolVersion) => {
+            "the server does not speak TLS 1.2 or 1.3"
+        }
+        Tls::AlertReceived(AlertDescription::UnrecognisedName) => {
+            "the server does not know this name"
+        }
+        Tls::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server asks for a client certificate"
+        }
+        Tls::AlertReceived(_) => "the server ended TLS with an alert",
+        Tls::PeerMisbehaved(_)
+        | Tls::InappropriateMessage { .. }
+        | Tls::InappropriateHandshakeMessage { .. } => "the server breaks the rules of TLS",
+        Tls::DecryptError => "a record that cannot be decrypted",
+        _ => "TLS failed",
+    };
+    (Kind::Tls, Some(example))
+}
+
+fn certificate(error: &CertificateError) -> &'static str {
+    use CertificateError as Bad;
+    match error {
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
+            "the certificate is not valid for this name"
+        }
+        // A root of the same name with another key signs as little as none.
+        Bad::UnknownIssuer | Bad::BadSignature => {
+            "the certificate is signed by nobody who is trusted"
+        }
+        Bad::Expired | Bad::ExpiredContext { .. } => "the certificate has expired",
+        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "the certificate is not valid yet",
+        Bad::Revoked => "the certificate is revoked",
+        _ => "the certificate is not valid for a server",
+    }
+}

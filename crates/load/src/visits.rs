@@ -1,0 +1,70 @@
+//! The figures of users, sessions and classes, from what the threads brought home.
+
+use crate::clock::Nanos;
+use crate::figures::{ClassFigures, Pauses, Sessions};
+use crate::plan::Process;
+use crate::recorder::Recorder;
+use crate::series::Series;
+use crate::{Pace, Plan, stationary};
+
+/// Requests a second that were asked for. Where a workload says how long a session is, or the arrivals are recorded, it
+/// is what was due in the `steady` part.
+pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<f64> {
+    let offered = plan.offered()?;
+    let counted = plan.workload.is_some() || plan.recording().is_some();
+    Some(if counted && steady > 0 {
+        all.issued as f64 * 1e9 / steady as f64
+    } else {
+        offered
+    })
+}
+
+/// Why an open loop was not stationary. Recorded arrivals need not be: only a backlog that grows speaks against those.
+pub(crate) fn unsteady(
+    plan: &Plan,
+    series: &Series,
+    steady: Nanos,
+    offered_rate: Option<f64>,
+) -> Option<String> {
+    match &plan.schedule.as_ref()?.process {
+        Process::Recorded(_) => stationary::backlog(series, steady),
+        Process::Constant | Process::Poisson(_) => stationary::judge(series, steady, offered_rate?),
+    }
+}
+
+/// The classes by name, if there is more than one.
+pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
+    let names = plan.workload.iter().flat_map(|workload| workload.classes());
+    names
+        .zip(&all.classes)
+        .map(|(name, class)| class.figures(name, plan.schedule.is_some()))
+        .collect()
+}
+
+pub(crate) fn sessions(plan: &Plan, all: &Recorder) -> Option<Sessions> {
+    if plan.session.is_none() && plan.workload.is_none() {
+        return None;
+    }
+    Some(Sessions {
+        offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
+        started: all.visits.started,
+        completed: all.visits.completed,
+        broken_off: all.visits.broken_off,
+    })
+}
+
+pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
+    if plan.pace == Pace::AtOnce && plan.workload.is_none() {
+        return None;
+    }
+    let asked = if plan.workload.is_some() {
+        "as the workload says".to_owned()
+    } else {
+        plan.pace.to_string()
+    };
+    Some(Pauses {
+        asked,
+        mean_us: all.visits.pauses as f64 / all.visits.paused.max(1) as f64 / 1000.0,
+        missed_cycles: all.visits.missed_cycles,
+    })
+}

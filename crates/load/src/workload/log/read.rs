@@ -1,0 +1,66 @@
+//! A log, read from its first line to its last.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::LogError;
+use super::line::{Line, Lines};
+
+/// What the lines of a log were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogLines {
+    /// All lines.
+    pub all: u64,
+    /// Lines that are in no known format.
+    pub damaged: u64,
+    /// The first of those, from 1.
+    pub first_damaged: Option<u64>,
+    /// Lines without a request that could be asked again: the client sent no HTTP, or asked for no path.
+    pub no_request: u64,
+}
+
+/// Calls `each` with the lines of a log that are in order. A file whose name ends in `.gz` is unpacked on the way.
+pub(super) fn read(
+    path: &Path,
+    mut each: impl FnMut(Line<'_>) -> Result<(), LogError>,
+) -> Result<LogLines, LogError> {
+    let cannot = |source| LogError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot)?);
+    let mut input: Box<dyn BufRead> = if path
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("gz"))
+    {
+        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
+    };
+    let (mut lines, mut found) = (Lines::default(), LogLines::default());
+    while let Some(line) = lines.next(&mut *input).map_err(cannot)? {
+        found.all += 1;
+        match line {
+            Some(line) => {
+                found.no_request += u64::from(line.request.is_none());
+                each(line)?;
+            }
+            None => {
+                found.damaged += 1;
+                found.first_damaged.get_or_insert(found.all);
+            }
+        }
+    }
+    match found.first_damaged {
+        Some(line) if found.damaged * 2 >= found.all => Err(LogError::Damaged {
+            path: path.to_owned(),
+            line,
+            damaged: found.damaged,
+            lines: found.all,
+        }),
+        _ => Ok(found),
+    }
+}
