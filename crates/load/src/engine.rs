@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
 use crate::tickets::{Arrival, Gate, Tickets, Times};
@@ -76,7 +76,7 @@ struct Engine<'a> {
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
     /// Why the last attempt to connect failed, if none has succeeded since.
-    no_connection: Option<Kind>,
+    no_connection: Option<Fault>,
     /// When lines of limited bandwidth are free again.
     wakes: Wakes,
 }
