@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
@@ -91,9 +91,9 @@ struct Engine<'a> {
     /// When the connections of a ramp are opened, in order.
     starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
-    no_connection: Option<Kind>,
     /// What the kernel had kept from it when the measured part began.
     usage_at_start: Option<Usage>,
+    no_connection: Option<Fault>,
     /// When lines of limited bandwidth are free again.
     wakes: Wakes,
 }

@@ -309,8 +309,21 @@ mod tests {
             },
             Plan {
                 url: "ftp://h/".into(),
-                ..good.clone()
+                ..good
             },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_reached_in_one_way() {
+        let good = Plan {
+            connect_to: Some("h:1".into()),
+            ..Plan::new("http://h/")
+        };
+        assert!(good.check().is_ok());
+        for bad in [
             Plan {
                 trust: Trust::Everybody,
                 ..good.clone()
@@ -320,7 +333,6 @@ mod tests {
                 ..good.clone()
             },
             Plan {
-                connect_to: Some("h:1".into()),
                 unix_socket: Some("/s".into()),
                 ..good
             },
