@@ -8,6 +8,7 @@ use crate::auto::{self, Director, Pulse};
 use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
+use crate::own::Own;
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
@@ -60,12 +61,8 @@ pub fn run(
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
     let target = Target::find(plan, &url)?;
-    let threads = if plan.threads == 0 {
-        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
-    } else {
-        plan.threads
-    };
-    let threads = threads.min(plan.connections);
+    let threads = threads(plan);
+    let own = Own::find();
     let (tickets, gate, live) = (
         Tickets::new(plan.stop, stop),
         Gate::new(threads),
@@ -83,6 +80,7 @@ pub fn run(
         plan,
         target: &target,
         requests: &requests,
+        own: &own,
         tickets: &tickets,
         gate: &gate,
         live: &live,
@@ -121,6 +119,16 @@ pub fn run(
         auto::conclude(&mut run, figures);
     }
     Ok(run)
+}
+
+/// Threads that a run of `plan` has.
+pub(crate) fn threads(plan: &Plan) -> usize {
+    let threads = if plan.threads == 0 {
+        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
+    } else {
+        plan.threads
+    };
+    threads.min(plan.connections)
 }
 
 /// One client thread; if it cannot do its part, the others end as well.

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
 use crate::outcome::Kind;
+use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
@@ -39,6 +40,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) live: &'a Live,
     /// The times of a run that decides them while it goes on.
     pub(crate) agreed: Option<&'a Agreed>,
+    pub(crate) own: &'a Own,
 }
 
 /// What a thread brings home.
@@ -54,6 +56,8 @@ pub(crate) struct Harvest {
     pub(crate) in_flight: u64,
     /// CPU time of the measured part.
     pub(crate) cpu: Nanos,
+    /// What the kernel kept from it in the measured part.
+    pub(crate) usage: Usage,
     pub(crate) times: Times,
     /// When the first request could not be issued any more.
     pub(crate) stopped_at: Nanos,
@@ -90,6 +94,8 @@ struct Engine<'a> {
     no_connection: Option<Kind>,
     /// When lines of limited bandwidth are free again.
     wakes: Wakes,
+    /// What the kernel had kept from it when the measured part began.
+    usage_at_start: Option<Usage>,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -126,6 +132,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         starts: VecDeque::new(),
         no_connection: None,
         wakes: Wakes::default(),
+        usage_at_start: None,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -213,6 +220,9 @@ impl Engine<'_> {
         let now = clock::now();
         self.resume_paced(now);
         self.recorder.turn(now);
+        if now >= self.times.start && self.usage_at_start.is_none() {
+            self.usage_at_start = Some(self.shared.own.read());
+        }
         let is_over = self.stopped_at.is_none() && self.is_over(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);

@@ -21,6 +21,7 @@ mod analysis;
 mod arrivals;
 mod auto;
 mod body;
+mod calibration;
 mod capacity;
 mod chunked;
 mod classes;
@@ -36,8 +37,10 @@ mod host;
 mod ladder;
 mod latency;
 mod limits;
+mod null;
 mod objective;
 mod outcome;
+mod own;
 mod pace;
 mod phases;
 mod plan;
@@ -62,6 +65,7 @@ mod workload;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use auto::Auto;
+pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
     capacity,
@@ -76,6 +80,7 @@ pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
 pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
+pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};

@@ -8,7 +8,7 @@ use crate::auto::Auto;
 use crate::pace::Pace;
 use crate::transport::{Bandwidth, Trust};
 use crate::url::{self, Url};
-use crate::{Error, Workload, limits};
+use crate::{Calibration, Error, Workload, limits};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -77,6 +77,10 @@ pub struct Plan {
     pub expect_body: Option<String>,
     /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
     pub expect_sha256: Option<String>,
+
+    // What the run is judged by.
+    /// What the client itself can do, from [`calibrate`](crate::calibrate).
+    pub calibration: Option<Calibration>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -163,6 +167,7 @@ impl Plan {
             throttle_up: None,
             expect_body: None,
             expect_sha256: None,
+            calibration: None,
         }
     }
 

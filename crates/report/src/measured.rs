@@ -4,6 +4,7 @@ mod words;
 
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
+use crate::calibrated;
 use crate::kinds::kind_name;
 use crate::number::{bytes, count, micros, percent, plain, rate};
 use crate::{
@@ -84,10 +85,8 @@ pub fn run_table(run: &Run) -> Table {
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
     ]);
-    let note = run
-        .reasons
-        .iter()
-        .map(|reason| format!("{}: {reason}", run.verdict))
+    let note = std::iter::once(calibrated::remarks(run))
+        .filter(|remarks| !remarks.is_empty())
         .chain(words::examples(run, kind_name))
         .collect::<Vec<_>>()
         .join("; ");
@@ -136,16 +135,10 @@ fn banner(run: &Run) -> Banner {
         Verdict::Suspect => Tone::Doubtful,
         Verdict::Invalid => Tone::Bad,
     };
-    let mut reasons: Vec<String> = run.reasons.iter().map(|reason| sentence(reason)).collect();
-    if run.verdict == Verdict::Valid {
-        reasons.push(
-            "Every request is accounted for, and every check of the figures passed.".to_owned(),
-        );
-    }
     Banner {
         tone,
         title: run.verdict.to_string(),
-        reasons,
+        reasons: calibrated::sentences(run),
     }
 }
 
@@ -339,6 +332,7 @@ fn conditions(run: &Run) -> Table {
             ),
         ],
     ];
+    rows.extend(calibrated::row(run));
     if let Some(law) = &run.little {
         let text = format!(
             "{} requests in flight by rate and time, {} by {}, in {} windows",

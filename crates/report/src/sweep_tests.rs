@@ -59,6 +59,8 @@ fn run(rate: f64, p50: f64) -> Run {
         sessions: None,
         pauses: None,
         auto: None,
+        calibration: None,
+        notes: Vec::new(),
     }
 }
 

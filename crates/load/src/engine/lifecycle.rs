@@ -367,6 +367,10 @@ impl Engine<'_> {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
             cpu: self.recorder.cpu(),
+            usage: self
+                .usage_at_start
+                .map(|start| self.shared.own.read().since(start))
+                .unwrap_or_default(),
             times: self.times,
             stopped_at: self
                 .stopped_at

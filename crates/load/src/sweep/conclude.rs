@@ -224,6 +224,8 @@ pub(crate) mod tests {
             sessions: None,
             pauses: None,
             auto: None,
+            calibration: None,
+            notes: Vec::new(),
         }
     }
 

@@ -2,8 +2,11 @@
 
 mod auto;
 mod bodies;
+mod calibration;
 mod counts;
 mod hostile;
+mod lateness;
+mod null;
 mod open;
 mod plans;
 mod reaching;

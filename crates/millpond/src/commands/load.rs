@@ -9,6 +9,7 @@ use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Stop, Verdict};
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::fileset::Fileset;
 use super::loop_options::{Asked, LoopOptions};
 use super::request_options::RequestOptions;
@@ -63,6 +64,8 @@ pub(crate) struct Load {
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
+    calibration: CalibrationOptions,
+    #[command(flatten)]
     loops: LoopOptions,
     // What is asked for in more than one line.
     #[command(flatten)]
@@ -88,9 +91,10 @@ impl Load {
         if self.workload.teach()? {
             return Ok(());
         }
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         plan.notes().into_iter().for_each(note);
         let events = Events::listen()?;
+        plan.calibration = self.calibration.measure(&plan, &events.stop)?;
         let mut run = {
             let line = Progress::new();
             let mut show = |progress: &millpond_load::Progress| line.show(progress_line(progress));

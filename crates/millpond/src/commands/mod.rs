@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod calibration_options;
 mod capacity;
 mod check;
 mod compare;
@@ -9,6 +10,7 @@ mod import;
 mod load;
 mod loop_options;
 mod new;
+mod null;
 mod request_options;
 mod results;
 mod serve;
@@ -44,6 +46,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Null(null::Null),
     Demo(demo::Demo),
 }
 
@@ -59,6 +62,7 @@ impl Cli {
             Command::Sweep(command) => command.run(),
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
+            Command::Null(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }

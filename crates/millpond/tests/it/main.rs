@@ -13,5 +13,6 @@ mod serving;
 mod signals;
 mod support;
 mod sweep;
+mod throttled;
 mod transport;
 mod workload;

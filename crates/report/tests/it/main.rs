@@ -95,6 +95,7 @@ fn run() -> Run {
             cpu_us_per_request: Some(11.4),
             busiest_thread: 0.93,
             threads: 1,
+            ..Client::default()
         },
         little: Some(Little {
             expected: 10.0,
@@ -119,6 +120,8 @@ fn run() -> Run {
         sessions: None,
         pauses: None,
         auto: None,
+        calibration: None,
+        notes: Vec::new(),
     }
 }
 
