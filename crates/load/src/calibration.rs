@@ -11,6 +11,7 @@ use rustix::thread::sched_getaffinity;
 use serde::{Deserialize, Serialize};
 
 use crate::null::head_length;
+use crate::pace::Pace;
 use crate::url::Url;
 use crate::{Error, NullPlan, NullServer, Order, Plan, Run, Stop, driver, limits};
 
@@ -125,6 +126,10 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
         stop: Stop::Requests((plan.urls.len() as u64).clamp(1, ASKED)),
         order: Order::Sequence,
         schedule: None,
+        session: None,
+        pace: Pace::AtOnce,
+        ramp_up: Duration::ZERO,
+        auto: None,
         per_connection: None,
         ..plan.clone()
     };

@@ -3,9 +3,9 @@
 //!
 //! It knows sockets, HTTP/1.1 as a client sees it, and statistics. It must not know any code of the server (a shared
 //! bug would hide itself), nor how results are drawn. Each thread runs an epoll loop of its own; requests are
-//! rendered beforehand; responses are validated in full and never kept. However hostile the server, a connection
-//! holds at most a head of 64 KiB (and 16 MiB of a body that must match an expression), and a request ends with its
-//! timeout.
+//! rendered beforehand; responses are validated in full and kept only where a workload or a check looks at them. However
+//! hostile the server, a connection holds at most a head of 64 KiB and, for those who look, 16 MiB of a body (all
+//! connections of a workload together 1 GiB, or 64 KiB each); and a request ends with its timeout.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
