@@ -142,7 +142,7 @@ impl LoopOptions {
                     "--replay has its own times: leave out --arrivals",
                 ));
             }
-            (Arrivals::File(path), None) => return self.in_file(path).map(Some),
+            (Arrivals::File(path), None) => return self.recording(path).map(Some),
             (Arrivals::File(_), Some(_)) => {
                 return Err(Failure::new(
                     "recorded arrivals have their own rate: leave out --rate, or change it with --speed",
@@ -165,7 +165,7 @@ impl LoopOptions {
         }))
     }
 
-    fn in_file(&self, path: &Path) -> Outcome<Schedule> {
+    fn recording(&self, path: &Path) -> Outcome<Schedule> {
         let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
         let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         let times = Schedule::times_from(&text).map_err(|error| failed(error.to_string()))?;

@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod demo;
 mod limits;
+mod loops;
 mod measuring;
 mod promise;
 mod serving;
