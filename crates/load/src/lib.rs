@@ -28,6 +28,7 @@ mod driver;
 mod engine;
 mod error;
 mod host;
+mod lab;
 mod ladder;
 mod latency;
 mod limits;
@@ -59,6 +60,10 @@ pub use compare::{
 pub use driver::{Phase, Progress, run};
 pub use error::Error;
 pub use host::Host;
+pub use lab::{
+    CrossCheck, Experiment, Fault, Lab, LabFinding, LabLevel, LabOptions, LabProgress, LabRun,
+    LabServer, Missing, Spread, Text, lab,
+};
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use objective::{Met, Objective};

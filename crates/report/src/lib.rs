@@ -17,6 +17,7 @@ mod capacity;
 mod compare;
 mod escape;
 mod html;
+mod lab;
 mod measured;
 mod model;
 pub mod number;
@@ -28,6 +29,7 @@ mod text;
 
 pub use capacity::{capacity_report, capacity_table};
 pub use compare::{compare_report, compare_table};
+pub use lab::{lab_report, lab_tables};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

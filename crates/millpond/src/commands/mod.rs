@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod demo;
 mod import;
+mod lab;
 mod load;
 mod new;
 mod request_options;
@@ -40,6 +41,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Lab(lab::Lab),
     Demo(demo::Demo),
 }
 
@@ -55,6 +57,7 @@ impl Cli {
             Command::Sweep(command) => command.run(),
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
+            Command::Lab(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }
