@@ -26,11 +26,13 @@ pub fn lab_report(lab: &Lab) -> Report {
             continue;
         }
         if single {
-            charts(lab, &found)
-                .into_iter()
-                .for_each(|chart| drop(report.push(Section::Bars(chart))));
+            charts(lab, &found).into_iter().for_each(|chart| {
+                report.push(Section::Bars(chart));
+            });
         }
-        report.push(Section::Table(table(lab, *level, &found)));
+        for table in tables(lab, *level, &found) {
+            report.push(Section::Table(table));
+        }
     }
     if !single {
         for chart in lines(lab) {
@@ -61,13 +63,17 @@ pub fn lab_report(lab: &Lab) -> Report {
     report
 }
 
-/// The figures of every server, a table for each level. For a terminal too.
+/// The figures of every server, two tables for each level, and those of the other client. For a terminal too.
 pub fn lab_tables(lab: &Lab) -> Vec<Table> {
-    let tables = lab.levels.iter().filter_map(|level| {
+    let mut all = Vec::new();
+    for level in &lab.levels {
         let found = at(lab, *level);
-        (!found.is_empty()).then(|| table(lab, *level, &found))
-    });
-    tables.chain(cross_check(lab)).collect()
+        if !found.is_empty() {
+            all.extend(tables(lab, *level, &found));
+        }
+    }
+    all.extend(cross_check(lab));
+    all
 }
 
 fn at(lab: &Lab, level: LabLevel) -> Vec<&LabFinding> {
@@ -173,18 +179,41 @@ fn charts(lab: &Lab, found: &[&LabFinding]) -> Vec<BarChart> {
     charts
 }
 
-fn table(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
+/// What was answered, and what that cost.
+fn tables(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> [Table; 2] {
+    [answers(level, found), costs(lab, level, found)]
+}
+
+fn answers(level: LabLevel, found: &[&LabFinding]) -> Table {
     let row = |finding: &&LabFinding| {
-        let cell = |spread: Option<Spread>, unit: Unit| {
-            spread.map_or_else(none, |spread| unit.format(spread.median))
-        };
-        let mut row = vec![
+        vec![
             finding.server.clone(),
             finding.throughput.map_or_else(none, with_spread),
             cell(finding.p50_us, Unit::Micros),
             cell(finding.p99_us, Unit::Micros),
-            cell(finding.cpu_us, Unit::Micros),
-        ];
+            format!("{}/{}", finding.counted, finding.runs),
+            finding.verdict.to_string(),
+        ]
+    };
+    Table {
+        caption: format!("Answers, {level}"),
+        columns: vec![
+            Column::text(""),
+            Column::number("a second"),
+            Column::number("p50"),
+            Column::number("p99"),
+            Column::number("runs"),
+            Column::text(""),
+        ],
+        rows: found.iter().map(row).collect(),
+        note: "Medians of the runs that are not INVALID; ± is half of the distance between the smallest and the largest."
+            .to_owned(),
+    }
+}
+
+fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
+    let row = |finding: &&LabFinding| {
+        let mut row = vec![finding.server.clone(), cell(finding.cpu_us, Unit::Micros)];
         if lab.baseline.is_some() {
             row.push(finding.cpu_ratio.as_ref().map_or_else(none, interval));
         }
@@ -193,17 +222,10 @@ fn table(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
             cell(finding.core_busy, Unit::Percent),
             cell(finding.client_cpu_us, Unit::Micros),
             cell(finding.client_busy, Unit::Percent),
-            format!("{} {}/{}", finding.verdict, finding.counted, finding.runs),
         ]);
         row
     };
-    let mut columns = vec![
-        Column::text(""),
-        Column::number("answers a second"),
-        Column::number("p50"),
-        Column::number("p99"),
-        Column::number("CPU"),
-    ];
+    let mut columns = vec![Column::text(""), Column::number("CPU")];
     if let Some(baseline) = &lab.baseline {
         columns.push(Column::number(format!("× {baseline}, 95\u{a0}%")));
     }
@@ -212,16 +234,19 @@ fn table(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
         Column::number("core busy"),
         Column::number("client CPU"),
         Column::number("client busy"),
-        Column::text("runs"),
     ]);
     Table {
-        caption: format!("At {level}"),
+        caption: format!("Costs, {level}"),
         columns,
         rows: found.iter().map(row).collect(),
-        note: "Medians of the runs that are not INVALID; ± is half of the distance between the smallest and the largest. \
-               CPU, softirq and client CPU are for one request. Softirq is counted in ticks of 10 ms on the server's cores."
+        note: "CPU, softirq and client CPU are for one request. Softirq is counted in ticks of 10 ms on the server’s cores. \
+               The interval is Student’s of the log ratios of pairs, and needs three repeats."
             .to_owned(),
     }
+}
+
+fn cell(spread: Option<Spread>, unit: Unit) -> String {
+    spread.map_or_else(none, |spread| unit.format(spread.median))
 }
 
 /// The other client beside this one, with the reason where they differ.
@@ -231,9 +256,12 @@ fn cross_check(lab: &Lab) -> Option<Table> {
         .iter()
         .filter_map(|finding| {
             let ratio = finding.wrk_ratio?;
+            let place = match lab.levels.len() {
+                1 => finding.server.clone(),
+                _ => format!("{}, {}", finding.server, finding.level),
+            };
             Some(vec![
-                finding.server.clone(),
-                finding.level.to_string(),
+                place,
                 format!("{:.3}", ratio.median),
                 format!("{:.3}\u{a0}–\u{a0}{:.3}", ratio.min, ratio.max),
                 finding
@@ -247,7 +275,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
         caption: "Throughput over wrk’s".to_owned(),
         columns: vec![
             Column::text(""),
-            Column::text("at"),
             Column::number("median"),
             Column::number("range"),
             Column::text("why"),

@@ -57,7 +57,9 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         cpu_ratio: base.and_then(|base| paired(runs, base, |run| run.cpu_us)),
         throughput_ratio: base.and_then(|base| paired(runs, base, |run| Some(run.throughput))),
         wrk_ratio,
-        wrk_difference: wrk_ratio.filter(|_| far).map(|_| difference(&counted)),
+        wrk_difference: wrk_ratio
+            .filter(|_| far)
+            .map(|ratio| difference(&counted, ratio.median)),
     }
 }
 
@@ -92,7 +94,7 @@ fn paired(runs: &[&LabRun], base: &[&LabRun], value: fn(&LabRun) -> Option<f64>)
 }
 
 /// Which side was the limit, by how busy the server's cores were under each client.
-fn difference(runs: &[&LabRun]) -> String {
+fn difference(runs: &[&LabRun], ratio: f64) -> String {
     let median =
         |values: &mut dyn Iterator<Item = f64>| Spread::of(values).map(|spread| spread.median);
     let ours = median(&mut runs.iter().filter_map(|run| run.core_busy));
@@ -103,23 +105,26 @@ fn difference(runs: &[&LabRun]) -> String {
         return "the server is pinned to no core, so which side was the limit is not known"
             .to_owned();
     };
-    let shares = format!(
-        "the server's cores were {:.0} % busy under this client and {:.0} % under wrk",
+    // With both saturated, the throughputs are as the costs are the other way round.
+    let costs_explain = cpu
+        .zip(their_cpu)
+        .is_some_and(|(cpu, their_cpu)| (ratio * cpu / their_cpu - 1.0).abs() <= NEAR);
+    let who = match (ours >= SATURATED, theirs >= SATURATED) {
+        (true, false) => "wrk was the limit",
+        (false, true) => "this client was the limit",
+        (false, false) => "neither saturated the server",
+        (true, true) if costs_explain => "a request cost the server a different amount",
+        (true, true) => "something else used the server’s cores as well",
+    };
+    let mut sentence = format!(
+        "{who}: cores {:.0} % busy, under wrk {:.0} %",
         ours * 100.0,
         theirs * 100.0
     );
-    let who = match (ours >= SATURATED, theirs >= SATURATED) {
-        (true, false) => "wrk was the limit of its own run",
-        (false, true) => "this client was the limit of its own run",
-        (false, false) => "neither saturated the server: the clients are compared, not the server",
-        (true, true) => "both saturated it: a request cost the server a different amount",
-    };
-    match cpu.zip(their_cpu) {
-        Some((cpu, their_cpu)) => format!(
-            "{shares}: {who} ({cpu:.2} and {their_cpu:.2} µs of server CPU for one request)"
-        ),
-        None => format!("{shares}: {who}"),
+    if let Some((cpu, their_cpu)) = cpu.zip(their_cpu) {
+        sentence.push_str(&format!("; {cpu:.2} and {their_cpu:.2} µs of CPU"));
     }
+    sentence
 }
 
 impl Spread {
@@ -156,11 +161,11 @@ pub(super) fn judge(findings: &[LabFinding], runs: &[LabRun]) -> (Verdict, Vec<S
             continue;
         };
         let sentence = format!(
-            "{}, {}: {} of {} runs {}: {}",
-            finding.server,
-            finding.level,
+            "{} of {} runs of {} with {} {}: {}",
             not_valid.len(),
             finding.runs,
+            finding.server,
+            finding.level,
             worst.verdict,
             worst.reasons.join("; ")
         );
@@ -257,10 +262,16 @@ mod tests {
         );
         assert!((it.wrk_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
         let why = it.wrk_difference.as_deref().unwrap();
-        assert!(why.contains("wrk was the limit of its own run"), "{why}");
+        assert!(
+            why.starts_with("wrk was the limit: cores 100 % busy, under wrk 90 %"),
+            "{why}"
+        );
         let (verdict, reasons) = judge(&found, &runs);
         assert_eq!(verdict, Verdict::Suspect);
-        assert_eq!(reasons, ["it, 8 connections: 1 of 5 runs INVALID: because"]);
+        assert_eq!(
+            reasons,
+            ["1 of 5 runs of it with 8 connections INVALID: because"]
+        );
     }
 
     #[test]

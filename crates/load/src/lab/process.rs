@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::form::Line;
 use super::{programs, tree};
@@ -19,8 +19,9 @@ use crate::limits;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Output that is kept, in bytes: the last of it.
 const TAIL: usize = 16 * 1024;
-/// Kills a group when this process ends in a way that runs no more code of its own: its end of the pipe closes then.
-const GUARD: &str = r#"read -r _; kill -s KILL -- "-$1""#;
+/// Kills its own group when this process ends in a way that runs no more code: its end of the pipe closes then. It is there
+/// before the program, so there is no moment in which nobody watches.
+const GUARD: &str = "read -r _; kill -s KILL 0";
 
 /// What to start. All placeholders are filled.
 #[derive(Clone, Debug)]
@@ -69,19 +70,16 @@ impl Process {
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(writer.try_clone().map_err(cannot)?)
-            .stderr(writer)
-            .process_group(0);
-        let mut child = spawn(&mut command, &launch.cores).map_err(cannot)?;
+            .stderr(writer);
+        let mut guard = guard().map_err(|error| format!("/bin/sh does not start: {error}"))?;
+        command.process_group(guard.id() as i32);
+        let child = spawn(&mut command, &launch.cores).map_err(|error| {
+            let _ = guard.kill();
+            let _ = guard.wait();
+            cannot(error)
+        })?;
         // The ends of the pipe that `command` holds would keep it open.
         drop(command);
-        let guard = match guard(child.id()) {
-            Ok(guard) => guard,
-            Err(error) => {
-                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-                let _ = child.wait();
-                return Err(format!("/bin/sh does not start: {error}"));
-            }
-        };
         let output = Arc::<Output>::default();
         let collector = Arc::clone(&output);
         let collected = std::thread::Builder::new()
@@ -99,7 +97,7 @@ impl Process {
 
     /// All its processes.
     pub(super) fn pids(&self) -> Vec<u32> {
-        tree::family(self.child.id())
+        tree::family(self.guard.id(), self.child.id())
     }
 
     /// How it ended, if it has.
@@ -257,9 +255,9 @@ fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     })
 }
 
-fn guard(group: u32) -> io::Result<Child> {
+fn guard() -> io::Result<Child> {
     Command::new("/bin/sh")
-        .args(["-c", GUARD, "sh", &group.to_string()])
+        .args(["-c", GUARD])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -362,7 +360,11 @@ mod tests {
         // Nothing here may wait for the patience to end: the children obey, and the shell goes with the kill.
         send(&family, Signal::KILL);
         process.stop(Some(Signal::TERM));
-        assert!(family.iter().all(|&pid| !tree::family(pid).contains(&pid)));
+        assert!(
+            family
+                .iter()
+                .all(|&pid| !tree::family(0, pid).contains(&pid))
+        );
         assert!(process.exited().is_some());
     }
 
@@ -373,7 +375,11 @@ mod tests {
         let family = process.pids();
         drop(process);
         assert!(!family.is_empty());
-        assert!(family.iter().all(|&pid| !tree::family(pid).contains(&pid)));
+        assert!(
+            family
+                .iter()
+                .all(|&pid| !tree::family(0, pid).contains(&pid))
+        );
     }
 
     #[test]

@@ -13,9 +13,10 @@ struct Entry {
     is_zombie: bool,
 }
 
-/// The living processes of the group that `leader` leads, and all their descendants (a daemon may leave the group).
-pub(super) fn family(leader: u32) -> Vec<u32> {
-    select(&table(), leader)
+/// The living processes of the group that `guard` leads but itself, and all descendants of `first` (a daemon may leave the
+/// group).
+pub(super) fn family(guard: u32, first: u32) -> Vec<u32> {
+    select(&table(), guard, first)
 }
 
 fn table() -> Vec<Entry> {
@@ -43,13 +44,13 @@ fn entry(pid: u32, stat: &str) -> Option<Entry> {
     })
 }
 
-fn select(table: &[Entry], leader: u32) -> Vec<u32> {
-    let mut family = BTreeSet::from([leader]);
+fn select(table: &[Entry], guard: u32, first: u32) -> Vec<u32> {
+    let mut family = BTreeSet::from([first]);
     loop {
         let before = family.len();
         let more = table
             .iter()
-            .filter(|entry| entry.group == leader || family.contains(&entry.parent))
+            .filter(|entry| entry.group == guard || family.contains(&entry.parent))
             .map(|entry| entry.pid)
             .collect::<Vec<_>>();
         family.extend(more);
@@ -57,6 +58,7 @@ fn select(table: &[Entry], leader: u32) -> Vec<u32> {
             break;
         }
     }
+    family.remove(&guard);
     let alive = |pid: &u32| {
         table
             .iter()
@@ -75,22 +77,23 @@ mod tests {
             entry(pid, &format!("{pid} (a) b) {state} {parent} {group} 1 0")).unwrap()
         };
         let table = [
-            line(10, 1, 10, 'S'),
-            line(11, 10, 10, 'R'),
+            line(9, 1, 9, 'S'),
+            line(10, 1, 9, 'S'),
+            line(11, 10, 9, 'R'),
             line(12, 11, 12, 'S'),
             line(13, 12, 13, 'S'),
-            line(14, 10, 10, 'Z'),
-            line(15, 1, 10, 'S'),
+            line(14, 10, 9, 'Z'),
+            line(15, 1, 9, 'S'),
             line(20, 1, 20, 'S'),
         ];
-        assert_eq!(select(&table, 10), [10, 11, 12, 13, 15]);
-        assert_eq!(select(&table, 30), []);
+        assert_eq!(select(&table, 9, 10), [10, 11, 12, 13, 15]);
+        assert_eq!(select(&table, 29, 30), []);
         assert_eq!(entry(1, "garbage"), None);
     }
 
     #[test]
     fn this_very_process_is_in_its_own_family() {
         let own = std::process::id();
-        assert!(family(own).contains(&own));
+        assert!(family(0, own).contains(&own));
     }
 }

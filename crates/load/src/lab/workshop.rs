@@ -1,7 +1,7 @@
 //! Where an experiment works: its temporary folder, and the files in it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::experiment::{Experiment, Written};
@@ -39,7 +39,7 @@ impl<'a> Workshop<'a> {
 
     /// The folder of one server, made if it is not there.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf, String> {
-        let folder = self.work.join(name);
+        let folder = self.work.join("servers").join(name);
         make(&folder)?;
         Ok(folder)
     }
@@ -117,9 +117,11 @@ pub(super) fn write(
 
 /// Servers that give up their rights must still be able to read what is in there.
 fn make(folder: &Path) -> Result<(), String> {
-    let cannot = |error: std::io::Error| format!("cannot make {}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(cannot)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).map_err(cannot)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(folder)
+        .map_err(|error| format!("cannot make {}: {error}", folder.display()))
 }
 
 /// Lines of letters, so many bytes in all, that compress no better than prose does.
