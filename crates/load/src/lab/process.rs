@@ -1,9 +1,10 @@
 //! A program that an experiment starts: on given cores, in a group of its own, and ended whatever happens.
 
+use std::ffi::OsStr;
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const TAIL: usize = 16 * 1024;
 /// Kills its own group when this process ends in a way that runs no more code: its end of the pipe closes then. It is there
 /// before the program, so there is no moment in which nobody watches.
-const GUARD: &str = "read -r _; kill -s KILL 0";
+const KILLER: &str = "read -r _; kill -s KILL 0";
+/// Removes a folder in that same case, again if somebody who is being killed still wrote into it.
+const REMOVER: &str = r#"read -r _; rm -rf -- "$1" || rm -rf -- "$1""#;
 
 /// What to start. All placeholders are filled.
 #[derive(Clone, Debug)]
@@ -71,7 +74,8 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(writer.try_clone().map_err(cannot)?)
             .stderr(writer);
-        let mut guard = guard().map_err(|error| format!("/bin/sh does not start: {error}"))?;
+        let mut guard = guard(KILLER, OsStr::new(""))
+            .map_err(|error| format!("/bin/sh does not start: {error}"))?;
         command.process_group(guard.id() as i32);
         let child = spawn(&mut command, &launch.cores).map_err(|error| {
             let _ = guard.kill();
@@ -255,15 +259,35 @@ fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     })
 }
 
-fn guard() -> io::Result<Child> {
+/// Does what `script` says, for `argument`, when this process has ended.
+fn guard(script: &str, argument: &OsStr) -> io::Result<Child> {
     Command::new("/bin/sh")
-        .args(["-c", GUARD])
+        .args(["-c", script, "sh"])
+        .arg(argument)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         // Ctrl-C on the terminal is not for it.
         .process_group(0)
         .spawn()
+}
+
+/// Removes a folder if this process is killed before it can do so itself.
+#[derive(Debug)]
+pub(super) struct Remover(Child);
+
+impl Remover {
+    /// Watches over `folder` until it is dropped.
+    pub(super) fn of(folder: &Path) -> io::Result<Self> {
+        guard(REMOVER, folder.as_os_str()).map(Self)
+    }
+}
+
+impl Drop for Remover {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn send(pids: &[u32], signal: Signal) {

@@ -11,7 +11,7 @@ use super::experiment::{Experiment, Prepare, Sequence, Server};
 use super::findings::{findings, judge};
 use super::measure::{Scene, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
-use super::process::Process;
+use super::process::{Process, Remover};
 use super::server::Running;
 use super::workshop::Workshop;
 use crate::clock::{self, Nanos};
@@ -70,6 +70,10 @@ pub fn lab(
     builder.prefix("millpond-lab-").permissions(permissions);
     let mut folder = builder.tempdir().map_err(cannot)?;
     folder.disable_cleanup(options.keep);
+    let _remover = match options.keep {
+        true => None,
+        false => Some(Remover::of(folder.path()).map_err(cannot)?),
+    };
     let mut bench = Bench {
         shop: Workshop::new(experiment, folder.path(), &options.millpond),
         experiment,

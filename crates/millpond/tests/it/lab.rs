@@ -121,8 +121,9 @@ fn a_ladder_has_a_line_for_each_server() {
     assert!(html.contains("99th percentile of the response time"));
 }
 
-/// `lab run` in `dir`, up to its first measured second.
+/// `lab run` in `dir` until its first server is there; its temporary folder is below `dir/tmp`.
 fn start(dir: &Path) -> Child {
+    fs::create_dir(dir.join("tmp")).unwrap();
     let child = millpond(&[
         "lab",
         "run",
@@ -133,6 +134,7 @@ fn start(dir: &Path) -> Child {
         "it.json",
     ])
     .current_dir(dir)
+    .env("TMPDIR", dir.join("tmp"))
     .stdout(Stdio::null())
     .stderr(Stdio::piped())
     .spawn()
@@ -146,9 +148,13 @@ fn start(dir: &Path) -> Child {
     child
 }
 
-fn wait_until_none(dir: &Path) {
+fn nothing_is_left(dir: &Path) -> bool {
+    processes(dir).is_empty() && fs::read_dir(dir.join("tmp")).unwrap().next().is_none()
+}
+
+fn wait_until_nothing_is_left(dir: &Path) {
     let deadline = Instant::now() + PATIENCE;
-    while !processes(dir).is_empty() {
+    while !nothing_is_left(dir) {
         assert!(Instant::now() < deadline, "{:?}", processes(dir));
         thread::yield_now();
     }
@@ -161,7 +167,7 @@ fn ctrl_c_stops_the_servers() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(processes(dir.path()).is_empty());
+    assert!(nothing_is_left(dir.path()));
 }
 
 #[test]
@@ -170,7 +176,7 @@ fn a_killed_lab_leaves_no_server() {
     let mut child = start(dir.path());
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until_none(dir.path());
+    wait_until_nothing_is_left(dir.path());
 }
 
 #[test]
