@@ -6,6 +6,8 @@
 //! all its threads, and what else happened on its cores.
 
 mod check;
+#[cfg(test)]
+mod check_tests;
 mod cores;
 mod experiment;
 mod fault;
@@ -14,8 +16,10 @@ mod findings;
 mod form;
 mod measure;
 mod outcome;
+mod output;
 mod process;
 mod programs;
+mod progress;
 mod runner;
 mod server;
 mod tree;
@@ -26,4 +30,5 @@ pub use experiment::Experiment;
 pub use fault::Fault;
 pub use outcome::{CrossCheck, Lab, LabFinding, LabLevel, LabRun, LabServer, Spread, Text};
 pub use programs::Missing;
-pub use runner::{LabOptions, LabProgress, lab};
+pub use progress::LabProgress;
+pub use runner::{LabOptions, lab};

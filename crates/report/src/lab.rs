@@ -4,10 +4,7 @@ use millpond_load::{Lab, LabFinding, LabLevel, LabServer, Ratio, Spread, Text, V
 
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
-use crate::{
-    Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section, Table,
-    Tone, Unit,
-};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit, lab_charts};
 
 /// Reasons that are shown in full; the rest is counted.
 const REASONS: usize = 12;
@@ -26,7 +23,7 @@ pub fn lab_report(lab: &Lab) -> Report {
             continue;
         }
         if single {
-            charts(lab, &found).into_iter().for_each(|chart| {
+            lab_charts::bars(lab, &found).into_iter().for_each(|chart| {
                 report.push(Section::Bars(chart));
             });
         }
@@ -35,7 +32,7 @@ pub fn lab_report(lab: &Lab) -> Report {
         }
     }
     if !single {
-        for chart in lines(lab) {
+        for chart in lab_charts::lines(lab) {
             report.push(Section::Lines(chart));
         }
     }
@@ -127,56 +124,6 @@ fn times_baseline(lab: &Lab, ratio: &Ratio) -> String {
         Unit::Times.format(ratio.ratio),
         lab.baseline.as_deref().unwrap_or_default()
     )
-}
-
-/// Bars of one level: what a request costs, and how many there are in a second.
-fn charts(lab: &Lab, found: &[&LabFinding]) -> Vec<BarChart> {
-    let groups: Vec<String> = found.iter().map(|finding| finding.server.clone()).collect();
-    let chart = |title: String, note: &str, unit, values: Vec<Option<f64>>| BarChart {
-        title: title.clone(),
-        note: note.to_owned(),
-        unit,
-        scale: Scale::Linear,
-        groups: groups.clone(),
-        series: vec![Bars {
-            name: title,
-            values,
-        }],
-    };
-    let own = |finding: &&LabFinding| match finding.cpu_ratio {
-        Some(ratio) => Some(ratio.ratio),
-        None => (lab.baseline.as_ref() == Some(&finding.server)).then_some(1.0),
-    };
-    let mut charts = Vec::new();
-    if found.iter().any(|finding| finding.cpu_ratio.is_some()) {
-        charts.push(chart(
-            format!(
-                "Server CPU for a request, as a multiple of {}",
-                lab.baseline.as_deref().unwrap_or_default()
-            ),
-            "Run times of all threads of all processes of a server, and of what stands behind it, in pairs of runs of the \
-             same repeat.",
-            Unit::Times,
-            found.iter().map(own).collect(),
-        ));
-    } else if found.iter().any(|finding| finding.cpu_us.is_some()) {
-        charts.push(chart(
-            "Server CPU for a request".to_owned(),
-            "Run times of all threads of all processes of a server, and of what stands behind it.",
-            Unit::Micros,
-            found.iter().map(|finding| median(finding.cpu_us)).collect(),
-        ));
-    }
-    charts.push(chart(
-        "Good answers a second".to_owned(),
-        "The median over the repeats.",
-        Unit::Rate,
-        found
-            .iter()
-            .map(|finding| median(finding.throughput))
-            .collect(),
-    ));
-    charts
 }
 
 /// What was answered, and what that cost.
@@ -285,50 +232,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
     })
 }
 
-/// Throughput, response time and cost over the levels.
-fn lines(lab: &Lab) -> Vec<LineChart> {
-    let has_rates = lab.levels.iter().any(|level| level.rate.is_some());
-    let x = if has_rates {
-        Axis::linear("requests demanded a second", Unit::Rate)
-    } else {
-        Axis::linear("connections", Unit::Count)
-    };
-    let place = |level: LabLevel| level.rate.unwrap_or(level.connections as f64);
-    let chart = |title: &str, unit, value: fn(&LabFinding) -> Option<f64>| LineChart {
-        title: title.to_owned(),
-        note: String::new(),
-        x: x.clone(),
-        y: Axis::linear("", unit),
-        lines: lab
-            .servers
-            .iter()
-            .filter(|server| server.measured)
-            .map(|server| Line {
-                name: server.name.clone(),
-                points: lab
-                    .findings
-                    .iter()
-                    .filter(|finding| finding.server == server.name)
-                    .map(|finding| (place(finding.level), value(finding)))
-                    .collect(),
-            })
-            .collect(),
-    };
-    vec![
-        chart("Server CPU for a request", Unit::Micros, |finding| {
-            median(finding.cpu_us)
-        }),
-        chart("Good answers a second", Unit::Rate, |finding| {
-            median(finding.throughput)
-        }),
-        chart(
-            "99th percentile of the response time",
-            Unit::Micros,
-            |finding| median(finding.p99_us),
-        ),
-    ]
-}
-
 fn conditions(lab: &Lab) -> Table {
     let host = &lab.host;
     let cpu = if host.cpu.is_empty() {
@@ -400,10 +303,6 @@ fn configuration(server: &LabServer) -> String {
         text.push_str(&format!("\n--- {path}\n{}\n", content.trim_end()));
     }
     text
-}
-
-fn median(spread: Option<Spread>) -> Option<f64> {
-    spread.map(|spread| spread.median)
 }
 
 fn with_spread(spread: Spread) -> String {

@@ -18,6 +18,7 @@ mod compare;
 mod escape;
 mod html;
 mod lab;
+mod lab_charts;
 mod measured;
 mod model;
 pub mod number;

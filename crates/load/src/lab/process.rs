@@ -1,25 +1,24 @@
 //! A program that an experiment starts: on given cores, in a group of its own, and ended whatever happens.
 
 use std::ffi::OsStr;
-use std::io::{self, PipeReader, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::form::Line;
+use super::output::Output;
 use super::{programs, tree};
 use crate::limits;
 
 /// How long a program may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Output that is kept, in bytes: the last of it.
-const TAIL: usize = 16 * 1024;
 /// Kills its own group when this process ends in a way that runs no more code: its end of the pipe closes then. It is there
 /// before the program, so there is no moment in which nobody watches.
 const KILLER: &str = "read -r _; kill -s KILL 0";
@@ -43,21 +42,6 @@ pub(super) struct Process {
     guard: Child,
     status: Option<ExitStatus>,
     output: Arc<Output>,
-}
-
-/// The last output of a program.
-#[derive(Debug, Default)]
-struct Output {
-    state: Mutex<Told>,
-    more: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Told {
-    tail: Vec<u8>,
-    awaited: Option<String>,
-    seen: bool,
-    ended: bool,
 }
 
 impl Process {
@@ -120,76 +104,9 @@ impl Process {
         self.exited()
     }
 
-    /// From now on, `text` in its output is looked for.
-    pub(super) fn await_text(&self, text: &str) {
-        let mut told = self
-            .output
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        told.awaited = Some(text.to_owned());
-        told.look();
-    }
-
-    /// Whether that text has come.
-    pub(super) fn has_said_it(&self) -> bool {
-        let told = self
-            .output
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        told.seen
-    }
-
-    /// Waits until there is more output, at most so long.
-    pub(super) fn wait_for_output(&self, longest: Duration) {
-        let told = self
-            .output
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // One that has closed its output says no more; the time still passes.
-        let _ = self
-            .output
-            .more
-            .wait_timeout(told, longest)
-            .unwrap_or_else(PoisonError::into_inner);
-    }
-
-    /// All output of a program that has ended, as much as is kept.
-    pub(super) fn all_output(&self) -> String {
-        let told = self
-            .output
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may still hold the pipe.
-        let (told, _) = self
-            .output
-            .more
-            .wait_timeout_while(told, PATIENCE, |told| !told.ended)
-            .unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&told.tail).into_owned()
-    }
-
-    /// The last lines of its output, indented, to be set behind an error.
-    pub(super) fn last_words(&self) -> String {
-        let told = self
-            .output
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&told.tail);
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        let last = &lines[lines.len().saturating_sub(12)..];
-        if last.is_empty() {
-            return "it wrote nothing".to_owned();
-        }
-        let indented: Vec<String> = last.iter().map(|line| format!("    {line}")).collect();
-        format!("it wrote at last:\n{}", indented.join("\n"))
+    /// What it writes.
+    pub(super) fn output(&self) -> &Output {
+        &self.output
     }
 
     /// Asks all its processes with `signal` to end, if one is given, waits, and kills what is left.
@@ -319,42 +236,10 @@ fn ended(pidfd: &OwnedFd, deadline: Instant) -> bool {
     }
 }
 
-impl Output {
-    fn collect(&self, mut reader: PipeReader) {
-        let mut chunk = [0; 4096];
-        loop {
-            let read = match reader.read(&mut chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Ok(0) | Err(_) => break,
-                Ok(read) => read,
-            };
-            let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            told.tail.extend_from_slice(&chunk[..read]);
-            told.look();
-            let beyond = told.tail.len().saturating_sub(TAIL);
-            told.tail.drain(..beyond);
-            drop(told);
-            self.more.notify_all();
-        }
-        let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        told.ended = true;
-        drop(told);
-        self.more.notify_all();
-    }
-}
-
-impl Told {
-    /// Whether what is waited for has come. Called for each 4 KiB before older output is dropped.
-    fn look(&mut self) {
-        if let Some(awaited) = self.awaited.as_deref().filter(|_| !self.seen) {
-            self.seen = String::from_utf8_lossy(&self.tail).contains(awaited);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::output::TAIL;
 
     fn start(script: &str) -> Process {
         Process::start(&Launch {
@@ -367,11 +252,15 @@ mod tests {
     }
 
     fn wait_for_text(process: &Process, text: &str) {
-        process.await_text(text);
+        process.output().await_text(text);
         let deadline = Instant::now() + Duration::from_secs(30);
-        while !process.has_said_it() {
-            assert!(Instant::now() < deadline, "{}", process.last_words());
-            process.wait_for_output(Duration::from_millis(50));
+        while !process.output().has_said_it() {
+            assert!(
+                Instant::now() < deadline,
+                "{}",
+                process.output().last_words()
+            );
+            process.output().wait_for_output(Duration::from_millis(50));
         }
     }
 
@@ -414,8 +303,8 @@ mod tests {
             process.wait(Duration::from_secs(60)).and_then(|s| s.code()),
             Some(3)
         );
-        assert!(process.all_output().len() <= TAIL);
-        let words = process.last_words();
+        assert!(process.output().all_output().len() <= TAIL);
+        let words = process.output().last_words();
         assert!(
             words.ends_with("line 19999") && words.lines().count() == 13,
             "{words}"

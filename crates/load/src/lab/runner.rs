@@ -12,6 +12,7 @@ use super::findings::{findings, judge};
 use super::measure::{Scene, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
+use super::progress::{LabProgress, Place};
 use super::server::Running;
 use super::workshop::Workshop;
 use crate::clock::{self, Nanos};
@@ -27,25 +28,6 @@ pub struct LabOptions {
     pub millpond: PathBuf,
     /// Keep the temporary folder with its files and logs.
     pub keep: bool,
-}
-
-/// How far an experiment is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LabProgress<'a> {
-    /// What is being done: a server's name, or a step of the preparation.
-    pub doing: &'a str,
-    /// Where it is measured; `None` while something is prepared or started.
-    pub level: Option<LabLevel>,
-    /// The repeat, from 1.
-    pub repeat: usize,
-    /// Repeats in all.
-    pub repeats: usize,
-    /// Runs that are done.
-    pub done: usize,
-    /// Runs in all.
-    pub runs: usize,
-    /// What is left, by the time that the runs so far took.
-    pub remaining: Duration,
 }
 
 /// Carries out an experiment. It ends early, with what there is by then, when `stop` is set or a server fails; no server
@@ -160,7 +142,7 @@ impl<'a> Bench<'a, '_> {
         } else {
             Err(format!(
                 "{what} failed ({status}); {}",
-                process.last_words()
+                process.output().last_words()
             ))
         }
     }
@@ -370,45 +352,6 @@ fn measure_showing(
     measure(&mut scene, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
-}
-
-/// Where an experiment stands.
-struct Place<'a> {
-    experiment: &'a Experiment,
-    levels: usize,
-    began: Nanos,
-    done: usize,
-}
-
-impl Place<'_> {
-    fn progress<'d>(
-        &self,
-        doing: &'d str,
-        level: Option<LabLevel>,
-        repeat: usize,
-    ) -> LabProgress<'d> {
-        let experiment = self.experiment;
-        let runs = experiment.names().count() * self.levels * experiment.repeats();
-        let workload = experiment.workload.get_ref();
-        let clients = 1 + u32::from(experiment.cross_check.is_some());
-        let planned = workload.warmup.0 + workload.duration.0 * clients;
-        let gone = clock::since(self.began);
-        // The runs so far know better than the plan what a run takes beside its measured part.
-        let each = match u32::try_from(self.done) {
-            Ok(done) if done > 0 => (gone / (done + 1)).max(planned),
-            _ => planned,
-        };
-        let whole = each * u32::try_from(runs).unwrap_or(u32::MAX);
-        LabProgress {
-            doing,
-            level,
-            repeat,
-            repeats: experiment.repeats(),
-            done: self.done,
-            runs,
-            remaining: whole.saturating_sub(gone),
-        }
-    }
 }
 
 #[cfg(test)]

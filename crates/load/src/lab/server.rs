@@ -122,7 +122,7 @@ impl<'a> Running<'a> {
             Some(status) => Err(format!(
                 "server {}: it ended while it was needed ({status}); {}",
                 self.record.name,
-                self.process.last_words()
+                self.process.output().last_words()
             )),
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Running<'a> {
         if process.wait(ASK).is_none() {
             return String::new();
         }
-        let text = process.all_output();
+        let text = process.output().all_output();
         let first = text.lines().find(|line| !line.trim().is_empty());
         first.map(|line| line.trim().to_owned()).unwrap_or_default()
     }
@@ -173,7 +173,7 @@ impl<'a> Running<'a> {
             None => self.url(shop.experiment.path(self.spec)),
         };
         if let Some(text) = &self.spec.ready_log {
-            self.process.await_text(text);
+            self.process.output().await_text(text);
         }
         let mut last = String::new();
         loop {
@@ -181,13 +181,13 @@ impl<'a> Running<'a> {
                 return Ok(false);
             }
             let ready = match &self.spec.ready_log {
-                Some(_) => self.process.has_said_it(),
+                Some(_) => self.process.output().has_said_it(),
                 None => answers(&url, stop, &mut last)?,
             };
             if let Some(status) = self.process.exited() {
                 return Err(format!(
                     "it ended before it was ready ({status}); {}",
-                    self.process.last_words()
+                    self.process.output().last_words()
                 ));
             }
             if ready {
@@ -196,7 +196,7 @@ impl<'a> Running<'a> {
             if Instant::now() >= deadline {
                 return Err(self.never_ready(&url, &last));
             }
-            self.process.wait_for_output(GLANCE);
+            self.process.output().wait_for_output(GLANCE);
         }
     }
 
@@ -208,7 +208,7 @@ impl<'a> Running<'a> {
         };
         format!(
             "it is not ready after {seconds} s: {what}; {}",
-            self.process.last_words()
+            self.process.output().last_words()
         )
     }
 }

@@ -60,13 +60,16 @@ pub(super) fn run(
             return Ok(None);
         }
         if Instant::now() > deadline {
-            return Err(format!("wrk does not end; {}", process.last_words()));
+            return Err(format!(
+                "wrk does not end; {}",
+                process.output().last_words()
+            ));
         }
     }
-    let text = process.all_output();
+    let text = process.output().all_output();
     read(&text)
         .map(Some)
-        .ok_or_else(|| format!("wrk failed; {}", process.last_words()))
+        .ok_or_else(|| format!("wrk failed; {}", process.output().last_words()))
 }
 
 /// Reads what wrk 4 prints.
