@@ -109,12 +109,16 @@ fn difference(runs: &[&LabRun], ratio: f64) -> String {
     let costs_explain = cpu
         .zip(their_cpu)
         .is_some_and(|(cpu, their_cpu)| (ratio * cpu / their_cpu - 1.0).abs() <= NEAR);
-    let who = match (ours >= SATURATED, theirs >= SATURATED) {
-        (true, false) => "wrk was the limit",
-        (false, true) => "this client was the limit",
-        (false, false) => "neither saturated the server",
-        (true, true) if costs_explain => "a request cost the server a different amount",
-        (true, true) => "something else used the server’s cores as well",
+    // Only the slower client can have been a limit.
+    let (slower, busy, other) = match ratio < 1.0 {
+        true => ("this client", ours, theirs),
+        false => ("wrk", theirs, ours),
+    };
+    let who = match (busy >= SATURATED, other >= SATURATED) {
+        (false, false) => "neither saturated the server".to_owned(),
+        (false, true) => format!("{slower} was the limit"),
+        (true, _) if costs_explain => "a request cost the server a different amount".to_owned(),
+        (true, _) => "something else used the server’s cores as well".to_owned(),
     };
     let mut sentence = format!(
         "{who}: cores {:.0} % busy, under wrk {:.0} %",
