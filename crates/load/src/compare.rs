@@ -5,9 +5,9 @@
 //! sides. Each block gives one log ratio; the interval comes from how the blocks differ. Before it, A is measured
 //! against itself in the same pattern: what that finds is the floor below which nothing can be said.
 
-mod cpu;
+pub(crate) mod cpu;
 mod design;
-mod judge;
+pub(crate) mod judge;
 #[cfg(test)]
 mod simulation;
 mod subject;

@@ -34,6 +34,7 @@ mod engine;
 mod error;
 mod figures;
 mod host;
+mod lab;
 mod ladder;
 mod latency;
 mod limits;
@@ -78,6 +79,10 @@ pub use driver::{Phase, Progress, run};
 pub use error::Error;
 pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
 pub use host::Host;
+pub use lab::{
+    CrossCheck, Experiment, Fault, Lab, LabFinding, LabLevel, LabOptions, LabProgress, LabRun,
+    LabServer, Missing, Spread, Text, lab,
+};
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};

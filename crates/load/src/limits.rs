@@ -88,13 +88,31 @@ fn count_ports(range: &str, reserved: &str) -> Option<u64> {
 
 /// Pins the calling thread to one core.
 pub(crate) fn pin(core: usize) -> Result<(), Error> {
-    let cannot = |why: String| Error::Plan(format!("cannot run on core {core}: {why}"));
-    if core >= CpuSet::MAX_CPU {
-        return Err(cannot("there is none of that number".to_owned()));
-    }
+    confine(&[core])
+}
+
+/// Lets the calling thread, and whatever it starts, run on `cores` only.
+pub(crate) fn confine(cores: &[usize]) -> Result<(), Error> {
+    let cannot =
+        |core: usize, why: String| Err(Error::Plan(format!("cannot run on core {core}: {why}")));
     let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).map_err(|errno| cannot(std::io::Error::from(errno).to_string()))
+    for &core in cores {
+        if core >= CpuSet::MAX_CPU {
+            return cannot(core, "there is none of that number".to_owned());
+        }
+        set.set(core);
+    }
+    sched_setaffinity(None, &set).or_else(|errno| {
+        cannot(
+            cores.first().copied().unwrap_or(0),
+            std::io::Error::from(errno).to_string(),
+        )
+    })
+}
+
+/// Whether this thread may run on `core`.
+pub(crate) fn may_run_on(core: usize) -> bool {
+    core < CpuSet::MAX_CPU && sched_getaffinity(None).is_ok_and(|set| set.is_set(core))
 }
 
 /// Lets the calling thread be woken when it asked to be, and not up to 50 µs later. A kernel that refuses leaves it as it was; the

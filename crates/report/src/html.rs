@@ -39,6 +39,13 @@ pub(crate) fn page(report: &Report) -> String {
                     "<figure><figcaption>{caption}</figcaption><pre>{text}</pre></figure>"
                 );
             }
+            Section::Folded { summary, text } => {
+                let (summary, text) = (Escaped(summary), Escaped(text));
+                let _ = writeln!(
+                    html,
+                    "<details><summary>{summary}</summary>\n<pre>{text}</pre></details>"
+                );
+            }
             Section::Banner(banner) => write_banner(&mut html, banner),
             Section::Figures(figures) => write_figures(&mut html, figures),
             Section::Table(table) => write_table_figure(&mut html, table),

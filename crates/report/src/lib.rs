@@ -19,6 +19,8 @@ mod compare;
 mod escape;
 mod html;
 mod kinds;
+mod lab;
+mod lab_charts;
 mod measured;
 mod model;
 pub mod number;
@@ -31,6 +33,7 @@ mod visits;
 
 pub use capacity::{capacity_report, capacity_table};
 pub use compare::{compare_report, compare_table};
+pub use lab::{lab_report, lab_tables};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

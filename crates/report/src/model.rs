@@ -49,6 +49,13 @@ pub enum Section {
         /// The text.
         text: String,
     },
+    /// The same, folded away until somebody wants to read it.
+    Folded {
+        /// The line that is always seen.
+        summary: String,
+        /// The text.
+        text: String,
+    },
     /// A judgement with its reasons.
     Banner(Banner),
     /// Big numbers.

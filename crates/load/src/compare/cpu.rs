@@ -14,11 +14,11 @@ type Times = BTreeMap<(u32, u32), u64>;
 
 /// Run times of all threads at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reading(Times);
+pub(crate) struct Reading(Times);
 
 impl Reading {
     /// Reads all threads of `pids`; nothing for none.
-    pub(super) fn take(pids: &[u32]) -> Result<Self, Error> {
+    pub(crate) fn take(pids: &[u32]) -> Result<Self, Error> {
         let mut times = Times::new();
         for &pid in pids {
             threads(pid, &mut times).map_err(|error| {
@@ -33,7 +33,7 @@ impl Reading {
 
     /// Nanoseconds from an earlier reading to this one. `None` if a thread ended between them: its last part is
     /// nowhere to be read.
-    pub(super) fn since(&self, earlier: &Self) -> Option<u64> {
+    pub(crate) fn since(&self, earlier: &Self) -> Option<u64> {
         if earlier.0.is_empty() || earlier.0.keys().any(|thread| !self.0.contains_key(thread)) {
             return None;
         }

@@ -178,7 +178,7 @@ fn effect(trials: &Trials, metric: Metric) -> Effect {
     }
 }
 
-fn ratio(logs: &[f64]) -> Option<Ratio> {
+pub(crate) fn ratio(logs: &[f64]) -> Option<Ratio> {
     let summary = Summary::of(logs).filter(|summary| summary.count >= FEWEST_BLOCKS)?;
     let (low, high) = summary.interval();
     // The seed is a constant: the same runs give the same interval.

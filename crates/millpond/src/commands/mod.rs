@@ -7,6 +7,7 @@ mod compare;
 mod demo;
 mod fileset;
 mod import;
+mod lab;
 mod load;
 mod loop_options;
 mod new;
@@ -46,6 +47,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Lab(lab::Lab),
     Null(null::Null),
     Demo(demo::Demo),
 }
@@ -63,6 +65,7 @@ impl Cli {
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Null(command) => command.run(),
+            Command::Lab(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }

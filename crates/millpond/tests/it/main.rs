@@ -5,6 +5,7 @@ mod capacity;
 mod cli;
 mod compare;
 mod demo;
+mod lab;
 mod limits;
 mod loops;
 mod measuring;

@@ -1,0 +1,34 @@
+//! Experiments as files: several servers, how each is started, pinned and stopped, one workload, and one report.
+//!
+//! A server runs only while it is measured (or asked to stay up), in a process group of its own, and is ended with
+//! everything that it started: when its turn is over, when the experiment fails or panics, and when this very process
+//! is killed. What is measured is the same for all: the client's run, the server's CPU time from the run times of
+//! all its threads, and what else happened on its cores.
+
+mod check;
+#[cfg(test)]
+mod check_tests;
+mod cores;
+mod experiment;
+mod fault;
+mod fill;
+mod findings;
+mod form;
+mod measure;
+mod outcome;
+mod output;
+mod process;
+mod programs;
+mod progress;
+mod runner;
+mod server;
+mod tree;
+mod workshop;
+mod wrk;
+
+pub use experiment::Experiment;
+pub use fault::Fault;
+pub use outcome::{CrossCheck, Lab, LabFinding, LabLevel, LabRun, LabServer, Spread, Text};
+pub use programs::Missing;
+pub use progress::LabProgress;
+pub use runner::{LabOptions, lab};

@@ -1,0 +1,290 @@
+//! From single runs to the figures of each server at each level, and what to think of them.
+
+use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
+use crate::compare::judge::ratio;
+use crate::{Ratio, Verdict};
+
+/// How far from wrk's the throughput may be without a word.
+const NEAR: f64 = 0.03;
+/// Busy share from which a core is taken to be saturated.
+const SATURATED: f64 = 0.97;
+
+/// The figures of every server at every level that was measured.
+pub(super) fn findings(
+    runs: &[LabRun],
+    servers: &[&str],
+    levels: &[LabLevel],
+    baseline: Option<&str>,
+) -> Vec<LabFinding> {
+    let places = levels
+        .iter()
+        .flat_map(|level| servers.iter().map(move |server| (*server, *level)));
+    let finding = |(server, level)| {
+        let of = |name: &str| -> Vec<&LabRun> {
+            runs.iter()
+                .filter(|run| run.server == name && run.level == level)
+                .collect()
+        };
+        let own = of(server);
+        let base = baseline.filter(|base| *base != server).map(of);
+        (!own.is_empty()).then(|| conclude(&own, base.as_deref()))
+    };
+    places.filter_map(finding).collect()
+}
+
+/// The figures of the runs of one server at one level; there is at least one.
+fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
+    let first = runs[0];
+    let counted: Vec<&LabRun> = counting(runs).collect();
+    let spread =
+        |value: fn(&LabRun) -> Option<f64>| Spread::of(counted.iter().filter_map(|run| value(run)));
+    let wrk_ratio = Spread::of(counted.iter().filter_map(|run| over_wrk(run)));
+    let far = wrk_ratio.is_some_and(|ratio| (ratio.median - 1.0).abs() > NEAR);
+    LabFinding {
+        server: first.server.clone(),
+        level: first.level,
+        runs: runs.len(),
+        counted: counted.len(),
+        verdict: verdict(runs, &counted),
+        throughput: spread(|run| Some(run.throughput)),
+        p50_us: spread(|run| run.latency_us?.p50),
+        p99_us: spread(|run| run.latency_us?.p99),
+        cpu_us: spread(|run| run.cpu_us),
+        softirq_us: spread(|run| run.softirq_us),
+        core_busy: spread(|run| run.core_busy),
+        client_cpu_us: spread(|run| run.client_cpu_us),
+        client_busy: spread(|run| Some(run.client_busy)),
+        cpu_ratio: base.and_then(|base| paired(runs, base, |run| run.cpu_us)),
+        throughput_ratio: base.and_then(|base| paired(runs, base, |run| Some(run.throughput))),
+        wrk_ratio,
+        wrk_difference: wrk_ratio
+            .filter(|_| far)
+            .map(|ratio| difference(&counted, ratio.median)),
+    }
+}
+
+fn counting<'a>(runs: &'a [&'a LabRun]) -> impl Iterator<Item = &'a LabRun> {
+    let counts = |run: &&LabRun| run.verdict != Verdict::Invalid;
+    runs.iter().copied().filter(counts)
+}
+
+fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
+    let all_good = runs.iter().all(|run| run.verdict == Verdict::Valid);
+    match (counted.is_empty(), all_good) {
+        (true, _) => Verdict::Invalid,
+        (false, true) => Verdict::Valid,
+        (false, false) => Verdict::Suspect,
+    }
+}
+
+fn over_wrk(run: &LabRun) -> Option<f64> {
+    let wrk = run.wrk.filter(|wrk| wrk.throughput > 0.0)?;
+    Some(run.throughput / wrk.throughput)
+}
+
+/// The ratio to the baseline: of log ratios of runs of the same repeat, which lie close together in time.
+fn paired(runs: &[&LabRun], base: &[&LabRun], value: fn(&LabRun) -> Option<f64>) -> Option<Ratio> {
+    let positive = |run: &LabRun| value(run).filter(|value| *value > 0.0);
+    let log = |run: &LabRun| {
+        let other = counting(base).find(|other| other.repeat == run.repeat)?;
+        Some((positive(run)? / positive(other)?).ln())
+    };
+    let logs: Vec<f64> = counting(runs).filter_map(log).collect();
+    ratio(&logs)
+}
+
+/// Which side was the limit, by how busy the server's cores were under each client.
+fn difference(runs: &[&LabRun], ratio: f64) -> String {
+    let median =
+        |values: &mut dyn Iterator<Item = f64>| Spread::of(values).map(|spread| spread.median);
+    let ours = median(&mut runs.iter().filter_map(|run| run.core_busy));
+    let theirs = median(&mut runs.iter().filter_map(|run| run.wrk?.core_busy));
+    let cpu = median(&mut runs.iter().filter_map(|run| run.cpu_us));
+    let their_cpu = median(&mut runs.iter().filter_map(|run| run.wrk?.cpu_us));
+    let Some((ours, theirs)) = ours.zip(theirs) else {
+        return "the server is pinned to no core, so which side was the limit is not known"
+            .to_owned();
+    };
+    // With both saturated, the throughputs are as the costs are the other way round.
+    let costs_explain = cpu
+        .zip(their_cpu)
+        .is_some_and(|(cpu, their_cpu)| (ratio * cpu / their_cpu - 1.0).abs() <= NEAR);
+    // Only the slower client can have been a limit.
+    let (slower, busy, other) = match ratio < 1.0 {
+        true => ("this client", ours, theirs),
+        false => ("wrk", theirs, ours),
+    };
+    let who = match (busy >= SATURATED, other >= SATURATED) {
+        (false, false) => "neither saturated the server".to_owned(),
+        (false, true) => format!("{slower} was the limit"),
+        (true, _) if costs_explain => "a request cost the server a different amount".to_owned(),
+        (true, _) => "something else used the server’s cores as well".to_owned(),
+    };
+    let mut sentence = format!(
+        "{who}: cores {:.0} % busy, under wrk {:.0} %",
+        ours * 100.0,
+        theirs * 100.0
+    );
+    if let Some((cpu, their_cpu)) = cpu.zip(their_cpu) {
+        sentence.push_str(&format!("; {cpu:.2} and {their_cpu:.2} µs of CPU"));
+    }
+    sentence
+}
+
+impl Spread {
+    /// Of some values; `None` for none.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let half = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(values[half - 1], values[half])
+        } else {
+            values[half]
+        };
+        Some(Self { median, min, max })
+    }
+}
+
+/// What speaks against the findings, the gravest first, and the verdict of all.
+pub(super) fn judge(findings: &[LabFinding], runs: &[LabRun]) -> (Verdict, Vec<String>) {
+    let (mut bad, mut doubts) = (Vec::new(), Vec::new());
+    for finding in findings {
+        let of_it = |run: &&LabRun| run.server == finding.server && run.level == finding.level;
+        let not_valid: Vec<&LabRun> = runs
+            .iter()
+            .filter(of_it)
+            .filter(|run| run.verdict != Verdict::Valid)
+            .collect();
+        let Some(worst) = not_valid
+            .iter()
+            .find(|run| run.verdict == Verdict::Invalid)
+            .or(not_valid.first())
+        else {
+            continue;
+        };
+        let sentence = format!(
+            "{} of {} runs of {} with {} {}: {}",
+            not_valid.len(),
+            finding.runs,
+            finding.server,
+            finding.level,
+            worst.verdict,
+            worst.reasons.join("; ")
+        );
+        match finding.verdict {
+            Verdict::Invalid => bad.push(sentence),
+            _ => doubts.push(sentence),
+        }
+    }
+    let verdict = match (bad.is_empty(), doubts.is_empty()) {
+        (false, _) => Verdict::Invalid,
+        (true, false) => Verdict::Suspect,
+        (true, true) => Verdict::Valid,
+    };
+    bad.append(&mut doubts);
+    (verdict, bad)
+}
+
+impl std::fmt::Display for LabLevel {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = if self.connections == 1 { "" } else { "s" };
+        write!(out, "{} connection{plural}", self.connections)?;
+        match self.rate {
+            Some(rate) => write!(out, ", {rate}/s"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::CrossCheck;
+
+    const LEVEL: LabLevel = LabLevel {
+        connections: 8,
+        rate: None,
+    };
+
+    fn run(server: &str, repeat: usize, cpu: f64, verdict: Verdict) -> LabRun {
+        LabRun {
+            server: server.to_owned(),
+            level: LEVEL,
+            repeat,
+            verdict,
+            reasons: vec!["because".to_owned()],
+            again: None,
+            requests: 1000,
+            errors: 0,
+            throughput: 1e6 / cpu,
+            latency_us: None,
+            cpu_us: Some(cpu),
+            softirq_us: None,
+            core_busy: Some(1.0),
+            client_cpu_us: None,
+            client_busy: 0.5,
+            wrk: Some(CrossCheck {
+                throughput: 0.9e6 / cpu,
+                errors: 0,
+                cpu_us: Some(cpu),
+                core_busy: Some(0.9),
+            }),
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_pairs_and_invalid_runs_do_not_count() {
+        let mut runs = Vec::new();
+        // The machine gets slower throughout; in pairs it does not matter.
+        for repeat in 1..=4 {
+            let drift = repeat as f64;
+            runs.push(run("floor", repeat, 5.0 * drift, Verdict::Valid));
+            runs.push(run("it", repeat, 10.0 * drift, Verdict::Valid));
+        }
+        runs.push(run("it", 5, 1e6, Verdict::Invalid));
+        let found = findings(
+            &runs,
+            &["floor", "it", "unmeasured"],
+            &[LEVEL],
+            Some("floor"),
+        );
+        assert_eq!(found.len(), 2);
+        assert!(found[0].cpu_ratio.is_none(), "itself");
+        let it = &found[1];
+        let ratio = it.cpu_ratio.unwrap();
+        assert!((ratio.ratio - 2.0).abs() < 1e-9 && ratio.high - ratio.low < 1e-9);
+        assert_eq!((it.runs, it.counted, it.verdict), (5, 4, Verdict::Suspect));
+        assert_eq!(
+            it.cpu_us.unwrap(),
+            Spread {
+                median: 25.0,
+                min: 10.0,
+                max: 40.0
+            }
+        );
+        assert!((it.wrk_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
+        let why = it.wrk_difference.as_deref().unwrap();
+        assert!(
+            why.starts_with("wrk was the limit: cores 100 % busy, under wrk 90 %"),
+            "{why}"
+        );
+        let (verdict, reasons) = judge(&found, &runs);
+        assert_eq!(verdict, Verdict::Suspect);
+        assert_eq!(
+            reasons,
+            ["1 of 5 runs of it with 8 connections INVALID: because"]
+        );
+    }
+
+    #[test]
+    fn without_runs_there_is_nothing() {
+        assert_eq!(findings(&[], &["a"], &[LEVEL], None), []);
+        assert_eq!(judge(&[], &[]), (Verdict::Valid, Vec::new()));
+        let only = [run("a", 1, 1.0, Verdict::Invalid)];
+        let found = findings(&only, &["a"], &[LEVEL], Some("a"));
+        assert!(found[0].throughput.is_none());
+        assert_eq!(judge(&found, &only).0, Verdict::Invalid);
+    }
+}

@@ -1,0 +1,188 @@
+//! What an experiment found, as it is stored and shown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Host, Latency, Ratio, Verdict};
+
+/// A whole experiment. Its JSON is the format of `millpond lab run --json`; times are in the unit of their name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lab {
+    /// Whether to believe the rest: the worst of what holds for a whole level of a server.
+    pub verdict: Verdict,
+    /// What speaks against it; empty for `VALID`.
+    pub reasons: Vec<String>,
+    /// Whether every run was made.
+    pub complete: bool,
+    /// What ended the experiment before its time, with the last output of the server that failed.
+    pub failure: Option<String>,
+    /// What it is called.
+    pub title: String,
+    /// What it is to find out.
+    pub question: String,
+    /// The server to which the others are compared.
+    pub baseline: Option<String>,
+    /// The servers, in the order of the file.
+    pub servers: Vec<LabServer>,
+    /// Where each server was measured.
+    pub levels: Vec<LabLevel>,
+    /// Repeats asked for.
+    pub repeats: usize,
+    /// Length of each run.
+    pub duration_s: f64,
+    /// Length of the warm-up before it.
+    pub warmup_s: f64,
+    /// Requests in flight on one connection.
+    pub depth: usize,
+    /// Cores of the client; empty where it was not pinned.
+    pub client_cores: Vec<usize>,
+    /// The figures of each server at each level.
+    pub findings: Vec<LabFinding>,
+    /// Every run in the order in which it was made.
+    pub runs: Vec<LabRun>,
+    /// Texts that all servers share.
+    pub files: Vec<Text>,
+    /// The machine.
+    pub host: Host,
+    /// The command line.
+    pub command: String,
+}
+
+/// One server of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabServer {
+    /// Its name.
+    pub name: String,
+    /// A word about it; may be empty.
+    pub about: String,
+    /// Whether it was measured itself, or only stood behind others.
+    pub measured: bool,
+    /// The command that started it, as it was at last.
+    pub command: String,
+    /// What it says about its version; may be empty.
+    pub version: String,
+    /// Its cores; empty where it was not pinned.
+    pub cores: Vec<usize>,
+    /// Servers that were up with it; their CPU time counts as its own.
+    pub with: Vec<String>,
+    /// Its configuration files, as they were at last.
+    pub files: Vec<Text>,
+}
+
+/// A file and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Within its folder.
+    pub path: String,
+    /// Its content.
+    pub content: String,
+}
+
+/// Where a server is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabLevel {
+    /// Connections, all open at the same time.
+    pub connections: usize,
+    /// Requests a second; `None` is a closed loop.
+    pub rate: Option<f64>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabRun {
+    /// Which server.
+    pub server: String,
+    /// Where.
+    pub level: LabLevel,
+    /// The repeat, from 1.
+    pub repeat: usize,
+    /// Whether to believe it.
+    pub verdict: Verdict,
+    /// What speaks against it.
+    pub reasons: Vec<String>,
+    /// Why the run before it was `INVALID` and made again; `None` if this was the first.
+    pub again: Option<String>,
+    /// Complete answers.
+    pub requests: u64,
+    /// Requests without a good answer.
+    pub errors: u64,
+    /// Good answers a second.
+    pub throughput: f64,
+    /// Response times, in a closed loop service times.
+    pub latency_us: Option<Latency>,
+    /// CPU time of the server for one request: run times of all threads of all its processes.
+    pub cpu_us: Option<f64>,
+    /// Time in software interrupts on the server's cores for one request, which nobody's run time has. Counted in ticks
+    /// of 10 ms.
+    pub softirq_us: Option<f64>,
+    /// Share of time for which the server's cores were busy, with anything.
+    pub core_busy: Option<f64>,
+    /// CPU time of the client for one request.
+    pub client_cpu_us: Option<f64>,
+    /// Share of a core that the busiest client thread used.
+    pub client_busy: f64,
+    /// What wrk found directly before or after.
+    pub wrk: Option<CrossCheck>,
+}
+
+/// A run of wrk with the same connections.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    /// Answers a second.
+    pub throughput: f64,
+    /// Answers outside 2xx and 3xx, and socket errors.
+    pub errors: u64,
+    /// CPU time of the server for one request.
+    pub cpu_us: Option<f64>,
+    /// Share of time for which the server's cores were busy.
+    pub core_busy: Option<f64>,
+}
+
+/// The median of some runs, with the smallest and the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Half of the runs are above.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// The figures of a server at a level: of its runs that are not `INVALID`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabFinding {
+    /// Which server.
+    pub server: String,
+    /// Where.
+    pub level: LabLevel,
+    /// Runs made.
+    pub runs: usize,
+    /// Those that count.
+    pub counted: usize,
+    /// The verdict of most weight among its runs.
+    pub verdict: Verdict,
+    /// Good answers a second.
+    pub throughput: Option<Spread>,
+    /// Median response time.
+    pub p50_us: Option<Spread>,
+    /// 99th percentile.
+    pub p99_us: Option<Spread>,
+    /// CPU time of the server for one request.
+    pub cpu_us: Option<Spread>,
+    /// Software interrupts on its cores for one request.
+    pub softirq_us: Option<Spread>,
+    /// Share of time for which its cores were busy.
+    pub core_busy: Option<Spread>,
+    /// CPU time of the client for one request.
+    pub client_cpu_us: Option<Spread>,
+    /// Share of a core that the client's busiest thread used.
+    pub client_busy: Option<Spread>,
+    /// CPU time for one request as a multiple of the baseline's, from pairs of the same repeat.
+    pub cpu_ratio: Option<Ratio>,
+    /// Throughput as a multiple of the baseline's.
+    pub throughput_ratio: Option<Ratio>,
+    /// This client's throughput over wrk's, from pairs of the same turn.
+    pub wrk_ratio: Option<Spread>,
+    /// Why the two differ, where they do by more than 3 %.
+    pub wrk_difference: Option<String>,
+}

@@ -1,0 +1,109 @@
+//! What a program writes: the end of it, for errors, and a text that is waited for.
+
+use std::io::{self, PipeReader, Read as _};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Output that is kept, in bytes: the last of it.
+pub(super) const TAIL: usize = 16 * 1024;
+/// How long the last output of a program that has ended is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The last output of a program.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    state: Mutex<Told>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    tail: Vec<u8>,
+    awaited: Option<String>,
+    seen: bool,
+    ended: bool,
+}
+
+impl Output {
+    /// From now on, `text` in its output is looked for.
+    pub(super) fn await_text(&self, text: &str) {
+        let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        told.awaited = Some(text.to_owned());
+        told.look();
+    }
+
+    /// Whether that text has come.
+    pub(super) fn has_said_it(&self) -> bool {
+        let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        told.seen
+    }
+
+    /// Waits until there is more output, at most so long.
+    pub(super) fn wait_for_output(&self, longest: Duration) {
+        let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has closed its output says no more; the time still passes.
+        let _ = self
+            .more
+            .wait_timeout(told, longest)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// All output of a program that has ended, as much as is kept.
+    pub(super) fn all_output(&self) -> String {
+        let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody else may still hold the pipe.
+        let (told, _) = self
+            .more
+            .wait_timeout_while(told, PATIENCE, |told| !told.ended)
+            .unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&told.tail).into_owned()
+    }
+
+    /// The last lines of its output, indented, to be set behind an error.
+    pub(super) fn last_words(&self) -> String {
+        let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&told.tail);
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        let last = &lines[lines.len().saturating_sub(12)..];
+        if last.is_empty() {
+            return "it wrote nothing".to_owned();
+        }
+        let indented: Vec<String> = last.iter().map(|line| format!("    {line}")).collect();
+        format!("it wrote at last:\n{}", indented.join("\n"))
+    }
+
+    /// Reads until the other end is closed.
+    pub(super) fn collect(&self, mut reader: PipeReader) {
+        let mut chunk = [0; 4096];
+        loop {
+            let read = match reader.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => break,
+                Ok(read) => read,
+            };
+            let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            told.tail.extend_from_slice(&chunk[..read]);
+            told.look();
+            let beyond = told.tail.len().saturating_sub(TAIL);
+            told.tail.drain(..beyond);
+            drop(told);
+            self.more.notify_all();
+        }
+        let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        told.ended = true;
+        drop(told);
+        self.more.notify_all();
+    }
+}
+
+impl Told {
+    /// Whether what is waited for has come. Called for each 4 KiB before older output is dropped.
+    fn look(&mut self) {
+        if let Some(awaited) = self.awaited.as_deref().filter(|_| !self.seen) {
+            self.seen = String::from_utf8_lossy(&self.tail).contains(awaited);
+        }
+    }
+}

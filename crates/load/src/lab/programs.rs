@@ -1,0 +1,104 @@
+//! Programs that an experiment needs, and the packages that bring them.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::experiment::{Checker, Experiment};
+
+/// Where Debian keeps servers, which the search path of a user does not have.
+const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// A program that is not installed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// Its name.
+    pub program: String,
+    /// The Debian package that has it.
+    pub package: String,
+    /// The servers that need it; empty where the whole experiment does.
+    pub servers: Vec<String>,
+}
+
+/// A program and its Debian package: `PROGRAM`, or `PROGRAM:PACKAGE` where they are called differently.
+pub(super) fn need(text: &str) -> (&str, &str) {
+    text.split_once(':').unwrap_or((text, text))
+}
+
+/// The search path with the folders of servers at its end.
+pub(super) fn search_path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    let mut folders: Vec<&str> = own.split(':').filter(|folder| !folder.is_empty()).collect();
+    for folder in SYSTEM {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders.join(":")
+}
+
+/// Where `program` is. One with a slash is a path, taken from `from`.
+pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(from.join(program)).filter(|path| is_program(path));
+    }
+    search_path()
+        .split(':')
+        .map(|folder| Path::new(folder).join(program))
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// What `experiment` needs and is not here.
+pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
+    let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let mut look = |text: &str, server: Option<&str>| {
+        let (program, package) = need(text);
+        if find(program, &experiment.here).is_none() {
+            let servers = found.entry((program.to_owned(), package.to_owned()));
+            servers
+                .or_default()
+                .extend(server.into_iter().map(str::to_owned));
+        }
+    };
+    for need in experiment.prepare.iter().flat_map(|step| &step.needs) {
+        look(need.get_ref(), None);
+    }
+    if let Some(Checker::Wrk) = experiment.cross_check.as_ref().map(|check| check.get_ref()) {
+        look("wrk", None);
+    }
+    for server in &experiment.servers {
+        let server = server.get_ref();
+        for need in &server.needs {
+            look(need.get_ref(), Some(server.name.get_ref()));
+        }
+    }
+    found
+        .into_iter()
+        .map(|((program, package), servers)| Missing {
+            program,
+            package,
+            servers,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_where_a_shell_would_and_beside() {
+        assert!(find("sh", Path::new("/")).is_some());
+        assert!(find("no-such-program-here", Path::new("/")).is_none());
+        assert!(find("bin/sh", Path::new("/")).is_some());
+        assert!(find("./etc", Path::new("/")).is_none(), "a folder");
+        assert!(search_path().contains("/usr/sbin"));
+        assert_eq!(need("varnishd:varnish"), ("varnishd", "varnish"));
+        assert_eq!(need("nginx"), ("nginx", "nginx"));
+    }
+}

@@ -1,0 +1,390 @@
+//! An experiment from its first step to its figures.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::experiment::{Experiment, Prepare, Sequence, Server};
+use super::findings::{findings, judge};
+use super::measure::{Scene, measure};
+use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
+use super::process::{Process, Remover};
+use super::progress::{LabProgress, Place};
+use super::server::Running;
+use super::workshop::Workshop;
+use crate::clock::{self, Nanos};
+use crate::{Error, Host, Verdict};
+
+/// Between two looks at a step of the preparation.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// How an experiment is carried out.
+#[derive(Clone, Debug)]
+pub struct LabOptions {
+    /// The program that `{millpond}` stands for.
+    pub millpond: PathBuf,
+    /// Keep the temporary folder with its files and logs.
+    pub keep: bool,
+}
+
+/// Carries out an experiment. It ends early, with what there is by then, when `stop` is set or a server fails; no server
+/// is left. `progress` is called about five times a second.
+///
+/// # Errors
+/// Something went wrong before the first run was complete: there is nothing to show. The sentence names the server or the
+/// step, and has the end of its output.
+pub fn lab(
+    experiment: &Experiment,
+    options: &LabOptions,
+    progress: &mut dyn FnMut(&LabProgress<'_>),
+    stop: &AtomicBool,
+) -> Result<Lab, Error> {
+    let cannot = |source| Error::System {
+        what: "make a temporary folder",
+        source,
+    };
+    let mut builder = tempfile::Builder::new();
+    // Servers that give up their rights read in there.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    builder.prefix("millpond-lab-").permissions(permissions);
+    let mut folder = builder.tempdir().map_err(cannot)?;
+    folder.disable_cleanup(options.keep);
+    let _remover = match options.keep {
+        true => None,
+        false => Some(Remover::of(folder.path()).map_err(cannot)?),
+    };
+    let mut bench = Bench {
+        shop: Workshop::new(experiment, folder.path(), &options.millpond),
+        experiment,
+        levels: experiment.levels(),
+        kept: Vec::new(),
+        records: BTreeMap::new(),
+        files: Vec::new(),
+        runs: Vec::new(),
+        began: clock::now(),
+        progress,
+        stop,
+    };
+    let ended = bench.carry_out();
+    bench.clear_up();
+    let failure = ended.err();
+    match failure {
+        Some(sentence) if bench.runs.is_empty() => Err(Error::Plan(sentence)),
+        failure => Ok(bench.conclude(failure)),
+    }
+}
+
+struct Bench<'a, 'p> {
+    shop: Workshop<'a>,
+    experiment: &'a Experiment,
+    levels: Vec<LabLevel>,
+    /// Servers that stay up, between their turns.
+    kept: Vec<Running<'a>>,
+    records: BTreeMap<String, LabServer>,
+    files: Vec<Text>,
+    runs: Vec<LabRun>,
+    /// When the first run began.
+    began: Nanos,
+    progress: &'p mut dyn FnMut(&LabProgress<'_>),
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Bench<'a, '_> {
+    fn carry_out(&mut self) -> Result<(), String> {
+        let files = self.shop.write_shared()?;
+        let shown = |file: Text| Text {
+            content: self.shop.shown(&file.content),
+            ..file
+        };
+        self.files = files.into_iter().map(shown).collect();
+        for (number, step) in self.experiment.prepare.iter().enumerate() {
+            self.prepare(number + 1, step)?;
+        }
+        self.began = clock::now();
+        for (server, repeat) in order(self.experiment) {
+            if self.is_stopping() {
+                return Ok(());
+            }
+            self.turn(server, repeat)?;
+        }
+        Ok(())
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn prepare(&mut self, number: usize, step: &'a Prepare) -> Result<(), String> {
+        let what = format!("step {number} of the preparation");
+        let Some(beside) = self.all_up(&step.with)? else {
+            return Ok(());
+        };
+        let mut values = self.shop.values();
+        for other in &beside {
+            let key = format!("port.{}", other.spec.name.get_ref());
+            values.set(&key, other.port.to_string());
+        }
+        let launch = self.shop.launch(step.run.get_ref(), &values)?;
+        let mut process = Process::start(&launch).map_err(|error| format!("{what}: {error}"))?;
+        let status = loop {
+            match process.wait(GLANCE) {
+                Some(status) => break status,
+                None if self.is_stopping() => return Ok(()),
+                None => self.show(&what, None, 1),
+            }
+        };
+        beside.into_iter().for_each(|other| self.down(other));
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!(
+                "{what} failed ({status}); {}",
+                process.output().last_words()
+            ))
+        }
+    }
+
+    /// Starts a server, measures it at every level, and stops it.
+    fn turn(&mut self, spec: &'a Server, repeat: usize) -> Result<(), String> {
+        let Some(mut beside) = self.all_up(&spec.with)? else {
+            return Ok(());
+        };
+        self.show(spec.name.get_ref(), None, repeat);
+        let Some(mut subject) = self.up(spec, &beside)? else {
+            return Ok(());
+        };
+        for level in self.levels.clone() {
+            let scene = Scene {
+                shop: &self.shop,
+                subject: &mut subject,
+                beside: &mut beside,
+                level,
+                repeat,
+                stop: self.stop,
+            };
+            match measure_showing(scene, &mut *self.progress, self.began, &self.runs)? {
+                Some(run) => self.runs.push(run),
+                None => break,
+            }
+        }
+        self.down(subject);
+        beside.into_iter().for_each(|other| self.down(other));
+        Ok(())
+    }
+
+    /// The servers of these names, up. `None` if it was stopped.
+    fn all_up(&mut self, names: &[Spanned<String>]) -> Result<Option<Vec<Running<'a>>>, String> {
+        let experiment = self.experiment;
+        let mut up = Vec::new();
+        for name in names {
+            let spec = experiment
+                .server(name.get_ref())
+                .ok_or_else(|| format!("there is no server {:?}", name.get_ref()))?;
+            match self.up(spec, &[])? {
+                Some(running) => up.push(running),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(up))
+    }
+
+    fn up(
+        &mut self,
+        spec: &'a Server,
+        beside: &[Running<'a>],
+    ) -> Result<Option<Running<'a>>, String> {
+        let kept = self
+            .kept
+            .iter()
+            .position(|running| running.spec.name == spec.name);
+        if let Some(place) = kept {
+            let mut running = self.kept.swap_remove(place);
+            running.must_live()?;
+            return Ok(Some(running));
+        }
+        let Some(mut running) = Running::start(&self.shop, spec, beside, self.stop)? else {
+            return Ok(None);
+        };
+        let name = spec.name.get_ref();
+        running.record.version = match self.records.get(name) {
+            Some(record) => record.version.clone(),
+            None => running.version(&self.shop),
+        };
+        self.records.insert(name.clone(), running.record.clone());
+        Ok(Some(running))
+    }
+
+    fn down(&mut self, running: Running<'a>) {
+        if running.spec.keep {
+            self.kept.push(running);
+        } else {
+            running.stop(&self.shop);
+        }
+    }
+
+    fn clear_up(&mut self) {
+        for running in std::mem::take(&mut self.kept) {
+            running.stop(&self.shop);
+        }
+    }
+
+    fn show(&mut self, doing: &str, level: Option<LabLevel>, repeat: usize) {
+        let place = Place {
+            experiment: self.experiment,
+            levels: self.levels.len(),
+            began: self.began,
+            done: self.runs.len(),
+        };
+        (self.progress)(&place.progress(doing, level, repeat));
+    }
+
+    fn conclude(self, failure: Option<String>) -> Lab {
+        let experiment = self.experiment;
+        let workload = experiment.workload.get_ref();
+        let names: Vec<&str> = experiment.names().collect();
+        let baseline = experiment.baseline.as_ref().map(Spanned::get_ref);
+        let findings = findings(
+            &self.runs,
+            &names,
+            &self.levels,
+            baseline.map(String::as_str),
+        );
+        let (mut verdict, mut reasons) = judge(&findings, &self.runs);
+        let complete = self.runs.len() == names.len() * self.levels.len() * experiment.repeats();
+        let mut doubts = shared_cores(experiment);
+        if !complete {
+            doubts.push("the experiment was ended before all its runs were made".to_owned());
+        }
+        if !doubts.is_empty() && verdict == Verdict::Valid {
+            verdict = Verdict::Suspect;
+        }
+        reasons.splice(0..0, doubts);
+        let mut records = self.records;
+        let in_order = experiment.servers.iter();
+        let servers = in_order.filter_map(|server| records.remove(server.get_ref().name.get_ref()));
+        let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
+        Lab {
+            verdict,
+            reasons,
+            complete,
+            failure,
+            title: experiment.title.clone(),
+            question: experiment.question.trim().to_owned(),
+            baseline: baseline.cloned(),
+            servers: servers.collect(),
+            levels: self.levels,
+            repeats: experiment.repeats(),
+            duration_s: workload.duration.0.as_secs_f64(),
+            warmup_s: workload.warmup.0.as_secs_f64(),
+            depth: workload.depth,
+            client_cores: cores.unwrap_or_default(),
+            findings,
+            runs: self.runs,
+            files: self.files,
+            host: Host::here(),
+            command: String::new(),
+        }
+    }
+}
+
+/// Every turn: which server, and which repeat.
+fn order(experiment: &Experiment) -> Vec<(&Server, usize)> {
+    let repeats = 1..=experiment.repeats();
+    match experiment.order {
+        Sequence::Sequence => experiment
+            .measured()
+            .flat_map(|server| repeats.clone().map(move |repeat| (server, repeat)))
+            .collect(),
+        Sequence::Interleaved => repeats
+            .flat_map(|repeat| {
+                let mut turns: Vec<_> = experiment.measured().map(|it| (it, repeat)).collect();
+                if repeat.is_multiple_of(2) {
+                    turns.reverse();
+                }
+                turns
+            })
+            .collect(),
+    }
+}
+
+/// Servers that may run where the client does.
+fn shared_cores(experiment: &Experiment) -> Vec<String> {
+    let client = experiment.workload.get_ref().cores.as_ref();
+    let shares = |server: &&Server| match (&server.cores, client) {
+        (Some(own), Some(client)) => own
+            .get_ref()
+            .iter()
+            .any(|core| client.get_ref().contains(core)),
+        _ => true,
+    };
+    let names: Vec<&str> = experiment
+        .measured()
+        .filter(shares)
+        .map(|server| server.name.get_ref().as_str())
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "the client and {} may have run on the same core: give both `cores`",
+        names.join(", ")
+    )]
+}
+
+/// Measures, and says meanwhile how far it is.
+fn measure_showing(
+    mut scene: Scene<'_, '_>,
+    progress: &mut dyn FnMut(&LabProgress<'_>),
+    began: Nanos,
+    runs: &[LabRun],
+) -> Result<Option<LabRun>, String> {
+    let experiment = scene.shop.experiment;
+    let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
+    let place = Place {
+        experiment,
+        levels: experiment.levels().len(),
+        began,
+        done: runs.len(),
+    };
+    measure(&mut scene, &mut || {
+        progress(&place.progress(&name, Some(level), repeat));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn experiment(more: &str) -> Experiment {
+        let text = format!(
+            "title = 'x'\nrepeats = 2\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
+             start = 'b'\n[[server]]\nname = 'c'\nstart = 'c'\nmeasured = false\n"
+        );
+        Experiment::read(&text, Path::new("/")).unwrap()
+    }
+
+    #[test]
+    fn turns_go_forwards_and_then_backwards() {
+        let turns = |more: &str| {
+            let experiment = experiment(more);
+            let turns = order(&experiment);
+            let turns = turns
+                .iter()
+                .map(|(server, repeat)| format!("{}{repeat}", server.name.get_ref()));
+            turns.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(turns(""), "a1 b1 b2 a2");
+        assert_eq!(turns("order = 'sequence'"), "a1 a2 b1 b2");
+    }
+
+    #[test]
+    fn what_is_not_pinned_is_said() {
+        let [sentence] = shared_cores(&experiment("")).try_into().unwrap();
+        assert!(sentence.contains("client and a, b may"), "{sentence}");
+    }
+}
