@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use socket2::SockAddr;
 
-use crate::clock;
+use crate::clock::{self, Nanos};
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
+use crate::glimpse::{Glimpse, Glimpses};
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
@@ -18,7 +19,7 @@ use crate::url::Url;
 use crate::{Error, Plan, Stop, limits};
 
 /// How often the progress callback is called.
-const GLANCE: Duration = Duration::from_millis(200);
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +43,22 @@ pub struct Progress {
     pub finished: u64,
     /// Those that ended otherwise than with a good answer.
     pub errors: u64,
-    /// Requests that ended in the last fifth of a second, for one second.
+    /// Requests that ended in the last quarter of a second, for one second.
     pub rate: f64,
     /// Share of the measured part that is done, from 0 to 1.
     pub fraction: f64,
+    /// Time to the end of the measured part, warm-up included; `None` where a number of requests ends it and none has ended yet.
+    pub remaining: Option<Duration>,
+    /// Requests a second that the schedule asks for; a closed loop has none.
+    pub offered_rate: Option<f64>,
+    /// Connections that are to be open.
+    pub connections: u64,
+    /// What has been measured so far.
+    pub so_far: Glimpse,
 }
 
 /// Measures what `plan` says and returns when it is done, or soon after `stop` is set, with what there is by then.
-/// `progress` is called about five times a second from the calling thread.
+/// `progress` is called four times a second from the calling thread.
 ///
 /// # Errors
 /// The plan cannot be carried out. What goes wrong between client and server is counted in [`Run::errors`] instead.
@@ -73,6 +82,7 @@ pub fn run(
         Gate::new(threads),
         Live::default(),
     );
+    let glimpses = Glimpses::new(threads, progress.is_some());
     let shared = Shared {
         plan,
         address: &address,
@@ -80,6 +90,7 @@ pub fn run(
         tickets: &tickets,
         gate: &gate,
         live: &live,
+        glimpses: &glimpses,
     };
     let (sender, harvests) = mpsc::channel();
     let results = std::thread::scope(|scope| {
@@ -101,7 +112,13 @@ pub fn run(
             }
         }
         drop(sender);
-        watch(plan, &gate, &live, &harvests, &mut progress)
+        let watched = Watched {
+            plan,
+            gate: &gate,
+            live: &live,
+            glimpses: &glimpses,
+        };
+        watch(&watched, &harvests, &mut progress)
     });
     let harvests = results.into_iter().collect::<Result<Vec<_>, _>>()?;
     if harvests.len() < threads {
@@ -135,11 +152,17 @@ fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest,
     result
 }
 
+/// What the progress of a run is read from.
+struct Watched<'a> {
+    plan: &'a Plan,
+    gate: &'a Gate,
+    live: &'a Live,
+    glimpses: &'a Glimpses,
+}
+
 /// Collects what the threads bring home and calls `progress` meanwhile.
 fn watch(
-    plan: &Plan,
-    gate: &Gate,
-    live: &Live,
+    watched: &Watched<'_>,
     harvests: &mpsc::Receiver<Result<Harvest, Error>>,
     progress: &mut Option<&mut dyn FnMut(&Progress)>,
 ) -> Vec<Result<Harvest, Error>> {
@@ -152,31 +175,54 @@ fn watch(
             Err(RecvTimeoutError::Timeout) => {
                 let Some(callback) = progress else { continue };
                 let now = clock::now();
-                let finished = live.finished.load(Ordering::Relaxed);
+                let finished = watched.live.finished.load(Ordering::Relaxed);
                 let rate = (finished - before) as f64 / ((now - last) as f64 / 1e9);
-                let times = gate
-                    .opened_at()
-                    .map(|at| Times::new(at, plan.warmup, plan.stop));
-                let elapsed =
-                    Duration::from_nanos(times.map_or(0, |times| now.saturating_sub(times.start)));
-                callback(&Progress {
-                    phase: match times {
-                        None => Phase::Connecting,
-                        Some(times) if now < times.start => Phase::WarmUp,
-                        Some(_) => Phase::Measuring,
-                    },
-                    elapsed,
-                    finished,
-                    errors: live.errors.load(Ordering::Relaxed),
-                    rate,
-                    fraction: match plan.stop {
-                        Stop::Requests(count) => finished as f64 / count as f64,
-                        Stop::Duration(duration) => elapsed.as_secs_f64() / duration.as_secs_f64(),
-                    }
-                    .min(1.0),
-                });
+                callback(&watched.progress(now, finished, rate));
                 (before, last) = (finished, now);
             }
+        }
+    }
+}
+
+impl Watched<'_> {
+    fn progress(&self, now: Nanos, finished: u64, rate: f64) -> Progress {
+        let plan = self.plan;
+        let times = self
+            .gate
+            .opened_at()
+            .map(|at| Times::new(at, plan.warmup, plan.stop));
+        let elapsed =
+            Duration::from_nanos(times.map_or(0, |times| now.saturating_sub(times.start)));
+        let warmup_left = times.map_or(plan.warmup, |times| {
+            Duration::from_nanos(times.start.saturating_sub(now))
+        });
+        let (fraction, left) = match plan.stop {
+            Stop::Requests(count) => {
+                let share = finished as f64 / count as f64;
+                let left = elapsed.as_secs_f64() * (1.0 / share - 1.0).max(0.0);
+                // Nothing has ended yet, or too little for a time that can be told.
+                (share, Duration::try_from_secs_f64(left).ok())
+            }
+            Stop::Duration(duration) => (
+                elapsed.as_secs_f64() / duration.as_secs_f64(),
+                Some(duration.saturating_sub(elapsed)),
+            ),
+        };
+        Progress {
+            phase: match times {
+                None => Phase::Connecting,
+                Some(times) if now < times.start => Phase::WarmUp,
+                Some(_) => Phase::Measuring,
+            },
+            elapsed,
+            finished,
+            errors: self.live.errors.load(Ordering::Relaxed),
+            rate,
+            fraction: fraction.min(1.0),
+            remaining: left.map(|left| warmup_left + left),
+            offered_rate: plan.schedule.map(|schedule| schedule.rate),
+            connections: plan.connections as u64,
+            so_far: self.glimpses.look(),
         }
     }
 }

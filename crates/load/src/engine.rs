@@ -16,6 +16,7 @@ use socket2::SockAddr;
 
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, State};
+use crate::glimpse::Glimpses;
 use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
@@ -31,6 +32,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) live: &'a Live,
+    pub(crate) glimpses: &'a Glimpses,
 }
 
 /// What a thread brings home.
@@ -74,6 +76,8 @@ struct Engine<'a> {
     open: Option<Open>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
+    /// Which of the threads this is.
+    thread: usize,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -108,6 +112,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         next_sweep: 0,
         open: None,
         no_connection: None,
+        thread: part.thread,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -166,11 +171,21 @@ impl Engine<'_> {
         self.keep_schedule();
         let now = clock::now();
         self.recorder.turn(now);
+        self.glimpse(now);
         let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
         if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
         Ok(())
+    }
+
+    /// Leaves a copy of what was measured for whoever watches, if one is due.
+    fn glimpse(&self, now: Nanos) {
+        let is_open = |connection: &&Connection| matches!(connection.state, State::Open(_));
+        let connected = || self.connections.iter().filter(is_open).count();
+        self.shared
+            .glimpses
+            .leave(self.thread, now, &self.recorder, connected);
     }
 
     /// The hot path: answers are taken from the socket and new requests put in their place.

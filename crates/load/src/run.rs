@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hdr::{Hdr, Histograms};
+use crate::merge::Part;
 use crate::{Bucket, Errors, Host, Latencies, Quantile};
 
 /// Whether a run's figures can be believed.
@@ -88,6 +90,16 @@ pub struct Run {
     pub histogram: Vec<Bucket>,
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
+    /// When the measured part began, in microseconds since 1970 (UTC) by the clock of the client's machine; 0 if that was not
+    /// stored.
+    #[serde(default)]
+    pub started_unix_us: u64,
+    /// Every measured time, so that runs can be merged.
+    #[serde(default)]
+    pub histograms: Histograms,
+    /// The runs that this one was merged from; empty for a run that was measured as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_from: Vec<Part>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + in_flight`.
@@ -156,6 +168,9 @@ pub struct Timeline {
     pub interval_s: f64,
     /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
     pub points: Vec<Point>,
+    /// For each interval the times that its percentiles are of, to two significant digits; `None` where there are none.
+    #[serde(default)]
+    pub histograms: Vec<Option<Hdr>>,
 }
 
 /// One interval.

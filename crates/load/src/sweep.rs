@@ -38,7 +38,7 @@ pub struct SweepPlan {
 /// What a sweep tells while it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// How far it is; about five times a second.
+    /// How far it is; about four times a second.
     Progress(SweepProgress),
     /// A step that is done.
     Step(&'a Step),

@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 
 use crate::escape::Escaped;
-use crate::svg::{self, COLOURS, Width};
+use crate::svg::{self, COLOURS, Drawing, Width};
 use crate::{
     Align, Axis, Banner, BarChart, Column, Figure, LineChart, Report, Scale, Section, Table, Tone,
 };
 
 /// The style sheet, copied into every report.
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(
+    include_str!("palette.css"),
+    include_str!("style.css"),
+    include_str!("graph.css")
+);
 
 /// The whole page.
 pub(crate) fn page(report: &Report) -> String {
@@ -204,7 +208,7 @@ fn write_chart(
     note: &str,
     legend: &[(&str, String)],
     table: &Table,
-    draw: impl Fn(Width) -> String,
+    draw: impl Fn(Width) -> Drawing,
 ) {
     let _ = writeln!(
         html,
@@ -221,7 +225,7 @@ fn write_chart(
     }
     Width::BOTH
         .iter()
-        .for_each(|&width| html.push_str(&draw(width)));
+        .for_each(|&width| html.push_str(&draw(width).inline(width.class(), title)));
     write_note(html, note);
     html.push_str("<details><summary>The figures as a table</summary>\n");
     write_table(html, table);

@@ -14,7 +14,9 @@
 //! ```
 
 mod capacity;
+mod collection;
 mod compare;
+mod csv;
 mod escape;
 mod html;
 mod measured;
@@ -27,11 +29,13 @@ mod sweep_csv;
 mod text;
 
 pub use capacity::{capacity_report, capacity_table};
+pub use collection::{Found, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
+pub use csv::{capacity_csv, compare_csv, run_csv};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
-    Table, Tone, Unit,
+    SvgFile, Table, Tone, Unit,
 };
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;

@@ -55,6 +55,9 @@ fn run(rate: f64, p50: f64) -> Run {
         series: Timeline::default(),
         histogram: Vec::new(),
         percentiles: Vec::new(),
+        started_unix_us: 0,
+        histograms: millpond_load::Histograms::default(),
+        merged_from: Vec::new(),
     }
 }
 

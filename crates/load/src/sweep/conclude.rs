@@ -220,6 +220,9 @@ pub(crate) mod tests {
             series: Timeline::default(),
             histogram: Vec::new(),
             percentiles: Vec::new(),
+            started_unix_us: 0,
+            histograms: crate::Histograms::default(),
+            merged_from: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::scale::Placed;
-use super::{COLOURS, LETTER, Width, fit, label, open, rule};
+use super::{COLOURS, Drawing, LETTER, Width, fit, label, rule};
 use crate::{BarChart, Scale};
 
 const BAR: f64 = 15.0;
@@ -13,7 +13,7 @@ const BETWEEN: f64 = 12.0;
 const FOOT: f64 = 26.0;
 
 /// Draws the chart.
-pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
+pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
     let total = width.units();
     let values = || {
         chart
@@ -35,15 +35,16 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
     let axis = Placed::new(scale, chart.unit, values(), 1.0, right, ticks);
     let group_height = NAME + chart.series.len() as f64 * (BAR + GAP) + BETWEEN;
     let foot = chart.groups.len() as f64 * group_height;
-    let mut svg = open(total, foot + FOOT, width.class(), &chart.title);
+    let mut drawing = Drawing::new(total, foot + FOOT);
+    let svg = &mut drawing.body;
     let mut last = f64::NEG_INFINITY;
     for (x, name) in axis.ticks() {
-        rule(&mut svg, "grid", (x, 4.0), (x, foot));
+        rule(svg, "grid", (x, 4.0), (x, foot));
         // Names at the edges must not be cut off, nor run into each other.
         let half = name.chars().count() as f64 * LETTER / 2.0;
         let centre = x.max(half).min(total - half);
         if centre - half > last + 4.0 {
-            label(&mut svg, "tick", "middle", (centre, foot + 18.0), &name);
+            label(svg, "tick", "middle", (centre, foot + 18.0), &name);
             last = centre + half;
         }
     }
@@ -53,11 +54,11 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
     } else {
         1.0
     };
-    rule(&mut svg, "axis", (base, 4.0), (base, foot));
+    rule(svg, "axis", (base, 4.0), (base, foot));
     for (group, name) in chart.groups.iter().enumerate() {
         let top = group as f64 * group_height;
         label(
-            &mut svg,
+            svg,
             "name",
             "start",
             (5.0, top + NAME - 6.0),
@@ -77,7 +78,7 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
                 );
             }
             label(
-                &mut svg,
+                svg,
                 "value",
                 "start",
                 (base.max(end) + 6.0, y + BAR - 3.5),
@@ -85,6 +86,5 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> String {
             );
         }
     }
-    svg.push_str("</svg>\n");
-    svg
+    drawing
 }

@@ -111,9 +111,13 @@ fn run() -> Run {
         series: Timeline {
             interval_s: 0.2,
             points: (0..50).map(point).collect(),
+            histograms: Vec::new(),
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
+        started_unix_us: 0,
+        histograms: millpond_load::Histograms::default(),
+        merged_from: Vec::new(),
     }
 }
 
