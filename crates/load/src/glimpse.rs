@@ -129,9 +129,7 @@ impl Copied {
     }
 }
 
-fn most_frequent(
-    counts: &[u64; Kind::ALL.len()],
-) -> [Option<(&'static str, u64)>; KINDS] {
+fn most_frequent(counts: &[u64; Kind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
     let mut kinds: Vec<(&'static str, u64)> = Kind::ALL
         .iter()
         .map(|kind| (kind.key(), counts[*kind as usize]))

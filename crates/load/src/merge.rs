@@ -72,7 +72,9 @@ impl fmt::Display for MergeError {
             Self::Twice { runs: (one, other) } => {
                 write!(out, "runs {one} and {other} are the same run")
             }
-            Self::Contradiction { run, what } => write!(out, "run {run} contradicts itself: {what}"),
+            Self::Contradiction { run, what } => {
+                write!(out, "run {run} contradicts itself: {what}")
+            }
         }
     }
 }
@@ -148,7 +150,11 @@ impl Run {
             series: timeline::merge(runs, &spans),
             histogram: times.as_ref().map(buckets).unwrap_or_default(),
             percentiles: times.as_ref().map(quantiles).unwrap_or_default(),
-            started_unix_us: runs.iter().map(|run| run.started_unix_us).min().unwrap_or(0),
+            started_unix_us: runs
+                .iter()
+                .map(|run| run.started_unix_us)
+                .min()
+                .unwrap_or(0),
             histograms,
             merged_from: runs.iter().flat_map(parts).collect(),
         })
@@ -190,7 +196,12 @@ fn judged(runs: &[Run], spans: &Spans) -> (Verdict, Vec<String>) {
         .unwrap_or(Verdict::Valid);
     let mut reasons: Vec<(u8, String)> = Vec::new();
     for (number, run) in runs.iter().enumerate() {
-        let named = |reason| (2 - rank(run.verdict), format!("run {}: {reason}", number + 1));
+        let named = |reason| {
+            (
+                2 - rank(run.verdict),
+                format!("run {}: {reason}", number + 1),
+            )
+        };
         reasons.extend(run.reasons.iter().map(named));
     }
     if let Some(reason) = spans.apart() {

@@ -190,7 +190,12 @@ fn generators_that_hardly_overlap_are_suspect() {
     assert!(near(merged.duration_s, 3.0));
     assert!(near(merged.achieved_rate, 300.0));
     assert_ne!(merged.verdict, Verdict::Valid);
-    assert!(merged.reasons.iter().any(|reason| reason.contains("at the same time for 33 %")));
+    assert!(
+        merged
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("at the same time for 33 %"))
+    );
 }
 
 #[test]
@@ -218,14 +223,26 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
         change(&mut other);
         other
     };
-    refused(with(&|run| run.url = "http://other/".into()), "http://other/");
+    refused(
+        with(&|run| run.url = "http://other/".into()),
+        "http://other/",
+    );
     refused(with(&|run| run.kind = Loop::Closed), "open and closed");
     refused(with(&|run| run.warmup_s = 7.0), "warm-ups 0 s and 7 s");
     refused(with(&|run| run.connections.depth = 4), "depths 1 and 4");
-    refused(with(&|run| run.offered_rate = Some(900.0)), "rates of 250 and 900");
+    refused(
+        with(&|run| run.offered_rate = Some(900.0)),
+        "rates of 250 and 900",
+    );
     refused(with(&|run| run.connections.asked = 90), "of 3 and 90");
-    refused(with(&|run| run.histograms = Histograms::default()), "histograms");
-    refused(with(&|run| run.started_unix_us = 0), "time at which it began");
+    refused(
+        with(&|run| run.histograms = Histograms::default()),
+        "histograms",
+    );
+    refused(
+        with(&|run| run.started_unix_us = 0),
+        "time at which it began",
+    );
     refused(with(&|run| run.accounting.good = 7), "7 good answers");
     refused(with(&|run| run.duration_s = f64::NAN), "run 2");
     refused(one.clone(), "the same run");
@@ -243,5 +260,8 @@ fn counts_that_were_made_up_overflow_nothing() {
         run
     };
     let merged = Run::merge(&[huge(0.0), huge(9.0)]).unwrap();
-    assert_eq!((merged.bytes, merged.errors.count("reset")), (u64::MAX, u64::MAX));
+    assert_eq!(
+        (merged.bytes, merged.errors.count("reset")),
+        (u64::MAX, u64::MAX)
+    );
 }

@@ -44,7 +44,10 @@ impl Events {
                 let event = match signal {
                     SIGHUP => Event::Reload,
                     // Whoever asks twice does not want to wait for the drain.
-                    _ if flag.swap(true, Ordering::SeqCst) => std::process::exit(1),
+                    _ if flag.swap(true, Ordering::SeqCst) => {
+                        crate::live::restore();
+                        std::process::exit(1)
+                    }
                     _ => Event::Stop,
                 };
                 // Nobody listens any more once the command is ending; the second signal must still be seen.

@@ -135,7 +135,11 @@ fn key_figures(found: &Found) -> [String; 3] {
         Found::Comparison(comparison) => {
             let effect = comparison.decisive();
             let ratio = effect.and_then(|effect| effect.ratio.map(|ratio| ratio.ratio));
-            [known(ratio, |ratio| format!("{ratio:.3}\u{a0}×")), none(), none()]
+            [
+                known(ratio, |ratio| format!("{ratio:.3}\u{a0}×")),
+                none(),
+                none(),
+            ]
         }
     }
 }

@@ -65,7 +65,11 @@ pub fn compare_csv(comparison: &Comparison) -> String {
     let a = comparison.a.name.as_str();
     let phases = [
         ("baseline", &comparison.baseline, [a, a]),
-        ("comparison", &comparison.blocks, [a, comparison.b.name.as_str()]),
+        (
+            "comparison",
+            &comparison.blocks,
+            [a, comparison.b.name.as_str()],
+        ),
     ];
     for (phase, blocks, names) in phases {
         for (number, block) in blocks.iter().enumerate() {

@@ -96,7 +96,9 @@ pub(crate) fn percentiles(sweep: &Sweep) -> Option<LineChart> {
     };
     Some(LineChart {
         title: "Response time by percentile".to_owned(),
-        note: "Some levels of the first climb. A curve ends where fewer than ten samples lie beyond.".to_owned(),
+        note:
+            "Some levels of the first climb. A curve ends where fewer than ten samples lie beyond."
+                .to_owned(),
         x: Axis::percentile("percentile"),
         y: Axis::log("response time", Unit::Micros),
         lines: chosen.into_iter().map(|n| line(steps[n])).collect(),

@@ -181,12 +181,7 @@ fn length(stop: Stop) -> Duration {
     }
 }
 
-fn how_far(
-    compare: &Compare,
-    step: Step,
-    run: crate::Progress,
-    began: Nanos,
-) -> CompareProgress {
+fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) -> CompareProgress {
     let runs = design::runs(compare.blocks);
     let planned = compare.plan.warmup + length(compare.plan.stop);
     // The runs so far know better than the plan what a run takes beside its measured part.

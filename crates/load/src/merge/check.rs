@@ -70,7 +70,13 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
     differ("the URLs", one.url.clone(), other.url.clone())
         .or_else(|| differ("loops", kind(one), kind(other)))
         .or_else(|| {
-            let keep = |run: &Run| if run.connections.keep_alive { "kept" } else { "closed" };
+            let keep = |run: &Run| {
+                if run.connections.keep_alive {
+                    "kept"
+                } else {
+                    "closed"
+                }
+            };
             differ("connections", keep(one).to_owned(), keep(other).to_owned())
         })
         .or_else(|| {
@@ -90,7 +96,9 @@ fn repeats(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
     };
     let asked: [(&str, &dyn Fn(&Run) -> f64); 2] = [
         ("rates", &|run| run.offered_rate.unwrap_or(0.0)),
-        ("numbers of connections", &|run| run.connections.asked as f64),
+        ("numbers of connections", &|run| {
+            run.connections.asked as f64
+        }),
     ];
     let groups: Vec<&[usize]> = spans.together().collect();
     for pair in groups.windows(2) {

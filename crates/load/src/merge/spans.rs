@@ -29,7 +29,11 @@ pub(super) struct Spans {
 
 impl Spans {
     pub(super) fn of(runs: &[Run]) -> Self {
-        let zero = runs.iter().map(|run| run.started_unix_us).min().unwrap_or(0);
+        let zero = runs
+            .iter()
+            .map(|run| run.started_unix_us)
+            .min()
+            .unwrap_or(0);
         let start = |run: usize| (runs[run].started_unix_us - zero) as f64 / 1e6;
         let end = |run: usize| start(run) + runs[run].duration_s;
         let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -81,22 +85,17 @@ impl Spans {
     }
 
     /// What each run had per second, over the time of all: runs at the same time add up. `None` if one has none.
-    pub(super) fn per_second(
-        &self,
-        runs: &[Run],
-        of: impl Fn(&Run) -> Option<f64>,
-    ) -> Option<f64> {
-        let total: Option<f64> = runs
-            .iter()
-            .map(|run| Some(of(run)? * run.duration_s))
-            .sum();
+    pub(super) fn per_second(&self, runs: &[Run], of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let total: Option<f64> = runs.iter().map(|run| Some(of(run)? * run.duration_s)).sum();
         let seconds = self.total_s();
         total.map(|total| if seconds > 0.0 { total / seconds } else { 0.0 })
     }
 
     /// The largest sum of a group.
     pub(super) fn most(&self, of: impl Fn(usize) -> u64) -> u64 {
-        let sums = self.together().map(|runs| runs.iter().map(|&run| of(run)).fold(0, u64::saturating_add));
+        let sums = self
+            .together()
+            .map(|runs| runs.iter().map(|&run| of(run)).fold(0, u64::saturating_add));
         sums.max().unwrap_or(0)
     }
 

@@ -45,7 +45,9 @@ pub(super) fn merge(runs: &[Run], spans: &Spans) -> Timeline {
             }
             bins[at].requests += point.requests;
             bins[at].errors += point.errors;
-            bins[at].times.extend(series.histograms.get(n).into_iter().flatten());
+            bins[at]
+                .times
+                .extend(series.histograms.get(n).into_iter().flatten());
         }
     }
     let times: Vec<Option<Hdr>> = bins

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Verdict};
-use millpond_report::{number, run_report, run_table, text_table};
+use millpond_load::{Met, Objective, Order, Plan, Run, Schedule, Stop, Verdict};
+use millpond_report::{number, run_csv, run_report, run_table, text_table};
 use millpond_site::Config;
 
 use super::request_options::{RequestOptions, Spread};
@@ -14,7 +14,8 @@ use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note};
+use crate::live::{Place, doing};
+use crate::output::note;
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
@@ -69,15 +70,23 @@ enum Choice {
 impl Load {
     pub(crate) fn run(self) -> Outcome {
         let plan = self.plan()?;
+        self.results.teller()?;
         let events = Events::listen()?;
         let mut run = {
-            let line = Progress::new();
-            let mut show = |progress: &millpond_load::Progress| line.show(progress_line(progress));
+            let mut live = self.results.live(format!("millpond load {}", self.url));
+            let mut show = |run: &millpond_load::Progress| {
+                let place = Place {
+                    part: String::new(),
+                    fraction: run.fraction,
+                    remaining: run.remaining,
+                };
+                live.show(place, run, || progress_line(run));
+            };
             millpond_load::run(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
         let table = text_table(&run_table(&run));
-        self.results.write(&run, &table, run_report)?;
+        self.results.write(&run, &table, run_csv, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
             return Err(Failure::Said);
@@ -141,13 +150,9 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn progress_line(progress: &millpond_load::Progress) -> String {
-    let doing = match progress.phase {
-        Phase::Connecting => "connecting",
-        Phase::WarmUp => "warming up",
-        Phase::Measuring => "measuring",
-    };
     format!(
-        "{doing} {:.0} %  {} requests  {}  {} errors",
+        "{} {:.0} %  {} requests  {}  {} errors",
+        doing(progress.phase),
         progress.fraction * 100.0,
         number::count(progress.finished),
         number::rate(progress.rate),

@@ -7,6 +7,7 @@ mod demo;
 mod import;
 mod load;
 mod new;
+mod report;
 mod request_options;
 mod results;
 mod serve;
@@ -40,6 +41,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Report(report::Report),
     Demo(demo::Demo),
 }
 
@@ -56,6 +58,7 @@ impl Cli {
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Demo(command) => command.run(),
+            Command::Report(command) => command.run(),
         }
     }
 }

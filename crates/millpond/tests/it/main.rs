@@ -8,6 +8,7 @@ mod demo;
 mod limits;
 mod measuring;
 mod promise;
+mod results;
 mod serving;
 mod signals;
 mod support;

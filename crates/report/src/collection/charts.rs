@@ -26,7 +26,10 @@ pub(super) fn of_runs(runs: &[(&str, &Run)]) -> Vec<Section> {
 
 /// The rates that were asked for, the lowest first.
 fn levels(runs: &[(&str, &Run)]) -> Vec<f64> {
-    let mut levels: Vec<f64> = runs.iter().filter_map(|(_, run)| run.offered_rate).collect();
+    let mut levels: Vec<f64> = runs
+        .iter()
+        .filter_map(|(_, run)| run.offered_rate)
+        .collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
     levels
@@ -119,7 +122,8 @@ fn curves(runs: &[(&str, &Run)]) -> Vec<LineChart> {
         .iter()
         .filter(|(_, run)| run.percentiles.len() > 1)
         .collect();
-    let chart = |(number, some): (usize, &[&(&str, &Run)])| LineChart {
+    let chart = |(number, some): (usize, &[&(&str, &Run)])| {
+        LineChart {
         title: match (number, with.len() > MOST) {
             (_, false) => "Time by percentile".to_owned(),
             (number, true) => format!("Time by percentile, part {}", number + 1),
@@ -134,6 +138,7 @@ fn curves(runs: &[(&str, &Run)]) -> Vec<LineChart> {
                 points: run.percentiles.iter().map(|point| (point.q, Some(point.us))).collect(),
             })
             .collect(),
+    }
     };
     with.chunks(MOST).enumerate().map(chart).collect()
 }

@@ -40,7 +40,12 @@ impl Row<'_> {
         let kind = if self.is_open { "open" } else { "closed" };
         let whole = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
         let [start, counts @ ..] = self.counts.map(whole);
-        let head = [word(self.url), kind.to_owned(), self.verdict.to_string(), start];
+        let head = [
+            word(self.url),
+            kind.to_owned(),
+            self.verdict.to_string(),
+            start,
+        ];
         let cells = head
             .into_iter()
             .chain(self.rates.map(cell))

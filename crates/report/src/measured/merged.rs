@@ -8,7 +8,11 @@ use crate::{Column, Table, Unit};
 
 /// A row for each of them, if there are any.
 pub(super) fn merged(run: &Run) -> Option<Table> {
-    let first = run.merged_from.iter().map(|part| part.started_unix_us).min()?;
+    let first = run
+        .merged_from
+        .iter()
+        .map(|part| part.started_unix_us)
+        .min()?;
     let row = |(number, part): (usize, &Part)| {
         let host = &part.host;
         let machine = match (host.cpu.as_str(), host.machine.as_str()) {

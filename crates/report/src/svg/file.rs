@@ -126,7 +126,10 @@ fn styles() -> String {
     let (light, dark) = PALETTE.split_once("@media").unwrap_or((PALETTE, ""));
     let values = |block: &'static str| {
         let rules = block.split([';', '{', '}']).map(str::trim);
-        rules.filter_map(|rule| rule.split_once(": ").filter(|(name, _)| name.starts_with("--")))
+        rules.filter_map(|rule| {
+            rule.split_once(": ")
+                .filter(|(name, _)| name.starts_with("--"))
+        })
     };
     let css = [GRAPH, OWN].concat();
     let with = |css: &str, block: &'static str| {
