@@ -60,7 +60,7 @@ impl CapacityPlan {
 #[derive(Clone, Copy, Debug)]
 pub enum CapacityNews<'a> {
     /// How far it is; about four times a second.
-    Progress(CapacityProgress),
+    Progress(&'a CapacityProgress),
     /// A trial that is done.
     Trial(&'a CapacityTrial),
 }

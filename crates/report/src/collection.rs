@@ -94,22 +94,22 @@ pub fn collection_table(found: &[(String, Found)]) -> Table {
         let [achieved, median, tail] = key_figures(one);
         vec![
             name.clone(),
-            one.kind().to_owned(),
+            one.verdict().to_string(),
             achieved,
             median,
             tail,
-            one.verdict().to_string(),
+            one.kind().to_owned(),
         ]
     };
     Table {
         caption: "What was measured".to_owned(),
         columns: vec![
             Column::text("result"),
-            Column::text("of"),
+            Column::text("verdict"),
             Column::number("rate"),
             Column::number("50 %"),
             Column::number("99 %"),
-            Column::text("verdict"),
+            Column::text("of"),
         ],
         rows: found.iter().map(row).collect(),
         note: "Rate: of a run what was achieved, of a sweep the highest, of a search the capacity, of a comparison the ratio of its \

@@ -129,10 +129,7 @@ fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line
             .steps
             .iter()
             .filter(|step| step.complete && step.direction == direction);
-        let mut values: Vec<(f64, Option<f64>)> =
-            steps.map(|step| (step.level, of(&step.run))).collect();
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let points: Vec<_> = values.chunk_by(|a, b| a.0 == b.0).map(mean).collect();
+        let points = means(steps.map(|step| (step.level, of(&step.run))).collect());
         if !points.is_empty() {
             lines.push(Line {
                 name: if goes_down {
@@ -145,6 +142,12 @@ fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line
         }
     }
     lines
+}
+
+/// One point for each level, in order: the mean of those at it.
+pub(crate) fn means(mut values: Vec<(f64, Option<f64>)>) -> Vec<(f64, Option<f64>)> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.chunk_by(|a, b| a.0 == b.0).map(mean).collect()
 }
 
 /// The mean at one level of those that have a value.

@@ -91,25 +91,21 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
 
 /// Repeats must have asked for the same; generators at the same time may share the work as they like.
 fn repeats(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
-    let sum = |group: &[usize], of: &dyn Fn(&Run) -> f64| -> f64 {
+    let sum = |group: &[usize], of: fn(&Run) -> f64| -> f64 {
         group.iter().map(|&run| of(&runs[run])).sum()
     };
-    let asked: [(&str, &dyn Fn(&Run) -> f64); 2] = [
-        ("rates", &|run| run.offered_rate.unwrap_or(0.0)),
-        ("numbers of connections", &|run| {
-            run.connections.asked as f64
-        }),
-    ];
     let groups: Vec<&[usize]> = spans.together().collect();
     for pair in groups.windows(2) {
-        for (what, of) in asked {
+        let differ = |what: &str, of: fn(&Run) -> f64| {
             let (one, other) = (sum(pair[0], of), sum(pair[1], of));
-            if (one - other).abs() > SAME * one.abs().max(other.abs()) {
-                return Err(MergeError::Unlike {
-                    runs: (pair[0][0] + 1, pair[1][0] + 1),
-                    what: format!("one after the other, with {what} of {one} and {other}"),
-                });
-            }
+            ((one - other).abs() > SAME * one.abs().max(other.abs()))
+                .then(|| format!("one after the other, with {what} of {one} and {other}"))
+        };
+        let what = differ("rates", |run| run.offered_rate.unwrap_or(0.0))
+            .or_else(|| differ("numbers of connections", |run| run.connections.asked as f64));
+        if let Some(what) = what {
+            let runs = (pair[0][0] + 1, pair[1][0] + 1);
+            return Err(MergeError::Unlike { runs, what });
         }
     }
     Ok(())

@@ -76,7 +76,7 @@ impl Capacity {
             let title = format!("millpond capacity {}  {}", self.url, self.objective);
             let mut live = self.results.live(title).steps(steps());
             let mut watch = |news: CapacityNews<'_>| match news {
-                CapacityNews::Progress(progress) => show(&mut live, &progress),
+                CapacityNews::Progress(progress) => show(&mut live, progress),
                 CapacityNews::Trial(trial) => {
                     let line = trial_line(trial, &plan.objective);
                     let row = trial_row(trial, &plan.objective);

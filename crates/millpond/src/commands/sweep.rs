@@ -85,7 +85,7 @@ impl Sweep {
                 .steps(rows.steps());
             let mut is_first = true;
             let mut watch = |news: News<'_>| match news {
-                News::Progress(progress) => show(&mut live, &progress),
+                News::Progress(progress) => show(&mut live, progress),
                 News::Step(step) => {
                     let row = sweep_row(plan.by, step);
                     live.step(row, Some((step.level, step.run.good_rate)), || {

@@ -2,6 +2,7 @@
 
 use millpond_load::{Loop, Run};
 
+use crate::sweep_charts::means;
 use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Section, Unit};
 
 /// Lines that can be told apart in one graph.
@@ -39,21 +40,19 @@ fn axis() -> Axis {
     Axis::linear("demanded requests per second", Unit::Rate)
 }
 
-/// A line over the demanded rates; runs at the same rate are points at the same place.
+/// A line over the demanded rates, the mean of the runs at each.
 fn over_rates(runs: &[(&str, &Run)], name: &str, of: impl Fn(&Run) -> Option<f64>) -> Line {
     let point = |(_, run): &(&str, &Run)| Some((run.offered_rate?, of(run)));
-    let mut points: Vec<(f64, Option<f64>)> = runs.iter().filter_map(point).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
     Line {
         name: name.to_owned(),
-        points,
+        points: means(runs.iter().filter_map(point).collect()),
     }
 }
 
 fn throughput(runs: &[(&str, &Run)]) -> LineChart {
     LineChart {
         title: "Throughput against demanded rate".to_owned(),
-        note: String::new(),
+        note: "The mean of the runs at each rate.".to_owned(),
         x: axis(),
         y: Axis::linear("good answers per second", Unit::Rate),
         lines: vec![
@@ -66,7 +65,8 @@ fn throughput(runs: &[(&str, &Run)]) -> LineChart {
 fn response(runs: &[(&str, &Run)]) -> LineChart {
     LineChart {
         title: "Response time against demanded rate".to_owned(),
-        note: "From the scheduled send to the complete answer.".to_owned(),
+        note: "From the scheduled send to the complete answer; the mean of the runs at each rate."
+            .to_owned(),
         x: axis(),
         y: Axis::log("response time", Unit::Micros),
         lines: vec![

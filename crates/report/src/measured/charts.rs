@@ -59,10 +59,14 @@ pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
         note: String::new(),
         x: Axis::linear("time", Unit::Seconds),
         y: Axis::log("time", Unit::Micros),
-        lines: vec![
+        // Short intervals of a slow run have too few samples for a percentile.
+        lines: [
             line("median", |point| point.p50_us),
             line("99th percentile", |point| point.p99_us),
             line("longest", |point| point.max_us),
-        ],
+        ]
+        .into_iter()
+        .filter(|line| line.points.iter().any(|(_, time)| time.is_some()))
+        .collect(),
     }
 }

@@ -19,21 +19,28 @@ const EDGE: f64 = 16.0;
 /// Height of the title, and of a line of the legend.
 const HEAD: f64 = 30.0;
 const LEGEND: f64 = 20.0;
-/// Room of a swatch before its name, and between two of the legend.
-const SWATCH: f64 = 32.0;
+/// Room of a swatch before its name, of a line and of a bar, and between two of the legend.
+const STROKE: f64 = 32.0;
+const SQUARE: f64 = 18.0;
 const GAP: f64 = 20.0;
 
-/// Every graph of a report as a file. Names come from titles, with a number where a title comes again.
+/// Every graph of a report as a file. Names come from the heading that a graph stands under and its title, with a number where
+/// both come again.
 pub(crate) fn files(report: &Report) -> Vec<SvgFile> {
     let mut taken = HashSet::new();
     let mut files = Vec::new();
+    let mut under = "";
     for section in &report.sections {
         let (title, svg) = match section {
+            Section::Heading(heading) => {
+                under = heading;
+                continue;
+            }
             Section::Lines(chart) => (&chart.title, of_lines(chart)),
             Section::Bars(chart) => (&chart.title, of_bars(chart)),
             _ => continue,
         };
-        let stem = stem(title);
+        let stem = stem(&format!("{under} {title}"));
         let numbered = (2..).map(|n| format!("{stem}-{n}"));
         let free = std::iter::once(stem.clone())
             .chain(numbered)
@@ -87,6 +94,7 @@ fn of_lines(chart: &LineChart) -> String {
         &chart.title,
         &description,
         &names,
+        STROKE,
         swatch,
         &lines(chart, Width::Wide),
     )
@@ -108,7 +116,7 @@ fn of_bars(chart: &BarChart) -> String {
         let _ = writeln!(
             svg,
             "<rect class=\"bar c{colour}\" x=\"{:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>",
-            x + 14.0,
+            x,
             y - 6.0
         );
     };
@@ -116,6 +124,7 @@ fn of_bars(chart: &BarChart) -> String {
         &chart.title,
         &description,
         &names,
+        SQUARE,
         swatch,
         &bars(chart, Width::Wide),
     )
@@ -146,6 +155,7 @@ fn file(
     title: &str,
     description: &str,
     names: &[&str],
+    room: f64,
     swatch: impl Fn(&mut String, f64, f64, usize),
     drawing: &Drawing,
 ) -> String {
@@ -154,12 +164,12 @@ fn file(
     // A single series is named by the title.
     let named = if names.len() > 1 { names } else { &[] };
     for (n, name) in named.iter().enumerate() {
-        let width = SWATCH + name.chars().count() as f64 * LETTER;
+        let width = room + name.chars().count() as f64 * LETTER;
         if x > 0.0 && x + width > drawing.width {
             (x, y) = (0.0, y + LEGEND);
         }
         swatch(&mut legend, x, y, n % COLOURS);
-        label(&mut legend, "tick", "start", (x + SWATCH, y + 4.0), name);
+        label(&mut legend, "tick", "start", (x + room, y + 4.0), name);
         x += width + GAP;
     }
     let top = if named.is_empty() {
@@ -212,7 +222,8 @@ mod tests {
         for title in ["Response time", "Response time", "../é/..", "", "µ"] {
             report.push(chart(title, 2));
         }
-        report.push(Section::Text("no graph".to_owned()));
+        report.push(Section::Heading("Run 2".to_owned()));
+        report.push(chart("Response time", 1));
         let names: Vec<String> = files(&report).into_iter().map(|file| file.name).collect();
         let expected = [
             "response-time.svg",
@@ -220,6 +231,7 @@ mod tests {
             "graph.svg",
             "graph-2.svg",
             "graph-3.svg",
+            "run-2-response-time.svg",
         ];
         assert_eq!(names, expected);
     }
