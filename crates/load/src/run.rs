@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Errors, Host, Latencies, Quantile};
+use crate::{Bucket, Errors, Finding, Host, Latencies, Probed, Quantile};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,12 @@ pub struct Run {
     pub histogram: Vec<Bucket>,
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
+    /// What was sampled on the machine of the server, and what a request took there.
+    #[serde(default)]
+    pub probe: Option<Probed>,
+    /// What limits the server, the likeliest first. Empty where nothing shows a limit, none where nothing was sampled.
+    #[serde(default)]
+    pub bottleneck: Option<Vec<Finding>>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + in_flight`.

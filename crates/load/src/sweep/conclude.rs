@@ -220,6 +220,8 @@ pub(crate) mod tests {
             series: Timeline::default(),
             histogram: Vec::new(),
             percentiles: Vec::new(),
+            probe: None,
+            bottleneck: None,
         }
     }
 

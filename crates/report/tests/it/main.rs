@@ -114,6 +114,8 @@ fn run() -> Run {
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

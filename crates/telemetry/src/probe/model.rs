@@ -63,6 +63,9 @@ pub struct Sample {
     pub server: Option<Server>,
     /// The threads of these processes with the most run time so far, at most sixteen.
     pub threads: Vec<Thread>,
+    /// The threads of the program that takes the samples, if it asked for them by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_threads: Vec<Thread>,
     /// Time for which somebody waited for a resource.
     pub pressure: Pressure,
     /// Network counters, of the first process's network namespace.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use super::cgroup::Group;
 use super::find::{children_of, listening};
 use super::missing::Missing;
-use super::model::{Cost, Probe, Sample};
+use super::model::{Cost, Probe, Sample, Thread};
 use super::perf::Perf;
 use super::processes::Processes;
 use super::sockets::SocketProbe;
+use super::threads::Threads;
 use super::{host, network};
 use crate::clock;
 
@@ -38,6 +39,8 @@ pub struct Options {
     pub ports: Vec<u16>,
     /// Whether it is an error that one of the processes or listeners is not there.
     pub required: bool,
+    /// What the names of those threads of this program begin with that are sampled as well.
+    pub own_threads: Option<&'static str>,
     /// Whether to open `perf_event_open` counters.
     pub perf: bool,
 }
@@ -50,6 +53,7 @@ impl Default for Options {
             pids: Vec::new(),
             ports: Vec::new(),
             required: false,
+            own_threads: None,
             perf: true,
         }
     }
@@ -101,6 +105,7 @@ impl Prober {
 struct Sampler {
     options: Options,
     processes: Processes,
+    own: Threads,
     sockets: SocketProbe,
     group: Option<Group>,
     perf: Perf,
@@ -120,6 +125,7 @@ impl Sampler {
         let mut sampler = Self {
             options,
             processes: Processes::new(),
+            own: Threads::default(),
             sockets: SocketProbe::default(),
             group: None,
             perf: Perf::default(),
@@ -286,6 +292,7 @@ impl Sampler {
         (sample.mono_ns, sample.wall_ns) = (clock::monotonic(), clock::wall());
         sample.server = self.processes.server();
         sample.threads = self.processes.busiest();
+        sample.own_threads = self.own_threads();
         host::sample(&mut sample, &mut self.missing);
         let myself;
         let process = match self.processes.first() {
@@ -310,6 +317,19 @@ impl Sampler {
             self.next_search = now + SEARCH;
         }
         self.keep(sample);
+    }
+
+    /// This program's own threads with the prefix that was asked for.
+    fn own_threads(&mut self) -> Vec<Thread> {
+        let Some(prefix) = self.options.own_threads else {
+            return Vec::new();
+        };
+        let looked = procfs::process::Process::myself()
+            .and_then(|myself| self.own.look(&myself, &mut self.missing));
+        self.missing.or_note("own_threads", looked);
+        let all = self.own.list(own_pid());
+        all.filter(|thread| thread.name.starts_with(prefix))
+            .collect()
     }
 
     fn keep(&mut self, sample: Sample) {

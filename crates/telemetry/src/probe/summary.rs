@@ -21,6 +21,9 @@ pub struct Summary {
     pub server: Option<ServerUse>,
     /// Their busiest threads, the busiest first.
     pub threads: Vec<ThreadUse>,
+    /// The threads of the program that took the samples, the busiest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_threads: Vec<ThreadUse>,
     /// Pressure.
     pub pressure: PressureUse,
     /// The network.

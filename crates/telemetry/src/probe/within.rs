@@ -56,7 +56,8 @@ impl Probe {
             tick_error: 2.0 / (self.ticks_per_second.max(1) as f64 * span_s),
             cores: cores(first, last),
             server: server(samples, self.ticks_per_second),
-            threads: threads(samples, span_s),
+            threads: threads(samples, span_s, |sample| &sample.threads),
+            own_threads: threads(samples, span_s, |sample| &sample.own_threads),
             pressure: PressureUse {
                 cpu: share(last.pressure.cpu_us, first.pressure.cpu_us),
                 io: share(last.pressure.io_us, first.pressure.io_us),
@@ -158,9 +159,9 @@ fn server(samples: &[Sample], ticks_per_second: u64) -> Option<ServerUse> {
 
 /// From where a thread is first named to where it is last; one that was not named at first is counted from there, so
 /// it is never made busier than it was.
-fn threads(samples: &[Sample], span_s: f64) -> Vec<ThreadUse> {
+fn threads(samples: &[Sample], span_s: f64, of: fn(&Sample) -> &Vec<Thread>) -> Vec<ThreadUse> {
     let mut ends: BTreeMap<(i32, i32), (&Thread, &Thread)> = BTreeMap::new();
-    for thread in samples.iter().flat_map(|sample| &sample.threads) {
+    for thread in samples.iter().flat_map(of) {
         let pair = ends
             .entry((thread.pid, thread.tid))
             .or_insert((thread, thread));
