@@ -148,6 +148,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         started_unix_us: clock::unix_micros(start),
         histograms: Histograms::of(&all),
         merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::request::Requests;
 use crate::run::Run;
 use crate::tickets::{Gate, Tickets, Times};
 use crate::url::Url;
-use crate::{Error, Plan, Stop, limits};
+use crate::{Error, Plan, Stop, limits, probe};
 
 /// How often the progress callback is called.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -92,6 +92,7 @@ pub fn run(
         live: &live,
         glimpses: &glimpses,
     };
+    let probing = probe::start(plan, &address)?;
     let (sender, harvests) = mpsc::channel();
     let results = std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -124,7 +125,9 @@ pub fn run(
     if harvests.len() < threads {
         return Err(Error::Thread);
     }
-    Ok(conclude(plan, harvests, stop.load(Ordering::Relaxed)))
+    let probed = probing.map(|probing| probing.finish(&harvests));
+    let run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
+    Ok(probe::attached(run, probed))
 }
 
 /// One client thread; if it cannot do its part, the others end as well.

@@ -24,6 +24,7 @@ mod clock;
 mod compare;
 mod conclude;
 mod connection;
+mod diagnose;
 mod driver;
 mod engine;
 mod error;
@@ -37,6 +38,7 @@ mod merge;
 mod objective;
 mod outcome;
 mod plan;
+mod probe;
 mod random;
 mod recorder;
 mod request;
@@ -50,6 +52,8 @@ mod timeline;
 mod url;
 mod verdict;
 
+pub use analysis::bottleneck::{Finding, Limit};
+pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
@@ -59,6 +63,7 @@ pub use compare::{
     BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS, Metric,
     PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
+pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
 pub use driver::{Phase, Progress, run};
 pub use error::Error;
 pub use glimpse::Glimpse;
@@ -70,6 +75,7 @@ pub use merge::{MergeError, Part};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};
+pub use probe::{ProbePlan, Probed};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
 pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,

@@ -157,6 +157,9 @@ impl Run {
                 .unwrap_or(0),
             histograms,
             merged_from: runs.iter().flat_map(parts).collect(),
+            // The machines and moments of several probes are not one; each stands with its own run.
+            probe: None,
+            bottleneck: None,
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Error;
 use crate::url::Url;
+use crate::{Error, ProbePlan};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -43,6 +43,8 @@ pub struct Plan {
     pub cores: Option<Vec<usize>>,
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
+    /// What is sampled on this machine while the run lasts; nothing if none.
+    pub probe: Option<ProbePlan>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -105,6 +107,7 @@ impl Plan {
             expect: Vec::new(),
             cores: None,
             schedule: None,
+            probe: None,
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hdr::{Hdr, Histograms};
 use crate::merge::Part;
-use crate::{Bucket, Errors, Host, Latencies, Quantile};
+use crate::{Bucket, Errors, Finding, Host, Latencies, Probed, Quantile};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,12 @@ pub struct Run {
     /// The runs that this one was merged from; empty for a run that was measured as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_from: Vec<Part>,
+    /// What was sampled on the machine of the server, and what a request took there.
+    #[serde(default)]
+    pub probe: Option<Probed>,
+    /// What limits the server, the likeliest first. Empty where nothing shows a limit, none where nothing was sampled.
+    #[serde(default)]
+    pub bottleneck: Option<Vec<Finding>>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + in_flight`.

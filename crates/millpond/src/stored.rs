@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use millpond_report::Found;
+use millpond_telemetry::probe::Probe;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -24,6 +25,24 @@ struct Shape {
 
 /// Reads a result; what it is, is seen from its content.
 pub(crate) fn read(path: &Path) -> Outcome<Found> {
+    let bytes = bytes_of(path)?;
+    found(&bytes).map_err(|trouble| match trouble {
+        Trouble::Json(error) => misread(path, &error),
+        Trouble::Unknown => Failure::new(format!(
+            "{}:1:1: this is no result of a measuring command",
+            path.display()
+        ))
+        .hint("give files that --json of load, sweep, capacity or compare has written"),
+    })
+}
+
+/// Reads what a probe has stored.
+pub(crate) fn read_probe(path: &Path) -> Outcome<Probe> {
+    let bytes = bytes_of(path)?;
+    serde_json::from_slice(&bytes).map_err(|error| misread(path, &error))
+}
+
+fn bytes_of(path: &Path) -> Outcome<Vec<u8>> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(format!("cannot read {}: {error}", path.display()))
     };
@@ -34,15 +53,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Found> {
     if about.len() > LARGEST {
         return Err(cannot(&"it has more than a gigabyte, which no result has"));
     }
-    let bytes = fs::read(path).map_err(|error| cannot(&error))?;
-    found(&bytes).map_err(|trouble| match trouble {
-        Trouble::Json(error) => misread(path, &error),
-        Trouble::Unknown => Failure::new(format!(
-            "{}:1:1: this is no result of a measuring command",
-            path.display()
-        ))
-        .hint("give files that --json of load, sweep, capacity or compare has written"),
-    })
+    fs::read(path).map_err(|error| cannot(&error))
 }
 
 enum Trouble {

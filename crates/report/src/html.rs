@@ -46,7 +46,8 @@ pub(crate) fn page(report: &Report) -> String {
             Section::Banner(banner) => write_banner(&mut html, banner),
             Section::Figures(figures) => write_figures(&mut html, figures),
             Section::Table(table) => write_table_figure(&mut html, table),
-            Section::Bars(chart) => write_bars(&mut html, chart),
+            Section::Bars(chart) => write_bars(&mut html, chart, svg::bars),
+            Section::Stacks(chart) => write_bars(&mut html, chart, svg::stacks),
             Section::Lines(chart) => write_lines(&mut html, chart),
         }
     }
@@ -148,7 +149,7 @@ fn write_note(html: &mut String, note: &str) {
     }
 }
 
-fn write_bars(html: &mut String, chart: &BarChart) {
+fn write_bars(html: &mut String, chart: &BarChart, draw: fn(&BarChart, Width) -> Drawing) {
     let names = chart.series.iter().map(|series| series.name.as_str());
     let columns = std::iter::once(Column::text(""))
         .chain(names.clone().map(Column::number))
@@ -173,7 +174,7 @@ fn write_bars(html: &mut String, chart: &BarChart) {
         .map(|(n, name)| (name, format!("<i class=\"c{}\"></i>", n % COLOURS)))
         .collect();
     write_chart(html, &chart.title, &chart.note, &legend, &table, |width| {
-        svg::bars(chart, width)
+        draw(chart, width)
     });
 }
 

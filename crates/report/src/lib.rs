@@ -22,6 +22,7 @@ mod html;
 mod measured;
 mod model;
 pub mod number;
+mod probed;
 mod svg;
 mod sweep;
 mod sweep_charts;

@@ -6,7 +6,7 @@ mod merged;
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
 use crate::number::{bytes, count, micros, percent, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit, probed};
 
 /// A run as a report of its own.
 pub fn run_report(run: &Run) -> Report {
@@ -40,6 +40,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
     }
+    sections.extend(probed::cost(&[("a request".to_owned(), run)]));
     sections.extend(merged::merged(run).map(Section::Table));
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::Code {

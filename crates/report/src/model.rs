@@ -74,6 +74,8 @@ pub enum Section {
     Bars(BarChart),
     /// Lines.
     Lines(LineChart),
+    /// Bars in groups, those of a group one after the other in one: parts of a whole. Always from zero.
+    Stacks(BarChart),
 }
 
 /// A judgement.

@@ -7,7 +7,7 @@ mod file;
 mod lines;
 mod scale;
 
-pub(crate) use bars::bars;
+pub(crate) use bars::{bars, stacks};
 pub(crate) use file::files;
 pub(crate) use lines::lines;
 

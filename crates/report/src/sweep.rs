@@ -4,7 +4,7 @@ use millpond_load::{By, Direction, Estimate, Latency, Met, Run, Step, Sweep, Usl
 
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, sweep_charts};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, probed, sweep_charts};
 
 /// A sweep as a report of its own.
 pub fn sweep_report(sweep: &Sweep) -> Report {
@@ -27,6 +27,7 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
         let curves = sweep_charts::percentiles(sweep);
         report.sections.extend(curves.map(Section::Lines));
         report.push(Section::Lines(sweep_charts::client(sweep)));
+        report.sections.extend(probed::of_sweep(sweep));
     }
     match &sweep.usl {
         Some(usl) => report.push(Section::Table(usl_table(usl))),

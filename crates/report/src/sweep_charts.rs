@@ -118,7 +118,7 @@ pub(crate) fn client(sweep: &Sweep) -> LineChart {
 }
 
 /// A line over the levels for the way up, and one for the way down if there was any; the mean of the repeats.
-fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
+pub(crate) fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
     let goes_down = sweep
         .steps
         .iter()
@@ -158,14 +158,14 @@ fn mean(same: &[(f64, Option<f64>)]) -> (f64, Option<f64>) {
 }
 
 /// A title with what the graph is drawn against.
-fn over(by: By, what: &str) -> String {
+pub(crate) fn over(by: By, what: &str) -> String {
     match by {
         By::Rate => format!("{what} against demanded rate"),
         By::Connections => format!("{what} against connections"),
     }
 }
 
-fn level_axis(by: By) -> Axis {
+pub(crate) fn level_axis(by: By) -> Axis {
     match by {
         By::Rate => Axis::linear("demanded requests per second", Unit::Rate),
         By::Connections => Axis::linear("connections", Unit::Count),

@@ -58,6 +58,8 @@ fn run(rate: f64, p50: f64) -> Run {
         started_unix_us: 0,
         histograms: millpond_load::Histograms::default(),
         merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

@@ -223,6 +223,8 @@ pub(crate) mod tests {
             started_unix_us: 0,
             histograms: crate::Histograms::default(),
             merged_from: Vec::new(),
+            probe: None,
+            bottleneck: None,
         }
     }
 

@@ -1,8 +1,10 @@
 //! The client against little servers that behave, and against some that do not.
 
+mod bottleneck;
 mod counts;
 mod hostile;
 mod open;
+mod planted;
 mod stub;
 mod sweep;
 mod timing;

@@ -8,6 +8,7 @@ use millpond_report::{
     Found, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
     text_table,
 };
+use millpond_telemetry::probe::{Moment, Probe};
 
 use super::results::{FileOptions, write_to};
 use crate::command_line;
@@ -33,6 +34,9 @@ pub(crate) struct Report {
     /// Write the merged run as JSON; - is standard output
     #[arg(long, value_name = "FILE", requires = "merge")]
     json: Option<PathBuf>,
+    /// What `load --probe-only --json` has stored on the machine of the server while the runs were made
+    #[arg(long, value_name = "PROBE.json", conflicts_with = "merge")]
+    probe: Option<PathBuf>,
     #[command(flatten)]
     results: FileOptions,
 }
@@ -46,6 +50,9 @@ impl Report {
         }
         if self.merge {
             return self.merged(found, tell);
+        }
+        if let Some(path) = &self.probe {
+            attach(&mut found, path)?;
         }
         number_same_names(&mut found);
         tell(text_table(&collection_table(&found)).trim_end());
@@ -93,6 +100,46 @@ impl Report {
             names.join(", run ")
         ))
     }
+}
+
+/// Puts what was probed beside each run and step that it was probed during.
+fn attach(found: &mut [(String, Found)], path: &Path) -> Outcome {
+    let probe = stored::read_probe(path)?;
+    let mut attached = 0;
+    for (_, one) in found {
+        let runs: Vec<&mut Run> = match one {
+            Found::Run(run) => vec![run],
+            Found::Sweep(sweep) => sweep.steps.iter_mut().map(|step| &mut step.run).collect(),
+            Found::Capacity(_) | Found::Comparison(_) => Vec::new(),
+        };
+        for run in runs {
+            attached += u64::from(attach_to(run, &probe));
+        }
+    }
+    if attached == 0 {
+        let message = format!(
+            "{} has no two samples from the time of any of these runs",
+            path.display()
+        );
+        return Err(Failure::new(message)
+            .hint("the clocks of both machines must agree to a fraction of a second"));
+    }
+    Ok(())
+}
+
+/// Puts the part of a probe that lies within a run beside it; says whether there is one.
+fn attach_to(run: &mut Run, probe: &Probe) -> bool {
+    let start = run.started_unix_us.saturating_mul(1000);
+    let end = start.saturating_add((run.duration_s.max(0.0) * 1e9) as u64);
+    let mut within = probe.clone();
+    within
+        .samples
+        .retain(|sample| (start..=end).contains(&sample.wall_ns));
+    if within.samples.len() < 2 {
+        return false;
+    }
+    run.attach_probe(within, Moment::Wall(start), Moment::Wall(end));
+    true
 }
 
 /// A result is called as its file is, without the ending.

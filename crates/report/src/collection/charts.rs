@@ -3,7 +3,7 @@
 use millpond_load::{Loop, Run};
 
 use crate::sweep_charts::means;
-use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Section, Unit};
+use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Section, Unit, probed};
 
 /// Lines that can be told apart in one graph.
 const MOST: usize = 6;
@@ -22,6 +22,11 @@ pub(super) fn of_runs(runs: &[(&str, &Run)]) -> Vec<Section> {
         sections.push(Section::Bars(times(runs)));
     }
     sections.extend(curves(runs).into_iter().map(Section::Lines));
+    let named: Vec<(String, &Run)> = runs
+        .iter()
+        .map(|(name, run)| ((*name).to_owned(), *run))
+        .collect();
+    sections.extend(probed::cost(&named));
     sections
 }
 

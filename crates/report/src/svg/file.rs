@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{COLOURS, Drawing, LETTER, Width, bars, label, lines};
+use super::{COLOURS, Drawing, LETTER, Width, bars, label, lines, stacks};
 use crate::escape::Escaped;
 use crate::{BarChart, LineChart, Report, Section, SvgFile};
 
@@ -37,7 +37,8 @@ pub(crate) fn files(report: &Report) -> Vec<SvgFile> {
                 continue;
             }
             Section::Lines(chart) => (&chart.title, of_lines(chart)),
-            Section::Bars(chart) => (&chart.title, of_bars(chart)),
+            Section::Bars(chart) => (&chart.title, of_bars(chart, bars)),
+            Section::Stacks(chart) => (&chart.title, of_bars(chart, stacks)),
             _ => continue,
         };
         let stem = stem(&format!("{under} {title}"));
@@ -100,7 +101,7 @@ fn of_lines(chart: &LineChart) -> String {
     )
 }
 
-fn of_bars(chart: &BarChart) -> String {
+fn of_bars(chart: &BarChart, draw: fn(&BarChart, Width) -> Drawing) -> String {
     let names: Vec<&str> = chart
         .series
         .iter()
@@ -126,7 +127,7 @@ fn of_bars(chart: &BarChart) -> String {
         &names,
         SQUARE,
         swatch,
-        &bars(chart, Width::Wide),
+        &draw(chart, Width::Wide),
     )
 }
 

@@ -118,6 +118,8 @@ fn run() -> Run {
         started_unix_us: 0,
         histograms: millpond_load::Histograms::default(),
         merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 
