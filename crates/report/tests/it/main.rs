@@ -1,5 +1,6 @@
 //! A whole report: what is in it, and that nothing handed in becomes markup.
 
+mod collection;
 mod compare;
 
 use millpond_load::{
