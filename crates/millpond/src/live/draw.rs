@@ -106,6 +106,9 @@ fn gauge(frame: &mut Frame<'_>, area: Option<Rect>, place: &Place, run: &Run) {
         .label(words.join(", "))
         .filled_style(Style::new().fg(Color::Cyan))
         .unfilled_style(dim())
+        // Without colours too.
+        .filled_symbol("━")
+        .unfilled_symbol("─")
         .ratio(if fraction.is_finite() { fraction } else { 0.0 });
     frame.render_widget(gauge, area);
 }
@@ -234,6 +237,7 @@ fn steps(frame: &mut Frame<'_>, area: Rect, steps: &Steps) {
     let head = steps.columns.iter().map(|title| right(title.clone()));
     let table = Table::new(rows, widths)
         .header(Row::new(head).style(dim()))
+        .column_spacing(2)
         .block(block);
     frame.render_widget(table, left);
     if has_graph {
