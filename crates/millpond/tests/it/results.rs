@@ -1,7 +1,7 @@
 //! Results in every form: files of a run, stored runs on one page, merged runs, and the screen of a terminal.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -167,8 +167,14 @@ fn terminal() -> (OwnedFd, fs::File) {
     (ours, theirs)
 }
 
-/// Runs `command` with its standard error on `theirs` as its controlling terminal, and gives what it drew.
-fn on_terminal(mut command: Command, ours: OwnedFd, theirs: &fs::File) -> String {
+/// Runs `command` with its standard error on `theirs` as its controlling terminal, types `typed` once it has drawn something,
+/// and gives what it drew.
+fn on_terminal(
+    mut command: Command,
+    ours: OwnedFd,
+    mut theirs: &fs::File,
+    mut typed: &'static [u8],
+) -> String {
     let mut child = command
         .env("TERM", "xterm-256color")
         .stdin(theirs.try_clone().unwrap())
@@ -183,6 +189,9 @@ fn on_terminal(mut command: Command, ours: OwnedFd, theirs: &fs::File) -> String
         // The end of the other side is an error on a terminal.
         while let Ok(count @ 1..) = ours.read(&mut bytes) {
             drawn.extend_from_slice(&bytes[..count]);
+            if text(&drawn).contains("requests") {
+                ours.write_all(std::mem::take(&mut typed)).unwrap();
+            }
             if drawn.ends_with(b"END") {
                 break;
             }
@@ -195,8 +204,7 @@ fn on_terminal(mut command: Command, ours: OwnedFd, theirs: &fs::File) -> String
         modes.contains(LocalModes::ECHO | LocalModes::ICANON),
         "the terminal is as it was"
     );
-    use std::io::Write as _;
-    (&*theirs).write_all(b"END").unwrap();
+    theirs.write_all(b"END").unwrap();
     text(&reader.join().unwrap())
 }
 
@@ -205,7 +213,7 @@ fn a_terminal_has_a_screen_and_gets_it_back() {
     let site = new_site();
     let server = Server::start(site.path());
     let url = format!("http://{}/", server.address());
-    let measure = |more: &[&str]| {
+    let measure = |more: &[&str], typed| {
         let (ours, theirs) = terminal();
         // `setsid --ctty` gives the program the terminal as its own, as a shell would.
         let mut command = Command::new("setsid");
@@ -213,22 +221,25 @@ fn a_terminal_has_a_screen_and_gets_it_back() {
         command
             .args(["--ctty", "--wait"])
             .arg(millpond.get_program())
-            .args(["load", &url, "--duration", "700ms", "-c", "2"])
+            .args(["load", &url, "-c", "2"])
             .args(more);
-        on_terminal(command, ours, &theirs)
+        on_terminal(command, ours, &theirs, typed)
     };
-    let screen = measure(&[]);
     let (enter, leave) = ("\u{1b}[?1049h", "\u{1b}[?1049l");
-    assert!(
-        screen.contains(enter) && screen.contains("millpond load"),
-        "{screen:?}"
-    );
-    assert!(screen.rfind(leave) > screen.rfind(enter), "{screen:?}");
-    let line = measure(&["--plain"]);
+    // Ctrl-Z does nothing, Ctrl-C ends it.
+    for typed in [b"\x1a\x03".as_slice(), b"\x03\x03"] {
+        let screen = measure(&["--duration", "1min"], typed);
+        assert!(
+            screen.contains(enter) && screen.contains("millpond load"),
+            "{screen:?}"
+        );
+        assert!(screen.rfind(leave) > screen.rfind(enter), "{screen:?}");
+    }
+    let line = measure(&["--duration", "700ms", "--plain"], b"");
     assert!(
         !line.contains(enter) && line.contains("measuring"),
         "{line:?}"
     );
-    let nothing = measure(&["--quiet"]);
+    let nothing = measure(&["--duration", "300ms", "--quiet"], b"");
     assert_eq!(nothing, "END");
 }
