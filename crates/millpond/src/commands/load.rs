@@ -74,6 +74,7 @@ impl Load {
         let events = Events::listen()?;
         let mut run = {
             let mut live = self.results.live(format!("millpond load {}", self.url));
+            let is_watching = live.is_watching();
             let mut show = |run: &millpond_load::Progress| {
                 let place = Place {
                     part: String::new(),
@@ -82,7 +83,11 @@ impl Load {
                 };
                 live.show(place, run, || progress_line(run));
             };
-            millpond_load::run(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+            let progress: Option<&mut dyn FnMut(&millpond_load::Progress)> = match is_watching {
+                true => Some(&mut show),
+                false => None,
+            };
+            millpond_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
         let table = text_table(&run_table(&run));

@@ -70,6 +70,11 @@ impl Live {
         self
     }
 
+    /// Whether anything will be shown: nobody needs to collect it otherwise.
+    pub(crate) fn is_watching(&self) -> bool {
+        !matches!(self.how, How::Quiet)
+    }
+
     /// The state of things, in a line for where there is no screen. Called four times a second.
     pub(crate) fn show(&mut self, place: Place, run: &Run, line: impl FnOnce() -> String) {
         self.view.report(place, run);
