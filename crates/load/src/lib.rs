@@ -66,6 +66,8 @@ pub use error::Error;
 pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
+/// What a host probe samples and sums up; see [`millpond_telemetry::probe`].
+pub use millpond_telemetry::probe::{Moment, Probe, Summary};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};

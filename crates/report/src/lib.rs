@@ -17,6 +17,7 @@ mod capacity;
 mod compare;
 mod escape;
 mod html;
+mod limits;
 mod measured;
 mod model;
 pub mod number;
@@ -28,6 +29,7 @@ mod text;
 
 pub use capacity::{capacity_report, capacity_table};
 pub use compare::{compare_report, compare_table};
+pub use limits::{diagnosis_report, diagnosis_text, limits_text, probe_report, probe_table};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

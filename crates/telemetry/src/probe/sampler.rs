@@ -344,8 +344,9 @@ impl Sampler {
         self.samples.push(sample);
         if self.samples.len() > KEPT {
             self.stride *= 2;
-            let stride = self.stride;
-            self.samples.retain(|sample| sample.number % stride == 0);
+            let (stride, last) = (self.stride, self.taken - 1);
+            self.samples
+                .retain(|sample| sample.number % stride == 0 || sample.number == last);
         }
     }
 
