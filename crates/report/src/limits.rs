@@ -32,7 +32,7 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     sections
 }
 
-const NOTHING: &str = "nothing was full: the server was not at its limit, or waits in a way that one level of load \
+const NOTHING: &str = "nothing that shows: the server was not at its limit, or waits in a way that one level of load \
                        does not tell (--diagnose does)";
 const TOO_SHORT: &str = "the measured part was too short for two samples of the host";
 
@@ -42,7 +42,7 @@ pub fn limits_text(run: &Run) -> String {
         return String::new();
     };
     let mut text = match &run.bottleneck {
-        Some(found) if found.is_empty() => format!("limited by: nothing that shows; {NOTHING}\n"),
+        Some(found) if found.is_empty() => format!("limited by: {NOTHING}\n"),
         Some(found) => findings_text(found),
         None => format!("limited by: not known, for {TOO_SHORT}\n"),
     };

@@ -142,7 +142,7 @@ impl Sampler {
         } else {
             sampler
                 .missing
-                .note("processes", "no process of the server was found here");
+                .note("processes", "no process was asked for, by its id or a port");
         }
         sampler.cpu_before = clock::thread_cpu() - began;
         Ok(sampler)
