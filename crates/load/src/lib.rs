@@ -72,6 +72,8 @@ pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use merge::{MergeError, Part};
+/// What a host probe samples and sums up; see [`millpond_telemetry::probe`].
+pub use millpond_telemetry::probe::{Moment, Probe, Summary};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
+use millpond_store::clock::Boottime;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -63,6 +65,19 @@ impl Events {
             sender,
             stop,
         })
+    }
+
+    /// Waits for SIGTERM or SIGINT, at most this long.
+    pub(crate) fn stopped_within(&self, patience: Duration) {
+        // `receiver` gives an event once, and a reload is none that ends a measurement.
+        let began = Boottime::now();
+        loop {
+            let passed = Boottime::now().since(began);
+            match self.receiver.recv_timeout(patience.saturating_sub(passed)) {
+                Ok(Event::Stop) | Err(_) => return,
+                Ok(Event::Reload | Event::WorkerEnded(_)) => {}
+            }
+        }
     }
 
     /// Whether SIGTERM or SIGINT has come.

@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use millpond_load::{Block, Capacity, Comparison, Run, Side, Stage};
+use millpond_load::{Block, Capacity, Comparison, Diagnosis, Level, Run, Side, Stage};
+
+use crate::{Found, summary_csv};
 
 /// A run over time, a line for each interval. Its times are service times, in an open loop response times.
 pub fn run_csv(run: &Run) -> String {
@@ -55,6 +57,15 @@ pub fn capacity_csv(capacity: &Capacity) -> String {
         );
     }
     text
+}
+
+/// A diagnosis, a line for the run of each level, as in [`summary_csv`].
+pub fn diagnosis_csv(diagnosis: &Diagnosis) -> String {
+    let level = |level: &Level| {
+        let name = format!("{} in flight", level.in_flight);
+        (name, Found::Run(Box::new(level.run.clone())))
+    };
+    summary_csv(&diagnosis.levels.iter().map(level).collect::<Vec<_>>())
 }
 
 /// A comparison, a line for each run of its blocks in their order.

@@ -19,6 +19,7 @@ mod compare;
 mod csv;
 mod escape;
 mod html;
+mod limits;
 mod measured;
 mod model;
 pub mod number;
@@ -32,7 +33,8 @@ mod text;
 pub use capacity::{capacity_report, capacity_table};
 pub use collection::{Found, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
-pub use csv::{capacity_csv, compare_csv, run_csv};
+pub use csv::{capacity_csv, compare_csv, diagnosis_csv, run_csv};
+pub use limits::{diagnosis_report, diagnosis_text, limits_text, probe_report, probe_table};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

@@ -73,6 +73,10 @@ pub struct Finding {
 
 /// What one level of load shows, the likeliest limit first.
 pub(crate) fn findings(summary: &Summary, client: ClientSide) -> Vec<Finding> {
+    // Without the cores nothing can be called busy or idle.
+    if summary.cores.is_empty() || summary.span_s <= 0.0 {
+        return Vec::new();
+    }
     let signs = signs::Signs::new(summary, client);
     let mut found: Vec<Finding> = [
         signs.threads(),

@@ -1,15 +1,20 @@
 //! Servers with a known bottleneck, each a process of its own: this test program, started again as one of them.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Which server the process is to be.
 const KIND: &str = "MILLPOND_PLANTED";
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+/// Bytes that a request writes, past the page cache: so the disk has most of the work.
+const WRITE: usize = 1 << 19;
+/// What such writes must be aligned to, on every disk.
+const ALIGN: usize = 4096;
 /// Before the port, on a line of standard output.
 const MARK: &str = "listening on ";
 
@@ -78,10 +83,13 @@ fn serve() {
     match kind.as_str() {
         "spin" => one_thread(&listener, || spin(Duration::from_millis(1))),
         "sync" => {
-            let mut file = tempfile_here();
+            let mut file = unnamed_file();
+            let aligned = vec![b'x'; WRITE + ALIGN];
+            let start = aligned.as_ptr().align_offset(ALIGN);
             one_thread(&listener, move || {
-                file.write_all(&[b'x'; 4096]).unwrap();
-                file.sync_all().unwrap();
+                file.rewind().unwrap();
+                file.write_all(&aligned[start..start + WRITE]).unwrap();
+                file.sync_data().unwrap();
             });
         }
         "lock" => {
@@ -100,18 +108,28 @@ fn serve() {
 }
 
 /// A file beside the test program, which is on a disk and not in memory. It has no name, and goes with the process.
-fn tempfile_here() -> File {
+fn unnamed_file() -> File {
     let folder = std::env::current_exe().unwrap();
     let path = folder.with_file_name(format!("planted-{}", std::process::id()));
-    let file = File::create(&path).unwrap();
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    let file = options.clone().custom_flags(direct).open(&path);
+    // A file system in memory has no cache to go past.
+    let file = file.or_else(|_| options.open(&path)).unwrap();
     std::fs::remove_file(path).unwrap();
     file
 }
 
+/// Computes for this much CPU time, however long the machine lets it wait.
 fn spin(time: Duration) {
-    let begin = Instant::now();
+    let used = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+    };
+    let begin = used();
     let mut n = 0_u64;
-    while begin.elapsed() < time {
+    while used() - begin < time {
         n = std::hint::black_box(n.wrapping_mul(31).wrapping_add(7));
     }
 }

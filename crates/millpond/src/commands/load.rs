@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millpond_load::{Met, Objective, Order, Plan, Run, Schedule, Stop, Verdict};
-use millpond_report::{number, run_csv, run_report, run_table, text_table};
+use millpond_load::{DiagnoseProgress, Met, Objective, Order, Plan, Run, Schedule, Stop, Verdict};
+use millpond_report::{
+    diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
+    probe_table, run_csv, run_report, run_table, text_table,
+};
 use millpond_site::Config;
 
+use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use crate::command_line;
@@ -21,7 +25,8 @@ use crate::output::note;
 #[derive(Args)]
 pub(crate) struct Load {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
+    #[arg(required_unless_present = "probe_only")]
+    url: Option<String>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     connections: usize,
@@ -59,6 +64,8 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     results: ResultOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -69,11 +76,25 @@ enum Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Outcome {
+        if self.probe.probe_only {
+            let probe = self.probe.only(self.duration)?;
+            let table = text_table(&probe_table(&probe));
+            // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
+            return self
+                .results
+                .write(&probe, &table, |_| String::new(), probe_report);
+        }
         let plan = self.plan()?;
         self.results.teller()?;
+        if self.probe.diagnose {
+            return self.diagnose(plan);
+        }
         let events = Events::listen()?;
         let mut run = {
-            let mut live = self.results.live(format!("millpond load {}", self.url));
+            let mut live = self.results.live(format!(
+                "millpond load {}",
+                self.url.as_deref().unwrap_or_default()
+            ));
             let is_watching = live.is_watching();
             let mut show = |run: &millpond_load::Progress| {
                 let place = Place {
@@ -90,7 +111,7 @@ impl Load {
             millpond_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
-        let table = text_table(&run_table(&run));
+        let table = text_table(&run_table(&run)) + &limits_text(&run);
         self.results.write(&run, &table, run_csv, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
@@ -129,8 +150,42 @@ impl Load {
                 process: self.arrivals.process(self.seed),
                 deadline: self.deadline,
             }),
-            ..self.request.plan(&self.url)?
+            probe: self.probe.plan(),
+            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         })
+    }
+
+    /// The four levels of a diagnosis, each a quarter of the time.
+    fn diagnose(&self, plan: Plan) -> Outcome {
+        let events = Events::listen()?;
+        let plan = Plan {
+            stop: Stop::Duration(self.duration / 4),
+            ..plan
+        };
+        let mut diagnosis = {
+            let mut live = self.results.live("millpond load --diagnose".to_owned());
+            let mut show = |progress: &DiagnoseProgress| {
+                let DiagnoseProgress { step, steps, run } = progress;
+                let part = format!("level {step} of {steps}");
+                let done = step.saturating_sub(1) as f64 + run.fraction;
+                let later = self.duration / 4 * u32::try_from(steps - step).unwrap_or(0);
+                let place = Place {
+                    part: part.clone(),
+                    fraction: done / (*steps).max(1) as f64,
+                    remaining: run.remaining.map(|left| left + later),
+                };
+                live.show(place, run, || format!("{part}: {}", progress_line(run)));
+            };
+            millpond_load::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+        };
+        diagnosis.command = command_line::typed();
+        let text = diagnosis_text(&diagnosis);
+        self.results
+            .write(&diagnosis, &text, diagnosis_csv, diagnosis_report)?;
+        match diagnosis.verdict {
+            Verdict::Invalid => Err(Failure::Said),
+            Verdict::Valid | Verdict::Suspect => Ok(()),
+        }
     }
 }
 

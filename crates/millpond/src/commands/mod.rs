@@ -7,6 +7,7 @@ mod demo;
 mod import;
 mod load;
 mod new;
+mod probe_options;
 mod report;
 mod request_options;
 mod results;

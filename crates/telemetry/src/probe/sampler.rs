@@ -142,7 +142,7 @@ impl Sampler {
         } else {
             sampler
                 .missing
-                .note("processes", "no process of the server was found here");
+                .note("processes", "no process was asked for, by its id or a port");
         }
         sampler.cpu_before = clock::thread_cpu() - began;
         Ok(sampler)
@@ -344,8 +344,9 @@ impl Sampler {
         self.samples.push(sample);
         if self.samples.len() > KEPT {
             self.stride *= 2;
-            let stride = self.stride;
-            self.samples.retain(|sample| sample.number % stride == 0);
+            let (stride, last) = (self.stride, self.taken - 1);
+            self.samples
+                .retain(|sample| sample.number % stride == 0 || sample.number == last);
         }
     }
 

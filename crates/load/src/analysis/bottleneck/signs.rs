@@ -1,6 +1,6 @@
 //! The rules: one for each limit that shows itself at a single level of load.
 
-use millpond_telemetry::probe::{CoreUse, Summary, ThreadUse};
+use millpond_telemetry::probe::{CoreUse, DiskUse, Summary, ThreadUse};
 
 use super::{Finding, Limit};
 use crate::analysis::demand::{ClientSide, bound};
@@ -17,6 +17,8 @@ const OTHERS: f64 = 0.2;
 const BLOCKED: f64 = 0.4;
 /// Share of the time in which a disk that limits has work.
 const DISK: f64 = 0.7;
+/// Share of the time that a disk takes of a thread that does nothing else but compute.
+const ALTERNATE: f64 = 0.3;
 /// Share of an interface's speed that is called full.
 const FULL: f64 = 0.8;
 /// Share of segments sent again from which losses matter.
@@ -181,7 +183,7 @@ impl<'a> Signs<'a> {
             .summary
             .threads
             .iter()
-            .filter(|thread| always(thread))
+            .filter(|thread| always(thread) || thread.run_delay >= 0.5)
             .map(|thread| thread.run_delay)
             .fold(0.0, f64::max);
         let all_cores = if self.wanted / self.cores >= ALWAYS {
@@ -222,17 +224,17 @@ impl<'a> Signs<'a> {
         let bytes =
             server.read_bytes.unwrap_or_default() + server.written_bytes.unwrap_or_default();
         let requests = self.client.rate * self.summary.span_s;
-        let its_own = bytes as f64 >= 512.0 * requests.max(1.0);
-        let waits = server.blocked_threads >= BLOCKED;
-        let is_full = busiest.busy >= DISK && its_own && server.blocked_threads >= BLOCKED / 4.0;
-        // Where a thread computes all the time, it does not wait for a disk.
-        if !(waits || is_full) {
+        let all_bytes = busiest.read_bytes + busiest.written_bytes;
+        let its_own = bytes as f64 >= 512.0 * requests.max(1.0) && bytes >= all_bytes / 4;
+        let blocked = server.blocked_threads;
+        let is_full = busiest.busy >= DISK && its_own && blocked >= BLOCKED / 4.0;
+        if !(blocked >= BLOCKED || is_full || its_own && self.alternates(busiest)) {
             return None;
         }
         let mut evidence = vec![
             format!(
                 "on average {:.1} threads of the server wait for a disk",
-                server.blocked_threads
+                blocked
             ),
             format!(
                 "disk {} has work {} of the time; {} flushes and {} writes for {requests:.0} requests",
@@ -248,13 +250,25 @@ impl<'a> Signs<'a> {
                 percent(pressure)
             ));
         }
-        let waiting = server.blocked_threads.min(1.0);
+        let waiting = blocked.min(1.0);
         let used = if its_own {
             busiest.busy.max(waiting)
         } else {
             waiting
         };
         Some(self.finding(Limit::Disk, used, evidence, used))
+    }
+
+    /// Whether a thread does nothing but compute and wait for a disk that it makes flush, and the disk takes a large
+    /// part of its time.
+    fn alternates(&self, disk: &DiskUse) -> bool {
+        let requests = self.client.rate * self.summary.span_s;
+        let Some(thread) = self.summary.threads.first() else {
+            return false;
+        };
+        let flushes = disk.flushes as f64 >= requests * 0.5;
+        let together = disk.busy + thread.busy + thread.run_delay;
+        flushes && together >= ALWAYS && disk.busy >= ALTERNATE
     }
 
     /// An interface that is full, or losses.

@@ -134,6 +134,7 @@ fn a_disk_needs_threads_that_wait_for_it() {
         busy: 0.9,
         writes: 9_000,
         flushes: 9_000,
+        written_bytes: 50_000_000,
         ..DiskUse::default()
     };
     let found = first(|s| {
@@ -142,6 +143,17 @@ fn a_disk_needs_threads_that_wait_for_it() {
     })
     .unwrap();
     assert_eq!(found.name, Limit::Disk);
+    // One thread that writes, waits for the flush, and answers.
+    let alternates = first(|s| {
+        s.threads = vec![thread(0.3, 0.1)];
+        s.disks = vec![DiskUse {
+            busy: 0.5,
+            ..disk.clone()
+        }];
+        s.server = server(|s| s.written_bytes = Some(40_960_000));
+    })
+    .unwrap();
+    assert_eq!(alternates.name, Limit::Disk);
     // Somebody else keeps the disk busy.
     assert_eq!(first(|s| s.disks = vec![disk]), None);
 }
