@@ -40,8 +40,8 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
     }
-    sections.extend(crate::limits::sections(run));
     sections.extend(probed::cost(&[("a request".to_owned(), run)]));
+    sections.extend(crate::limits::sections(run));
     sections.extend(merged::merged(run).map(Section::Table));
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::Code {
