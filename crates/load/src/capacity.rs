@@ -59,8 +59,8 @@ impl CapacityPlan {
 /// What a search tells while it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum CapacityNews<'a> {
-    /// How far it is; about five times a second.
-    Progress(CapacityProgress),
+    /// How far it is; about four times a second.
+    Progress(&'a CapacityProgress),
     /// A trial that is done.
     Trial(&'a CapacityTrial),
 }

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 
 use crate::clock::Nanos;
 use crate::figures::ClassFigures;
+use crate::hdr::Hdr;
 use crate::latency::summary;
 use crate::series::histogram;
 
@@ -68,6 +69,8 @@ impl ClassTimes {
             bytes: self.bytes,
             response_us: summary(&self.response).filter(|_| is_open),
             service_us: summary(&self.service),
+            response: Hdr::of(&self.response).filter(|_| is_open),
+            service: Hdr::of(&self.service),
         }
     }
 }

@@ -20,6 +20,12 @@ pub(crate) fn since(began: Nanos) -> std::time::Duration {
     std::time::Duration::from_nanos(now().saturating_sub(began))
 }
 
+/// The wall-clock time of a moment of the monotonic clock, in microseconds since 1970 (UTC).
+pub(crate) fn unix_micros(moment: Nanos) -> u64 {
+    let ago = now().saturating_sub(moment);
+    read(ClockId::Realtime).saturating_sub(ago) / 1000
+}
+
 /// CPU time of the calling thread, user and system.
 pub(crate) fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
 use crate::engine::Harvest;
+use crate::hdr::Histograms;
 use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
@@ -162,6 +163,11 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         auto: None,
         calibration: plan.calibration,
         notes,
+        started_unix_us: clock::unix_micros(start),
+        histograms: Histograms::of(&all),
+        merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

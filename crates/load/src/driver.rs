@@ -1,54 +1,23 @@
 //! One run from plan to figures: threads are started, watched and harvested.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc;
 
 use crate::auto::{self, Director, Pulse};
-use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
+use crate::glimpse::Glimpses;
 use crate::own::Own;
+use crate::progress::{self, Progress};
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
-use crate::tickets::{Agreed, Gate, Tickets, Times};
+use crate::tickets::{Agreed, Gate, Tickets};
 use crate::transport::Target;
-use crate::{Error, Plan, Stop, limits};
-
-/// How often the progress callback is called.
-const GLANCE: Duration = Duration::from_millis(200);
-
-/// What a run is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Connections are being opened.
-    Connecting,
-    /// Requests are sent and not measured.
-    WarmUp,
-    /// Requests are measured.
-    Measuring,
-}
-
-/// How far a run is, for a line on a terminal.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// What it is doing.
-    pub phase: Phase,
-    /// Time since its measured part began.
-    pub elapsed: Duration,
-    /// Measured requests that have ended.
-    pub finished: u64,
-    /// Those that ended otherwise than with a good answer.
-    pub errors: u64,
-    /// Requests that ended in the last fifth of a second, for one second.
-    pub rate: f64,
-    /// Share of the measured part that is done, from 0 to 1.
-    pub fraction: f64,
-}
+use crate::{Error, Plan, limits, probe};
 
 /// Measures what `plan` says and returns when it is done, or soon after `stop` is set, with what there is by then.
-/// `progress` is called about five times a second from the calling thread.
+/// `progress` is called about four times a second from the calling thread.
 ///
 /// # Errors
 /// The plan cannot be carried out. What goes wrong between client and server is counted in [`Run::errors`] instead.
@@ -76,6 +45,7 @@ pub fn run(
         .auto
         .zip(live.pulse.as_ref())
         .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
+    let glimpses = Glimpses::new(threads, progress.is_some());
     let shared = Shared {
         plan,
         target: &target,
@@ -85,7 +55,9 @@ pub fn run(
         gate: &gate,
         live: &live,
         agreed: director.is_some().then_some(&agreed),
+        glimpses: &glimpses,
     };
+    let probing = probe::start(plan, target.address())?;
     let (sender, harvests) = mpsc::channel();
     let results = std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -106,19 +78,20 @@ pub fn run(
             }
         }
         drop(sender);
-        watch(&shared, &mut director, &harvests, &mut progress)
+        progress::watch(&shared, &mut director, &harvests, &mut progress)
     });
     let harvests = results.into_iter().collect::<Result<Vec<_>, _>>()?;
     if harvests.len() < threads {
         return Err(Error::Thread);
     }
+    let probed = probing.map(|probing| probing.finish(&harvests));
     let mut run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
     if let Some(director) = director {
         let opened_at = gate.opened_at().unwrap_or_default();
         let figures = director.figures(opened_at, run.duration_s);
         auto::conclude(&mut run, figures);
     }
-    Ok(run)
+    Ok(probe::attached(run, probed))
 }
 
 /// Threads that a run of `plan` has.
@@ -154,70 +127,4 @@ fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest,
         shared.tickets.abort();
     }
     result
-}
-
-/// Collects what the threads bring home and calls `progress` meanwhile.
-fn watch(
-    shared: &Shared<'_>,
-    director: &mut Option<Director<'_>>,
-    harvests: &mpsc::Receiver<Result<Harvest, Error>>,
-    progress: &mut Option<&mut dyn FnMut(&Progress)>,
-) -> Vec<Result<Harvest, Error>> {
-    let (plan, live) = (shared.plan, shared.live);
-    let mut results = Vec::new();
-    let (mut before, mut last) = (0, clock::now());
-    loop {
-        match harvests.recv_timeout(GLANCE) {
-            Ok(result) => results.push(result),
-            Err(RecvTimeoutError::Disconnected) => return results,
-            Err(RecvTimeoutError::Timeout) => {
-                let now = clock::now();
-                let opened_at = shared.gate.opened_at();
-                if let (Some(director), Some(at)) = (director.as_mut(), opened_at) {
-                    director.look(at, now);
-                }
-                let Some(callback) = progress else { continue };
-                let finished = live.finished.load(Ordering::Relaxed);
-                let rate = (finished - before) as f64 / ((now - last) as f64 / 1e9);
-                let times = opened_at.map(|at| match shared.agreed {
-                    Some(agreed) => agreed.times(),
-                    None => Times::of(plan, at),
-                });
-                let elapsed =
-                    Duration::from_nanos(times.map_or(0, |times| now.saturating_sub(times.start)));
-                callback(&Progress {
-                    phase: match times {
-                        None => Phase::Connecting,
-                        Some(times) if now < times.start => Phase::WarmUp,
-                        Some(_) => Phase::Measuring,
-                    },
-                    elapsed,
-                    finished,
-                    errors: live.errors.load(Ordering::Relaxed),
-                    rate,
-                    fraction: match plan.stop {
-                        Stop::Requests(count) => finished as f64 / count as f64,
-                        Stop::Duration(_) => share_done(plan, elapsed),
-                    }
-                    .min(1.0),
-                });
-                (before, last) = (finished, now);
-            }
-        }
-    }
-}
-
-/// The share of the measured part that is over `elapsed` after its beginning; where the statistics decide, of the
-/// longest that it may become.
-fn share_done(plan: &Plan, elapsed: Duration) -> f64 {
-    let planned = match (&plan.auto, plan.stop) {
-        (Some(auto), _) => auto.max,
-        (None, Stop::Duration(duration)) => duration,
-        (None, Stop::Requests(_)) => return 0.0,
-    };
-    let recorded = plan
-        .recording()
-        .map(|recording| recording.saturating_sub(plan.unmeasured()));
-    let longest = recorded.map_or(planned, |recorded| recorded.min(planned));
-    elapsed.as_secs_f64() / longest.as_secs_f64()
 }

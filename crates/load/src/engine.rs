@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
+use crate::glimpse::Glimpses;
 use crate::outcome::{Fault, Kind};
 use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
@@ -41,6 +42,7 @@ pub(crate) struct Shared<'a> {
     /// The times of a run that decides them while it goes on.
     pub(crate) agreed: Option<&'a Agreed>,
     pub(crate) own: &'a Own,
+    pub(crate) glimpses: &'a Glimpses,
 }
 
 /// What a thread brings home.
@@ -96,6 +98,8 @@ struct Engine<'a> {
     wakes: Wakes,
     /// What the kernel had kept from it when the measured part began.
     usage_at_start: Option<Usage>,
+    /// Which of the threads this is.
+    thread: usize,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -133,6 +137,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         no_connection: None,
         wakes: Wakes::default(),
         usage_at_start: None,
+        thread: part.thread,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -224,10 +229,20 @@ impl Engine<'_> {
             self.usage_at_start = Some(self.shared.own.read());
         }
         let is_over = self.stopped_at.is_none() && self.is_over(now);
+        self.glimpse(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
         Ok(())
+    }
+
+    /// Leaves a copy of what was measured for whoever watches, if one is due.
+    fn glimpse(&self, now: Nanos) {
+        let is_open = |connection: &&Connection| matches!(connection.state, State::Open(_));
+        let connected = || self.connections.iter().filter(is_open).count();
+        self.shared
+            .glimpses
+            .leave(self.thread, now, &self.recorder, connected);
     }
 
     /// The hot path: answers are taken from the socket and new requests put in their place.

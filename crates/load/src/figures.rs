@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Latency;
+use crate::{Hdr, Latency};
 
 /// One class of requests of a workload, measured by itself. The classes add up to the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,12 @@ pub struct ClassFigures {
     pub response_us: Option<Latency>,
     /// From the actual send to the complete answer, of good answers.
     pub service_us: Option<Latency>,
+    /// The times behind `response_us`, so that runs can be merged.
+    #[serde(default)]
+    pub response: Option<Hdr>,
+    /// The times behind `service_us`.
+    #[serde(default)]
+    pub service: Option<Hdr>,
 }
 
 /// The sessions of a run, counted by their measured requests.

@@ -29,15 +29,19 @@ mod clock;
 mod compare;
 mod conclude;
 mod connection;
+mod diagnose;
 mod driver;
 mod engine;
 mod error;
 mod figures;
+mod glimpse;
+mod hdr;
 mod host;
 mod lab;
 mod ladder;
 mod latency;
 mod limits;
+mod merge;
 mod null;
 mod objective;
 mod outcome;
@@ -45,6 +49,8 @@ mod own;
 mod pace;
 mod phases;
 mod plan;
+mod probe;
+mod progress;
 mod random;
 mod recorded;
 mod recorder;
@@ -64,6 +70,8 @@ mod verdict;
 mod visits;
 mod workload;
 
+pub use analysis::bottleneck::{Finding, Limit};
+pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use auto::Auto;
 pub use calibration::{Calibration, calibrate};
@@ -75,9 +83,12 @@ pub use compare::{
     BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS, Metric,
     PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
-pub use driver::{Phase, Progress, run};
+pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
+pub use driver::run;
 pub use error::Error;
 pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
+pub use glimpse::Glimpse;
+pub use hdr::{Hdr, Histograms};
 pub use host::Host;
 pub use lab::{
     CrossCheck, Experiment, Fault, Lab, LabFinding, LabLevel, LabOptions, LabProgress, LabRun,
@@ -85,11 +96,16 @@ pub use lab::{
 };
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
+pub use merge::{MergeError, Part};
+/// What a host probe samples and sums up; see [`millpond_telemetry::probe`].
+pub use millpond_telemetry::probe::{Moment, Probe, Summary};
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};
 pub use plan::{Order, Plan, Process, Schedule, Stop};
+pub use probe::{ProbePlan, Probed};
+pub use progress::{Phase, Progress};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
 pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,

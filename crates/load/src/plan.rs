@@ -8,7 +8,7 @@ use crate::auto::Auto;
 use crate::pace::Pace;
 use crate::transport::{Bandwidth, Trust};
 use crate::url::{self, Url};
-use crate::{Calibration, Error, Workload, limits};
+use crate::{Calibration, Error, ProbePlan, Workload, limits};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -81,6 +81,8 @@ pub struct Plan {
     // What the run is judged by.
     /// What the client itself can do, from [`calibrate`](crate::calibrate).
     pub calibration: Option<Calibration>,
+    /// What is sampled on this machine while the run lasts; nothing if none.
+    pub probe: Option<ProbePlan>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -168,6 +170,7 @@ impl Plan {
             expect_body: None,
             expect_sha256: None,
             calibration: None,
+            probe: None,
         }
     }
 

@@ -221,6 +221,15 @@ impl Recorder {
             .map_or(0, |start| clock::thread_cpu() - start)
     }
 
+    /// Share of a core that this thread has used since then.
+    pub(crate) fn busy(&self) -> f64 {
+        let span = clock::now().saturating_sub(self.start);
+        match self.cpu_at_start {
+            Some(_) if span > 0 => (self.cpu() as f64 / span as f64).min(1.0),
+            _ => 0.0,
+        }
+    }
+
     pub(crate) fn connected(&mut self, took: Nanos) {
         self.connects += 1;
         self.connect.saturating_record(took.clamp(1, LONGEST));

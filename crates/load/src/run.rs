@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hdr::{Hdr, Histograms};
+use crate::merge::Part;
 use crate::{
-    AutoFigures, Bucket, Calibration, ClassFigures, Errors, Host, Latencies, Pauses, Quantile,
-    Sessions,
+    AutoFigures, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies, Pauses,
+    Probed, Quantile, Sessions,
 };
 
 /// Whether a run's figures can be believed.
@@ -111,6 +113,22 @@ pub struct Run {
     /// What a reader should know although nothing is wrong with the run.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// When the measured part began, in microseconds since 1970 (UTC) by the clock of the client's machine; 0 if that was not
+    /// stored.
+    #[serde(default)]
+    pub started_unix_us: u64,
+    /// Every measured time, so that runs can be merged.
+    #[serde(default)]
+    pub histograms: Histograms,
+    /// The runs that this one was merged from; empty for a run that was measured as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_from: Vec<Part>,
+    /// What was sampled on the machine of the server, and what a request took there.
+    #[serde(default)]
+    pub probe: Option<Probed>,
+    /// What limits the server, the likeliest first. Empty where nothing shows a limit, none where nothing was sampled.
+    #[serde(default)]
+    pub bottleneck: Option<Vec<Finding>>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.
@@ -172,7 +190,7 @@ pub struct Client {
     #[serde(default)]
     pub run_delay_us: Option<u64>,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can
-    /// be laid beside it.
+    /// be laid beside it. 0 of a merged run.
     #[serde(default)]
     pub started_ns: u64,
 }
@@ -197,6 +215,9 @@ pub struct Timeline {
     pub interval_s: f64,
     /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
     pub points: Vec<Point>,
+    /// For each interval the times that its percentiles are of, to two significant digits; `None` where there are none.
+    #[serde(default)]
+    pub histograms: Vec<Option<Hdr>>,
 }
 
 /// One interval.

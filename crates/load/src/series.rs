@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use crate::clock::{MS, Nanos};
 
 /// Intervals past which neighbours are joined.
-const MOST: usize = 120;
+pub(crate) const MOST: usize = 120;
 /// The longest latency that an interval's histogram tells apart: an hour.
 pub(crate) const LONGEST: Nanos = 3_600_000_000_000;
 

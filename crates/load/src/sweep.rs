@@ -38,8 +38,8 @@ pub struct SweepPlan {
 /// What a sweep tells while it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// How far it is; about five times a second.
-    Progress(SweepProgress),
+    /// How far it is; about four times a second.
+    Progress(&'a SweepProgress),
     /// A step that is done.
     Step(&'a Step),
 }
@@ -90,7 +90,7 @@ pub fn sweep(
             if let Some(watch) = watch.as_mut() {
                 let passed = Duration::from_nanos(clock::now() - began);
                 let later = each * u32::try_from(places.len() - number - 1).unwrap_or(u32::MAX);
-                watch(News::Progress(SweepProgress {
+                watch(News::Progress(&SweepProgress {
                     step: number + 1,
                     steps: places.len(),
                     level: place.level,

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 
+use crate::hdr::Hdr;
 use crate::latency::{quantile, us};
 use crate::run::{Point, Timeline};
 use crate::series::{Series, Slot};
@@ -22,5 +23,10 @@ pub(crate) fn timeline(series: &Series) -> Timeline {
     Timeline {
         interval_s,
         points: series.slots.iter().enumerate().map(point).collect(),
+        histograms: series
+            .slots
+            .iter()
+            .map(|slot| Hdr::of(slot.times.as_ref()?))
+            .collect(),
     }
 }

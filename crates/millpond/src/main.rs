@@ -11,9 +11,11 @@ mod descriptors;
 mod events;
 mod failure;
 pub mod import;
+mod live;
 pub mod new_site;
 mod output;
 mod server;
+mod stored;
 
 use std::process::ExitCode;
 

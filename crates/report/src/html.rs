@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 
 use crate::escape::Escaped;
-use crate::svg::{self, COLOURS, Width};
+use crate::svg::{self, COLOURS, Drawing, Width};
 use crate::{
     Align, Axis, Banner, BarChart, Column, Figure, LineChart, Report, Scale, Section, Table, Tone,
 };
 
 /// The style sheet, copied into every report.
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(
+    include_str!("palette.css"),
+    include_str!("style.css"),
+    include_str!("graph.css")
+);
 
 /// The whole page.
 pub(crate) fn page(report: &Report) -> String {
@@ -49,7 +53,8 @@ pub(crate) fn page(report: &Report) -> String {
             Section::Banner(banner) => write_banner(&mut html, banner),
             Section::Figures(figures) => write_figures(&mut html, figures),
             Section::Table(table) => write_table_figure(&mut html, table),
-            Section::Bars(chart) => write_bars(&mut html, chart),
+            Section::Bars(chart) => write_bars(&mut html, chart, svg::bars),
+            Section::Stacks(chart) => write_bars(&mut html, chart, svg::stacks),
             Section::Lines(chart) => write_lines(&mut html, chart),
         }
     }
@@ -151,7 +156,7 @@ fn write_note(html: &mut String, note: &str) {
     }
 }
 
-fn write_bars(html: &mut String, chart: &BarChart) {
+fn write_bars(html: &mut String, chart: &BarChart, draw: fn(&BarChart, Width) -> Drawing) {
     let names = chart.series.iter().map(|series| series.name.as_str());
     let columns = std::iter::once(Column::text(""))
         .chain(names.clone().map(Column::number))
@@ -176,7 +181,7 @@ fn write_bars(html: &mut String, chart: &BarChart) {
         .map(|(n, name)| (name, format!("<i class=\"c{}\"></i>", n % COLOURS)))
         .collect();
     write_chart(html, &chart.title, &chart.note, &legend, &table, |width| {
-        svg::bars(chart, width)
+        draw(chart, width)
     });
 }
 
@@ -211,7 +216,7 @@ fn write_chart(
     note: &str,
     legend: &[(&str, String)],
     table: &Table,
-    draw: impl Fn(Width) -> String,
+    draw: impl Fn(Width) -> Drawing,
 ) {
     let _ = writeln!(
         html,
@@ -228,7 +233,7 @@ fn write_chart(
     }
     Width::BOTH
         .iter()
-        .for_each(|&width| html.push_str(&draw(width)));
+        .for_each(|&width| html.push_str(&draw(width).inline(width.class(), title)));
     write_note(html, note);
     html.push_str("<details><summary>The figures as a table</summary>\n");
     write_table(html, table);

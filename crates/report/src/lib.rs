@@ -15,15 +15,19 @@
 
 mod calibrated;
 mod capacity;
+mod collection;
 mod compare;
+mod csv;
 mod escape;
 mod html;
 mod kinds;
 mod lab;
 mod lab_charts;
+mod limits;
 mod measured;
 mod model;
 pub mod number;
+mod probed;
 mod svg;
 mod sweep;
 mod sweep_charts;
@@ -32,12 +36,15 @@ mod text;
 mod visits;
 
 pub use capacity::{capacity_report, capacity_table};
+pub use collection::{Found, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
+pub use csv::{capacity_csv, compare_csv, diagnosis_csv, lab_csv, run_csv};
 pub use lab::{lab_report, lab_tables};
+pub use limits::{diagnosis_report, diagnosis_text, limits_text, probe_report, probe_table};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
-    Table, Tone, Unit,
+    SvgFile, Table, Tone, Unit,
 };
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;

@@ -1,5 +1,7 @@
 //! A measured run as a report.
 
+mod charts;
+mod merged;
 mod words;
 
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
@@ -7,9 +9,7 @@ use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 use crate::calibrated;
 use crate::kinds::kind_name;
 use crate::number::{bytes, count, micros, percent, plain, rate};
-use crate::{
-    Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, visits,
-};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit, probed, visits};
 
 /// A run as a report of its own.
 pub fn run_report(run: &Run) -> Report {
@@ -27,7 +27,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     sections.push(Section::Table(latency_table(run)));
     sections.extend(visits::class_table(run).map(Section::Table));
     if run.percentiles.len() > 1 {
-        sections.push(Section::Lines(percentile_curve(run)));
+        sections.push(Section::Lines(charts::percentile_curve(run)));
     }
     // The last interval is not complete, and neither are those of late answers.
     let points: Vec<Point> = run
@@ -38,12 +38,15 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
         .copied()
         .collect();
     if points.len() > 1 {
-        sections.push(Section::Lines(throughput(run, &points)));
-        sections.push(Section::Lines(latency_over_time(run, &points)));
+        sections.push(Section::Lines(charts::throughput(run, &points)));
+        sections.push(Section::Lines(charts::latency_over_time(run, &points)));
     }
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
     }
+    sections.extend(probed::cost(&[("a request".to_owned(), run)]));
+    sections.extend(crate::limits::sections(run));
+    sections.extend(merged::merged(run).map(Section::Table));
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::Code {
         caption: "The command".to_owned(),
@@ -230,69 +233,6 @@ fn latency_table(run: &Run) -> Table {
             .collect(),
         rows: kinds.into_iter().filter_map(row).collect(),
         note: "A percentile with fewer than ten samples beyond it is not given.".to_owned(),
-    }
-}
-
-/// What the curves of a run are of.
-fn name_of_time(run: &Run) -> &'static str {
-    match run.kind {
-        Loop::Closed => "Service time",
-        Loop::Open => "Response time",
-    }
-}
-
-fn percentile_curve(run: &Run) -> LineChart {
-    LineChart {
-        title: format!("{} by percentile", name_of_time(run)),
-        note: "Each further nine has the same room. The curve ends where fewer than ten samples lie beyond.".to_owned(),
-        x: Axis::percentile("percentile"),
-        y: Axis::log("time", Unit::Micros),
-        lines: vec![Line {
-            name: "time".to_owned(),
-            points: run.percentiles.iter().map(|point| (point.q, Some(point.us))).collect(),
-        }],
-    }
-}
-
-fn throughput(run: &Run, points: &[Point]) -> LineChart {
-    let line = |name: &str, of: fn(&Point) -> u64| Line {
-        name: name.to_owned(),
-        points: points
-            .iter()
-            .map(|point| (point.at_s, Some(of(point) as f64 / run.series.interval_s)))
-            .collect(),
-    };
-    let mut lines = vec![line("finished", |point| point.requests)];
-    if run.errors.total() > 0 {
-        lines.push(line("errors", |point| point.errors));
-    }
-    LineChart {
-        title: "Requests over time".to_owned(),
-        note: format!(
-            "In intervals of {}.",
-            Unit::Seconds.format(run.series.interval_s)
-        ),
-        x: Axis::linear("time", Unit::Seconds),
-        y: Axis::linear("requests per second", Unit::Rate),
-        lines,
-    }
-}
-
-fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
-    let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
-        name: name.to_owned(),
-        points: points.iter().map(|point| (point.at_s, of(point))).collect(),
-    };
-    LineChart {
-        title: format!("{} over time", name_of_time(run)),
-        note: String::new(),
-        x: Axis::linear("time", Unit::Seconds),
-        y: Axis::log("time", Unit::Micros),
-        lines: vec![
-            line("median", |point| point.p50_us),
-            line("99th percentile", |point| point.p99_us),
-            line("longest", |point| point.max_us),
-        ],
     }
 }
 

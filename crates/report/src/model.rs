@@ -33,6 +33,21 @@ impl Report {
     pub fn to_html(&self) -> String {
         crate::html::page(self)
     }
+
+    /// Every graph as an SVG file that stands alone: with its title, its legend, a description for those who do not see it,
+    /// and styles that follow light and dark.
+    pub fn to_svg_files(&self) -> Vec<SvgFile> {
+        crate::svg::files(self)
+    }
+}
+
+/// A graph as a file.
+#[derive(Clone, Debug)]
+pub struct SvgFile {
+    /// The file's name, made from the graph's title: letters, digits and hyphens, and `.svg`.
+    pub name: String,
+    /// Its content.
+    pub svg: String,
 }
 
 /// One part of a report.
@@ -66,6 +81,8 @@ pub enum Section {
     Bars(BarChart),
     /// Lines.
     Lines(LineChart),
+    /// Bars in groups, those of a group one after the other in one: parts of a whole. Always from zero.
+    Stacks(BarChart),
 }
 
 /// A judgement.

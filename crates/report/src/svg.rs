@@ -3,10 +3,12 @@
 //! A graph is drawn twice, for a wide and for a narrow column: scaled down to a phone, its letters could not be read.
 
 mod bars;
+mod file;
 mod lines;
 mod scale;
 
-pub(crate) use bars::bars;
+pub(crate) use bars::{bars, stacks};
+pub(crate) use file::files;
 pub(crate) use lines::lines;
 
 use std::fmt::Write as _;
@@ -47,12 +49,37 @@ pub(crate) const COLOURS: usize = 6;
 /// Width of a letter or digit at the size used in graphs, in a wide font.
 const LETTER: f64 = 7.3;
 
-/// Opens a graph with its name for those who do not see it.
-fn open(width: f64, height: f64, class: &str, title: &str) -> String {
-    format!(
-        "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
-        Escaped(title)
-    )
+/// What is drawn, without the element around it: a page and a file put different ones.
+pub(crate) struct Drawing {
+    /// In user units.
+    pub(crate) width: f64,
+    /// In user units.
+    pub(crate) height: f64,
+    /// The elements.
+    pub(crate) body: String,
+}
+
+impl Drawing {
+    fn new(width: f64, height: f64) -> Self {
+        Self {
+            width,
+            height,
+            body: String::new(),
+        }
+    }
+
+    /// The graph within a page, with its name for those who do not see it.
+    pub(crate) fn inline(&self, class: &str, title: &str) -> String {
+        let Self {
+            width,
+            height,
+            body,
+        } = self;
+        format!(
+            "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n",
+            Escaped(title)
+        )
+    }
 }
 
 /// A line of the grid or of an axis.

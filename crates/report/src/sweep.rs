@@ -4,7 +4,7 @@ use millpond_load::{By, Direction, Estimate, Latency, Met, Run, Step, Sweep, Usl
 
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, sweep_charts};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, probed, sweep_charts};
 
 /// A sweep as a report of its own.
 pub fn sweep_report(sweep: &Sweep) -> Report {
@@ -24,6 +24,10 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
         if sweep.steps.iter().any(|step| errors(&step.run) > 0) {
             report.push(Section::Lines(sweep_charts::failures(sweep)));
         }
+        let curves = sweep_charts::percentiles(sweep);
+        report.sections.extend(curves.map(Section::Lines));
+        report.push(Section::Lines(sweep_charts::client(sweep)));
+        report.sections.extend(probed::of_sweep(sweep));
     }
     match &sweep.usl {
         Some(usl) => report.push(Section::Table(usl_table(usl))),
@@ -250,7 +254,7 @@ fn usl_table(usl: &Usl) -> Table {
 }
 
 /// A level with what it counts.
-fn at(sweep: &Sweep, level: f64) -> String {
+pub(crate) fn at(sweep: &Sweep, level: f64) -> String {
     let plural = if level == 1.0 { "" } else { "s" };
     match sweep.by {
         By::Rate => format!("{} request{plural} a second", plain_level(level)),

@@ -5,6 +5,9 @@ use millpond_load::{By, Direction, Estimate, Run, Step, Sweep};
 use crate::sweep::{errors, times};
 use crate::{Axis, Line, LineChart, Unit};
 
+/// Percentile curves in one graph.
+const CURVES: usize = 5;
+
 /// Achieved against demanded rate, or throughput against connections with the fitted curve.
 pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
     let mut lines = ways(sweep, "measured", |run| Some(run.good_rate));
@@ -34,7 +37,7 @@ pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
         note.push_str(" The fitted curve is the Universal Scalability Law, with the ends of its 95 % interval.");
     }
     LineChart {
-        title: "Throughput".to_owned(),
+        title: over(sweep.by, "Throughput"),
         note,
         x: level_axis(sweep.by),
         y: Axis::linear("good answers per second", Unit::Rate),
@@ -47,7 +50,7 @@ pub(crate) fn latency(sweep: &Sweep) -> LineChart {
     lines.extend(ways(sweep, "95 %", |run| times(run, |latency| latency.p95)));
     lines.extend(ways(sweep, "99 %", |run| times(run, |latency| latency.p99)));
     LineChart {
-        title: "Response time".to_owned(),
+        title: over(sweep.by, "Response time"),
         note: match sweep.by {
             By::Rate => "From the scheduled send to the complete answer.",
             By::Connections => "From the send to the complete answer.",
@@ -62,7 +65,7 @@ pub(crate) fn latency(sweep: &Sweep) -> LineChart {
 pub(crate) fn failures(sweep: &Sweep) -> LineChart {
     let share = |run: &Run| Some(errors(run) as f64 / run.accounting.issued.max(1) as f64);
     LineChart {
-        title: "Errors".to_owned(),
+        title: over(sweep.by, "Errors"),
         note: "Requests without a good answer.".to_owned(),
         x: level_axis(sweep.by),
         y: Axis::linear("share of all requests", Unit::Percent),
@@ -70,8 +73,52 @@ pub(crate) fn failures(sweep: &Sweep) -> LineChart {
     }
 }
 
+/// Percentile curves of some levels of the way up: the lowest, the highest, and some between.
+pub(crate) fn percentiles(sweep: &Sweep) -> Option<LineChart> {
+    let mut steps: Vec<&Step> = sweep
+        .steps
+        .iter()
+        .filter(|step| step.complete && step.direction == Direction::Up)
+        .filter(|step| step.repeat == 1 && step.run.percentiles.len() > 1)
+        .collect();
+    steps.sort_by(|a, b| a.level.total_cmp(&b.level));
+    let last = steps.len().checked_sub(1)?;
+    let mut chosen: Vec<usize> = (0..CURVES).map(|n| n * last / (CURVES - 1)).collect();
+    chosen.dedup();
+    let line = |step: &Step| Line {
+        name: crate::sweep::at(sweep, step.level),
+        points: step
+            .run
+            .percentiles
+            .iter()
+            .map(|point| (point.q, Some(point.us)))
+            .collect(),
+    };
+    Some(LineChart {
+        title: "Response time by percentile".to_owned(),
+        note:
+            "Some levels of the first climb. A curve ends where fewer than ten samples lie beyond."
+                .to_owned(),
+        x: Axis::percentile("percentile"),
+        y: Axis::log("response time", Unit::Micros),
+        lines: chosen.into_iter().map(|n| line(steps[n])).collect(),
+    })
+}
+
+/// CPU time of the client for each request over the levels.
+pub(crate) fn client(sweep: &Sweep) -> LineChart {
+    LineChart {
+        title: "CPU time of the client for each request".to_owned(),
+        note: "The measuring client’s own, user and system. The busiest of its threads is in the conditions of each run."
+            .to_owned(),
+        x: level_axis(sweep.by),
+        y: Axis::linear("CPU time per request", Unit::Micros),
+        lines: ways(sweep, "client", |run| run.client.cpu_us_per_request),
+    }
+}
+
 /// A line over the levels for the way up, and one for the way down if there was any; the mean of the repeats.
-fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
+pub(crate) fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
     let goes_down = sweep
         .steps
         .iter()
@@ -82,10 +129,7 @@ fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line
             .steps
             .iter()
             .filter(|step| step.complete && step.direction == direction);
-        let mut values: Vec<(f64, Option<f64>)> =
-            steps.map(|step| (step.level, of(&step.run))).collect();
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let points: Vec<_> = values.chunk_by(|a, b| a.0 == b.0).map(mean).collect();
+        let points = means(steps.map(|step| (step.level, of(&step.run))).collect());
         if !points.is_empty() {
             lines.push(Line {
                 name: if goes_down {
@@ -100,6 +144,12 @@ fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line
     lines
 }
 
+/// One point for each level, in order: the mean of those at it.
+pub(crate) fn means(mut values: Vec<(f64, Option<f64>)>) -> Vec<(f64, Option<f64>)> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.chunk_by(|a, b| a.0 == b.0).map(mean).collect()
+}
+
 /// The mean at one level of those that have a value.
 fn mean(same: &[(f64, Option<f64>)]) -> (f64, Option<f64>) {
     let known: Vec<f64> = same.iter().filter_map(|(_, value)| *value).collect();
@@ -107,7 +157,15 @@ fn mean(same: &[(f64, Option<f64>)]) -> (f64, Option<f64>) {
     (same[0].0, mean)
 }
 
-fn level_axis(by: By) -> Axis {
+/// A title with what the graph is drawn against.
+pub(crate) fn over(by: By, what: &str) -> String {
+    match by {
+        By::Rate => format!("{what} against demanded rate"),
+        By::Connections => format!("{what} against connections"),
+    }
+}
+
+pub(crate) fn level_axis(by: By) -> Axis {
     match by {
         By::Rate => Axis::linear("demanded requests per second", Unit::Rate),
         By::Connections => Axis::linear("connections", Unit::Count),

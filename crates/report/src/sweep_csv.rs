@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use millpond_load::{Direction, Step, Sweep};
 
+use crate::csv::{cell, times};
+
 /// The columns, in order. Times are in microseconds, from the scheduled send where there is one; a value that is not
 /// known is empty.
 const COLUMNS: &str = "level,direction,repeat,complete,verdict,offered_rate,achieved_rate,good_rate,requests,issued,\
@@ -39,33 +41,8 @@ fn line(step: &Step) -> String {
         counts.good,
         counts.issued.saturating_sub(counts.good),
     );
-    let latency = run.latency_us.response.or(run.latency_us.service);
-    let times = latency.map_or([None; 7], |latency| {
-        let times = [
-            latency.p50,
-            latency.p90,
-            latency.p95,
-            latency.p99,
-            latency.p999,
-        ];
-        let [p50, p90, p95, p99, p999] = times;
-        [
-            Some(latency.mean),
-            p50,
-            p90,
-            p95,
-            p99,
-            p999,
-            Some(latency.max),
-        ]
-    });
-    for time in times.into_iter().chain([run.client.cpu_us_per_request]) {
+    for time in times(run) {
         let _ = write!(line, ",{}", cell(time));
     }
     line + "\n"
-}
-
-/// A number to a thousandth.
-fn cell(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.3}"))
 }

@@ -61,6 +61,11 @@ fn run(rate: f64, p50: f64) -> Run {
         auto: None,
         calibration: None,
         notes: Vec::new(),
+        started_unix_us: 0,
+        histograms: millpond_load::Histograms::default(),
+        merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

@@ -34,7 +34,7 @@ pub fn capacity(
     let searched = search(&question, |ask| {
         let mut tell = |run: &Progress| {
             if let Some(watch) = watch.as_mut() {
-                watch(CapacityNews::Progress(how_far(ask, *run, length, began)));
+                watch(CapacityNews::Progress(&how_far(ask, *run, length, began)));
             }
         };
         let run = match run(&trial_plan(plan, ask), Some(&mut tell), stop) {

@@ -47,6 +47,8 @@ pub struct CompareProgress {
     pub runs: usize,
     /// What is left, by the time that the runs so far took.
     pub remaining: Duration,
+    /// How far the run is that is being made.
+    pub run: crate::Progress,
 }
 
 impl Compare {
@@ -114,7 +116,7 @@ fn refuse<T>(sentence: &str) -> Result<T, Error> {
 }
 
 /// Compares two servers: A against itself, then A and B in blocks. It ends early, with what there is by then, when
-/// `stop` is set and after a run that is `INVALID`. `progress` is called about five times a second.
+/// `stop` is set and after a run that is `INVALID`. `progress` is called about four times a second.
 ///
 /// # Errors
 /// The plan cannot be carried out, or a process that was named cannot be read at the beginning of a run.
@@ -127,9 +129,9 @@ pub fn compare(
     let (metrics, metric) = compare.metrics()?;
     let began = clock::now();
     let trials = design::carry_out(compare.blocks, |step| {
-        let mut show = |_: &crate::Progress| {
+        let mut show = |run: &crate::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
-                callback(&how_far(compare, step, began));
+                callback(&how_far(compare, step, *run, began));
             }
         };
         measure(compare, step, &mut show, stop)
@@ -179,7 +181,7 @@ fn length(stop: Stop) -> Duration {
     }
 }
 
-fn how_far(compare: &Compare, step: Step, began: Nanos) -> CompareProgress {
+fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) -> CompareProgress {
     let runs = design::runs(compare.blocks);
     let planned = compare.plan.warmup + length(compare.plan.stop);
     // The runs so far know better than the plan what a run takes beside its measured part.
@@ -196,6 +198,7 @@ fn how_far(compare: &Compare, step: Step, began: Nanos) -> CompareProgress {
         done: step.number,
         runs,
         remaining: whole.saturating_sub(clock::since(began)),
+        run,
     }
 }
 

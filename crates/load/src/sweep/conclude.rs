@@ -226,6 +226,11 @@ pub(crate) mod tests {
             auto: None,
             calibration: None,
             notes: Vec::new(),
+            started_unix_us: 0,
+            histograms: crate::Histograms::default(),
+            merged_from: Vec::new(),
+            probe: None,
+            bottleneck: None,
         }
     }
 

@@ -62,6 +62,11 @@ impl Target {
         })
     }
 
+    /// Where connections go.
+    pub(crate) fn address(&self) -> &SockAddr {
+        &self.address
+    }
+
     /// Begins to connect.
     pub(crate) fn connect(&self) -> Result<OwnedFd, Fault> {
         let failed = |_| (Kind::ConnectFailed, None);

@@ -2,6 +2,7 @@
 
 mod auto;
 mod bodies;
+mod bottleneck;
 mod calibration;
 mod counts;
 mod hostile;
@@ -9,6 +10,7 @@ mod lateness;
 mod null;
 mod open;
 mod plans;
+mod planted;
 mod reaching;
 mod stub;
 mod sweep;

@@ -7,7 +7,7 @@ use millpond_load::{
     CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Stage,
     Stop, Verdict,
 };
-use millpond_report::{capacity_report, capacity_table, number, text_table};
+use millpond_report::{capacity_csv, capacity_report, capacity_table, number, text_table};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
@@ -16,7 +16,8 @@ use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note};
+use crate::live::{Live, Place, Steps, remaining};
+use crate::output::note;
 
 /// Find the highest rate at which a server meets an objective, with a 95 % interval
 ///
@@ -72,22 +73,28 @@ pub(crate) struct Capacity {
 impl Capacity {
     pub(crate) fn run(self) -> Outcome {
         let mut plan = self.plan()?;
+        self.results.teller()?;
         let events = Events::listen()?;
         plan.plan.calibration = self.calibration.measure(&plan.plan, &events.stop)?;
         let mut capacity = {
-            let line = Progress::new();
-            let mut show = |news: CapacityNews<'_>| match news {
-                CapacityNews::Progress(progress) => line.show(progress_line(&progress)),
+            let title = format!("millpond capacity {}  {}", self.url, self.objective);
+            let mut live = self.results.live(title).steps(steps());
+            let mut watch = |news: CapacityNews<'_>| match news {
+                CapacityNews::Progress(progress) => show(&mut live, progress),
                 CapacityNews::Trial(trial) => {
-                    line.clear();
-                    note(trial_line(trial, &plan.objective));
+                    let line = trial_line(trial, &plan.objective);
+                    let row = trial_row(trial, &plan.objective);
+                    live.step(row, Some((trial.rate, 100.0 * trial.share())), || {
+                        note(line)
+                    });
                 }
             };
-            millpond_load::capacity(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millpond_load::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
         };
         capacity.command = command_line::typed();
+        let text = summary(&capacity);
         self.results
-            .write(&capacity, &summary(&capacity), capacity_report)?;
+            .write(&capacity, &text, capacity_csv, capacity_report)?;
         conclude(&capacity)
     }
 
@@ -155,6 +162,36 @@ fn progress_line(progress: &CapacityProgress) -> String {
     )
 }
 
+fn steps() -> Steps {
+    let columns = ["rate", "in time", "99 %", "met", "verdict"].map(str::to_owned);
+    Steps::new(columns.to_vec(), ["rate", "% in time"])
+}
+
+fn trial_row(trial: &CapacityTrial, objective: &Objective) -> Vec<String> {
+    let met = if trial.meets(objective) { "yes" } else { "no" };
+    vec![
+        number::rate(trial.rate),
+        format!("{:.2} %", trial.share() * 100.0),
+        trial.p99_us.map_or_else(|| "–".to_owned(), number::micros),
+        met.to_owned(),
+        trial.verdict.to_string(),
+    ]
+}
+
+fn show(live: &mut Live, progress: &CapacityProgress) {
+    let done = progress.done as f64 + progress.run.fraction;
+    let place = Place {
+        part: format!(
+            "trial {}, at {}",
+            progress.done + 1,
+            number::rate(progress.rate)
+        ),
+        fraction: done / progress.expected.max(1) as f64,
+        remaining: Some(progress.remaining),
+    };
+    live.show(place, &progress.run, || progress_line(progress));
+}
+
 fn trial_line(trial: &CapacityTrial, objective: &Objective) -> String {
     let share = trial.share() * 100.0;
     let met = if trial.meets(objective) {
@@ -163,15 +200,6 @@ fn trial_line(trial: &CapacityTrial, objective: &Objective) -> String {
         "not met"
     };
     format!("{}: {share:.2} % in time, {met}", number::rate(trial.rate))
-}
-
-/// A time in whole seconds, or minutes and seconds.
-fn remaining(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
-    match seconds {
-        0..=99 => format!("{seconds} s"),
-        _ => format!("{} min {} s", number::count(seconds / 60), seconds % 60),
-    }
 }
 
 /// `3%` or `3` as 0.03.
@@ -194,11 +222,5 @@ mod tests {
         for bad in ["", "0", "51%", "x", "-1%"] {
             assert!(percentage(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_remaining_time_is_short_to_read() {
-        assert_eq!(remaining(Duration::from_millis(1200)), "2 s");
-        assert_eq!(remaining(Duration::from_secs(185)), "3 min 5 s");
     }
 }

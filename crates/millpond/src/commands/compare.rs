@@ -7,7 +7,7 @@ use millpond_load::{
     BLOCKS, CompareProgress, Comparison, Metric, Plan, Process, Schedule, Side, Stop, Subject,
     Verdict,
 };
-use millpond_report::{compare_report, compare_table, number, text_table};
+use millpond_report::{compare_csv, compare_report, compare_table, text_table};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
@@ -16,7 +16,7 @@ use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::Progress;
+use crate::live::{Place, remaining};
 
 /// Compare two servers: A against itself first, then A and B in alternating runs
 ///
@@ -95,17 +95,28 @@ impl From<Choice> for Metric {
 impl Compare {
     pub(crate) fn run(self) -> Outcome {
         let mut compare = self.comparison()?;
+        self.results.teller()?;
         let events = Events::listen()?;
         compare.plan.calibration = self.calibration.measure(&compare.plan, &events.stop)?;
         let mut comparison = {
-            let line = Progress::new();
             let names = [compare.a.name.clone(), compare.b.name.clone()];
-            let mut show = |progress: &CompareProgress| line.show(progress_line(progress, &names));
+            let [a, b] = &names;
+            let mut live = self.results.live(format!("millpond compare {a} {b}"));
+            let mut show = |progress: &CompareProgress| {
+                let place = Place {
+                    part: part(progress, &names),
+                    fraction: (progress.done as f64 + progress.run.fraction)
+                        / progress.runs.max(1) as f64,
+                    remaining: Some(progress.remaining),
+                };
+                live.show(place, &progress.run, || progress_line(progress, &names));
+            };
             millpond_load::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         comparison.command = command_line::typed();
+        let text = summary(&comparison);
         self.results
-            .write(&comparison, &summary(&comparison), compare_report)?;
+            .write(&comparison, &text, compare_csv, compare_report)?;
         conclude(&comparison)
     }
 
@@ -160,7 +171,8 @@ fn conclude(comparison: &Comparison) -> Outcome {
     }
 }
 
-fn progress_line(progress: &CompareProgress, names: &[String; 2]) -> String {
+/// Which block it is, and of whom.
+fn part(progress: &CompareProgress, names: &[String; 2]) -> String {
     let [a, b] = names;
     let (other, server) = match (progress.is_baseline, progress.server) {
         (true, _) => (a, a),
@@ -168,21 +180,18 @@ fn progress_line(progress: &CompareProgress, names: &[String; 2]) -> String {
         (false, Side::B) => (b, b),
     };
     format!(
-        "{a} and {other}, block {} of {}: {server}  {:.0} %, {} left",
-        progress.block,
-        progress.blocks,
-        100.0 * progress.done as f64 / progress.runs as f64,
-        remaining(progress.remaining)
+        "{a} and {other}, block {} of {}: {server}",
+        progress.block, progress.blocks
     )
 }
 
-/// A time in whole seconds, or minutes and seconds.
-fn remaining(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
-    match seconds {
-        0..=99 => format!("{} s", number::count(seconds)),
-        _ => format!("{} min {} s", number::count(seconds / 60), seconds % 60),
-    }
+fn progress_line(progress: &CompareProgress, names: &[String; 2]) -> String {
+    format!(
+        "{}  {:.0} %, {} left",
+        part(progress, names),
+        100.0 * progress.done as f64 / progress.runs.max(1) as f64,
+        remaining(progress.remaining)
+    )
 }
 
 /// `NAME=URL`; a URL may have more equals signs, a name none.
@@ -212,11 +221,5 @@ mod tests {
         for bad in ["http://h/", "http://h/?a=1", "=http://h/", "A="] {
             assert!(named(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_remaining_time_is_short_to_read() {
-        assert_eq!(remaining(Duration::from_millis(1200)), "2 s");
-        assert_eq!(remaining(Duration::from_secs(185)), "3 min 5 s");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use millpond_load::{Experiment, Fault, Lab as Found, LabOptions, LabProgress, Missing, Verdict};
-use millpond_report::{lab_report, lab_tables, number, text_table};
+use millpond_report::{lab_csv, lab_report, lab_tables, number, text_table};
 use millpond_site::Config;
 
 use super::results::ResultOptions;
@@ -110,7 +110,8 @@ impl Run {
                 .map_err(Failure::new)?
         };
         found.command = command_line::typed();
-        self.results.write(&found, &summary(&found), lab_report)?;
+        self.results
+            .write(&found, &summary(&found), lab_csv, lab_report)?;
         match &found.failure {
             Some(failure) => Err(Failure::new(failure)),
             // The summary has said why.

@@ -4,21 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
-use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Stop, Verdict};
-use millpond_report::{number, run_report, run_table, text_table};
-use millpond_site::Config;
-
 use super::calibration_options::CalibrationOptions;
 use super::fileset::Fileset;
 use super::loop_options::{Asked, LoopOptions};
+use clap::{Args, Subcommand, ValueEnum};
+use millpond_load::{DiagnoseProgress, Met, Objective, Order, Plan, Run, Stop, Verdict};
+use millpond_report::{
+    diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
+    probe_table, run_csv, run_report, run_table, text_table,
+};
+use millpond_site::Config;
+
+use super::probe_options::ProbeOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note};
+use crate::live::{Place, doing};
+use crate::output::note;
 
 /// How long a run is measured unless something says otherwise.
 const USUAL: Duration = Duration::from_secs(10);
@@ -30,7 +35,7 @@ pub(crate) struct Load {
     #[command(subcommand)]
     command: Option<LoadCommand>,
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
-    #[arg(required_unless_present_any = ["plan", "learn_only"])]
+    #[arg(required_unless_present_any = ["plan", "learn_only", "probe_only"])]
     url: Option<String>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1)]
@@ -70,6 +75,8 @@ pub(crate) struct Load {
     // What is asked for in more than one line.
     #[command(flatten)]
     workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
 }
 
 #[derive(Subcommand)]
@@ -91,18 +98,45 @@ impl Load {
         if self.workload.teach()? {
             return Ok(());
         }
+        if self.probe.probe_only {
+            let probe = self.probe.only(self.duration.unwrap_or(USUAL))?;
+            let table = text_table(&probe_table(&probe));
+            // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
+            return self
+                .results
+                .write(&probe, &table, |_| String::new(), probe_report);
+        }
         let mut plan = self.plan()?;
         plan.notes().into_iter().for_each(note);
+        self.results.teller()?;
+        if self.probe.diagnose {
+            return self.diagnose(plan);
+        }
         let events = Events::listen()?;
         plan.calibration = self.calibration.measure(&plan, &events.stop)?;
         let mut run = {
-            let line = Progress::new();
-            let mut show = |progress: &millpond_load::Progress| line.show(progress_line(progress));
-            millpond_load::run(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+            let mut live = self.results.live(format!(
+                "millpond load {}",
+                self.url.as_deref().unwrap_or_default()
+            ));
+            let is_watching = live.is_watching();
+            let mut show = |run: &millpond_load::Progress| {
+                let place = Place {
+                    part: String::new(),
+                    fraction: run.fraction,
+                    remaining: run.remaining,
+                };
+                live.show(place, run, || progress_line(run));
+            };
+            let progress: Option<&mut dyn FnMut(&millpond_load::Progress)> = match is_watching {
+                true => Some(&mut show),
+                false => None,
+            };
+            millpond_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
-        let table = text_table(&run_table(&run));
-        self.results.write(&run, &table, run_report)?;
+        let table = text_table(&run_table(&run)) + &limits_text(&run);
+        self.results.write(&run, &table, run_csv, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
             return Err(Failure::Said);
@@ -136,6 +170,7 @@ impl Load {
                 Stop::Requests,
             ),
             warmup: self.warmup,
+            probe: self.probe.plan(),
             ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         };
         let (plan, times) = match self.workload.choose(&plan, self.seed)? {
@@ -161,6 +196,40 @@ impl Load {
         };
         self.loops.apply(plan, &asked)
     }
+
+    /// The four levels of a diagnosis, each a quarter of the time.
+    fn diagnose(&self, plan: Plan) -> Outcome {
+        let duration = self.duration.unwrap_or(USUAL);
+        let events = Events::listen()?;
+        let plan = Plan {
+            stop: Stop::Duration(duration / 4),
+            ..plan
+        };
+        let mut diagnosis = {
+            let mut live = self.results.live("millpond load --diagnose".to_owned());
+            let mut show = |progress: &DiagnoseProgress| {
+                let DiagnoseProgress { step, steps, run } = progress;
+                let part = format!("level {step} of {steps}");
+                let done = step.saturating_sub(1) as f64 + run.fraction;
+                let later = duration / 4 * u32::try_from(steps - step).unwrap_or(0);
+                let place = Place {
+                    part: part.clone(),
+                    fraction: done / (*steps).max(1) as f64,
+                    remaining: run.remaining.map(|left| left + later),
+                };
+                live.show(place, run, || format!("{part}: {}", progress_line(run)));
+            };
+            millpond_load::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+        };
+        diagnosis.command = command_line::typed();
+        let text = diagnosis_text(&diagnosis);
+        self.results
+            .write(&diagnosis, &text, diagnosis_csv, diagnosis_report)?;
+        match diagnosis.verdict {
+            Verdict::Invalid => Err(Failure::Said),
+            Verdict::Valid | Verdict::Suspect => Ok(()),
+        }
+    }
 }
 
 /// Says whether the run has reached `objective`.
@@ -184,13 +253,9 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn progress_line(progress: &millpond_load::Progress) -> String {
-    let doing = match progress.phase {
-        Phase::Connecting => "connecting",
-        Phase::WarmUp => "warming up",
-        Phase::Measuring => "measuring",
-    };
     format!(
-        "{doing} {:.0} %  {} requests  {}  {} errors",
+        "{} {:.0} %  {} requests  {}  {} errors",
+        doing(progress.phase),
         progress.fraction * 100.0,
         number::count(progress.finished),
         number::rate(progress.rate),

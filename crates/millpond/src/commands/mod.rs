@@ -12,6 +12,8 @@ mod load;
 mod loop_options;
 mod new;
 mod null;
+mod probe_options;
+mod report;
 mod request_options;
 mod results;
 mod serve;
@@ -47,6 +49,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Report(report::Report),
     Lab(lab::Lab),
     Null(null::Null),
     Demo(demo::Demo),
@@ -67,6 +70,7 @@ impl Cli {
             Command::Null(command) => command.run(),
             Command::Lab(command) => command.run(),
             Command::Demo(command) => command.run(),
+            Command::Report(command) => command.run(),
         }
     }
 }

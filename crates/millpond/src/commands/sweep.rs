@@ -1,12 +1,10 @@
 //! `millpond sweep`: a run at each level of a ladder, and what they say together.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use millpond_load::{
-    By, Ladder, News, Objective, Phase, Plan, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
+    By, Ladder, News, Objective, Plan, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
     Verdict,
 };
 use millpond_report::{
@@ -17,10 +15,11 @@ use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
 use super::request_options::{RequestOptions, Spread};
+use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note, say, write_out};
+use crate::live::{Live, Place, Steps, doing, remaining};
 
 /// Connections of an open loop, unless others are asked for: enough that a request seldom waits for one.
 const CONNECTIONS: usize = 64;
@@ -71,15 +70,8 @@ pub(crate) struct Sweep {
     seed: u64,
     #[command(flatten)]
     requests: RequestOptions,
-    /// Write the sweep as JSON; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a line for each step as comma-separated values; - is standard output
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the sweep as one self-contained HTML file
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
 }
@@ -99,25 +91,36 @@ fn highest(sweep: &SweepPlan) -> Plan {
 impl Sweep {
     pub(crate) fn run(self) -> Outcome {
         let mut plan = self.plan()?;
-        let tell = self.teller()?;
+        let tell = self.results.teller()?;
         let events = Events::listen()?;
         plan.plan.calibration = self.calibration.measure(&highest(&plan), &events.stop)?;
-        let mut found = {
-            let line = Progress::new();
-            let rows = Rows::new(plan.by);
+        let rows = Rows::new(plan.by);
+        let (mut found, was_screen) = {
+            let mut live = self
+                .results
+                .live(format!("millpond sweep {}", self.url))
+                .steps(rows.steps());
             let mut is_first = true;
             let mut watch = |news: News<'_>| match news {
-                News::Progress(progress) => line.show(progress_line(&progress)),
+                News::Progress(progress) => show(&mut live, progress),
                 News::Step(step) => {
-                    line.clear();
-                    if std::mem::take(&mut is_first) {
-                        tell(&rows.head());
-                    }
-                    tell(&rows.row(step));
+                    let row = sweep_row(plan.by, step);
+                    live.step(row, Some((step.level, step.run.good_rate)), || {
+                        if std::mem::take(&mut is_first) {
+                            tell(&rows.head());
+                        }
+                        tell(&rows.row(step));
+                    });
                 }
             };
-            millpond_load::sweep(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
+            let found = millpond_load::sweep(&plan, Some(&mut watch), &events.stop);
+            (found.map_err(Failure::new)?, live.finish())
         };
+        if was_screen {
+            // The screen has taken its rows with it.
+            tell(&rows.head());
+            found.steps.iter().for_each(|step| tell(&rows.row(step)));
+        }
         found.command = command_line::typed();
         self.conclude(&found, tell)
     }
@@ -149,35 +152,13 @@ impl Sweep {
         })
     }
 
-    /// Where words go: standard output, unless that is for a file.
-    fn teller(&self) -> Outcome<fn(&str)> {
-        let on_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-        match (on_stdout(&self.json), on_stdout(&self.csv)) {
-            (true, true) => {
-                let message = "JSON and comma-separated values cannot both go to standard output";
-                Err(Failure::new(message).hint("name a file for one of them"))
-            }
-            (false, false) => Ok(|line| say(line)),
-            _ => Ok(|line| note(line)),
-        }
-    }
-
     fn conclude(&self, found: &Found, tell: fn(&str)) -> Outcome {
         tell("");
         sweep_findings(found).iter().for_each(|line| tell(line));
         for reason in &found.reasons {
             tell(&format!("{}: {reason}", found.verdict));
         }
-        if let Some(path) = &self.json {
-            let json = serde_json::to_string_pretty(found).map_err(Failure::new)?;
-            write_to(path, &json)?;
-        }
-        if let Some(path) = &self.csv {
-            write_to(path, sweep_csv(found).trim_end())?;
-        }
-        if let Some(path) = &self.report {
-            write_to(path, &sweep_report(found).to_html())?;
-        }
+        self.results.files(found, sweep_csv, sweep_report)?;
         let whole = found.steps.iter().filter(|step| step.complete).count() as u64;
         if found.verdict == Verdict::Invalid || whole < found.planned {
             // The rows and the reasons have said it.
@@ -201,14 +182,6 @@ fn single(connections: &Ladder) -> Outcome<usize> {
     }
 }
 
-fn write_to(path: &Path, text: &str) -> Outcome {
-    if path == Path::new("-") {
-        return write_out(text);
-    }
-    fs::write(path, format!("{text}\n"))
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
-}
-
 /// The table of steps, a line at a time: its columns are as wide as what they usually hold.
 struct Rows {
     by: By,
@@ -226,6 +199,19 @@ impl Rows {
             last.title = last.title.trim().to_owned();
         }
         Self { by, columns }
+    }
+
+    /// The same columns for a screen.
+    fn steps(&self) -> Steps {
+        let titles = sweep_columns(self.by).into_iter();
+        let level = match self.by {
+            By::Rate => "demanded",
+            By::Connections => "connections",
+        };
+        Steps::new(
+            titles.map(|column| column.title).collect(),
+            [level, "good/s"],
+        )
     }
 
     fn head(&self) -> String {
@@ -246,19 +232,26 @@ impl Rows {
     }
 }
 
-fn progress_line(progress: &SweepProgress) -> String {
-    let doing = match progress.run.phase {
-        Phase::Connecting => "connecting",
-        Phase::WarmUp => "warming up",
-        Phase::Measuring => "measuring",
+fn show(live: &mut Live, progress: &SweepProgress) {
+    let (step, steps) = (progress.step, progress.steps);
+    let done = (step.saturating_sub(1)) as f64 + progress.run.fraction;
+    let place = Place {
+        part: format!("step {step} of {steps}, at {}", progress.level),
+        fraction: done / steps.max(1) as f64,
+        remaining: Some(progress.remaining),
     };
+    live.show(place, &progress.run, || progress_line(progress));
+}
+
+fn progress_line(progress: &SweepProgress) -> String {
     format!(
-        "step {} of {}, at {}: {doing}  {}  {} errors  {} s left",
+        "step {} of {}, at {}: {}  {}  {} errors  {} left",
         progress.step,
         progress.steps,
         progress.level,
+        doing(progress.run.phase),
         number::rate(progress.run.rate),
         number::count(progress.run.errors),
-        number::count(progress.remaining.as_secs_f64().ceil() as u64)
+        remaining(progress.remaining)
     )
 }

@@ -10,6 +10,7 @@ mod limits;
 mod loops;
 mod measuring;
 mod promise;
+mod results;
 mod serving;
 mod signals;
 mod support;

@@ -178,3 +178,56 @@ fn a_run_without_answers_is_invalid() {
         text(&output.stderr)
     );
 }
+
+#[test]
+fn the_host_is_sampled_beside_a_run_and_without_one() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let address = server.address().to_string();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let url = format!("http://{address}/");
+    let sampled = |args: &[&str]| -> serde_json::Value {
+        let output = run(site.path(), args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let json = fs::read(site.path().join("probe.json")).unwrap();
+        serde_json::from_slice(&json).unwrap()
+    };
+    let quick = ["--probe-interval", "100ms", "--json", "probe.json"];
+    let beside = sampled(&[&["load", &url, "--duration", "500ms"], &quick[..]].concat());
+    assert!(beside["bottleneck"].is_array(), "{}", beside["bottleneck"]);
+    let found = &beside["probe"]["samples"]["processes"][0];
+    assert_eq!(found["found"], format!("listens on port {port}"));
+    let only = [
+        "load",
+        "--probe-only",
+        "--port",
+        port,
+        "--duration",
+        "300ms",
+    ];
+    let alone = sampled(&[&only, &quick[..]].concat());
+    assert_eq!(alone["processes"][0]["pid"], found["pid"]);
+    let without = sampled(&[
+        "load",
+        &url,
+        "-n",
+        "10",
+        "--no-probe",
+        "--json",
+        "probe.json",
+    ]);
+    assert!(without["probe"].is_null() && without["bottleneck"].is_null());
+    for (args, word) in [
+        (vec!["load", &url, "--pid", "2147483647"], "2147483647"),
+        (vec!["load", &url, "--probe-interval", "1ms"], "100ms"),
+        (vec!["load", &url, "--diagnose", "--rate", "5"], "--rate"),
+        (vec!["load", &url, "--probe-only"], "--probe-only"),
+        (vec!["load"], "URL"),
+    ] {
+        let (status, message) = fail(site.path(), &args);
+        assert!(
+            status > 0 && message.contains(word),
+            "{args:?}: {status} {message}"
+        );
+    }
+}

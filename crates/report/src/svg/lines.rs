@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use super::scale::Placed;
-use super::{COLOURS, LETTER, Width, label, open, rule};
+use super::{COLOURS, Drawing, LETTER, Width, label, rule};
 use crate::{Line, LineChart};
 
 const TOP: f64 = 26.0;
 const FOOT: f64 = 44.0;
 
 /// Draws the chart.
-pub(crate) fn lines(chart: &LineChart, width: Width) -> String {
+pub(crate) fn lines(chart: &LineChart, width: Width) -> Drawing {
     let (total, height) = (
         width.units(),
         if width == Width::Wide { 320.0 } else { 260.0 },
@@ -42,35 +42,35 @@ pub(crate) fn lines(chart: &LineChart, width: Width) -> String {
         total - 12.0,
         x_ticks,
     );
-    let mut svg = open(total, height, width.class(), &chart.title);
-    label(&mut svg, "title", "start", (0.0, 12.0), &chart.y.title);
+    let mut drawing = Drawing::new(total, height);
+    let svg = &mut drawing.body;
+    label(svg, "title", "start", (0.0, 12.0), &chart.y.title);
     for (place, name) in y.ticks() {
-        rule(&mut svg, "grid", (gutter, place), (total - 12.0, place));
-        label(&mut svg, "tick", "end", (gutter - 8.0, place + 4.0), &name);
+        rule(svg, "grid", (gutter, place), (total - 12.0, place));
+        label(svg, "tick", "end", (gutter - 8.0, place + 4.0), &name);
     }
-    rule(&mut svg, "axis", (gutter, bottom), (total - 12.0, bottom));
+    rule(svg, "axis", (gutter, bottom), (total - 12.0, bottom));
     let mut last = f64::NEG_INFINITY;
     for (place, name) in x.ticks() {
         let half = name.chars().count() as f64 * LETTER / 2.0;
         let centre = place.min(total - half);
         if centre - half > last + 6.0 {
-            rule(&mut svg, "axis", (place, bottom), (place, bottom + 4.0));
-            label(&mut svg, "tick", "middle", (centre, bottom + 18.0), &name);
+            rule(svg, "axis", (place, bottom), (place, bottom + 4.0));
+            label(svg, "tick", "middle", (centre, bottom + 18.0), &name);
             last = centre + half;
         }
     }
     label(
-        &mut svg,
+        svg,
         "title",
         "end",
         (total - 12.0, height - 6.0),
         &chart.x.title,
     );
     for (n, line) in chart.lines.iter().enumerate() {
-        draw(&mut svg, line, n % COLOURS, &x, &y);
+        draw(svg, line, n % COLOURS, &x, &y);
     }
-    svg.push_str("</svg>\n");
-    svg
+    drawing
 }
 
 /// One line: in pieces where it has gaps, a dot where a piece is a single point.

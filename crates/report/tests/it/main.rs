@@ -1,5 +1,6 @@
 //! A whole report: what is in it, and that nothing handed in becomes markup.
 
+mod collection;
 mod compare;
 
 use millpond_load::{
@@ -113,6 +114,7 @@ fn run() -> Run {
         series: Timeline {
             interval_s: 0.2,
             points: (0..50).map(point).collect(),
+            histograms: Vec::new(),
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
@@ -122,6 +124,11 @@ fn run() -> Run {
         auto: None,
         calibration: None,
         notes: Vec::new(),
+        started_unix_us: 0,
+        histograms: millpond_load::Histograms::default(),
+        merged_from: Vec::new(),
+        probe: None,
+        bottleneck: None,
     }
 }
 

@@ -1,4 +1,6 @@
-//! The access log on real files and pipes.
+//! The access log on real files and pipes, and probes of real processes.
+
+mod probe;
 
 use std::fs::{self, OpenOptions};
 use std::io::Read as _;

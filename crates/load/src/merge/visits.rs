@@ -1,0 +1,74 @@
+//! Classes, sessions and pauses of several runs.
+
+use super::spans::Spans;
+use super::sum;
+use crate::latency::summary;
+use crate::{ClassFigures, Hdr, Latency, Pauses, Run, Sessions};
+
+/// The classes, which all runs have in the same order.
+pub(super) fn classes(runs: &[Run]) -> Vec<ClassFigures> {
+    let names = runs[0].classes.iter().map(|class| &class.name);
+    names
+        .enumerate()
+        .map(|(place, name)| class(runs, place, name))
+        .collect()
+}
+
+fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
+    let all = |of: fn(&ClassFigures) -> u64| sum(runs, |run| of(&run.classes[place]));
+    let times = |of: fn(&ClassFigures) -> Option<&Hdr>| {
+        Hdr::merge(runs.iter().filter_map(|run| of(&run.classes[place])))
+    };
+    let (response, service) = (
+        times(|class| class.response.as_ref()),
+        times(|class| class.service.as_ref()),
+    );
+    let latency =
+        |times: &Option<Hdr>| -> Option<Latency> { summary(&times.as_ref()?.histogram()) };
+    ClassFigures {
+        name: name.to_owned(),
+        issued: all(|class| class.issued),
+        requests: all(|class| class.requests),
+        good: all(|class| class.good),
+        failed: all(|class| class.failed),
+        shed: all(|class| class.shed),
+        bytes: all(|class| class.bytes),
+        response_us: latency(&response),
+        service_us: latency(&service),
+        response,
+        service,
+    }
+}
+
+/// The sessions, if all runs have some.
+pub(super) fn sessions(runs: &[Run], spans: &Spans) -> Option<Sessions> {
+    let all = runs.iter().map(|run| run.sessions);
+    let all: Vec<Sessions> = all.collect::<Option<_>>()?;
+    let add = |of: fn(&Sessions) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    Some(Sessions {
+        offered_rate: spans.per_second(runs, |run| run.sessions?.offered_rate),
+        started: add(|sessions| sessions.started),
+        completed: add(|sessions| sessions.completed),
+        broken_off: add(|sessions| sessions.broken_off),
+    })
+}
+
+/// The pauses, if all runs have some; each run's mean counts as often as the run has requests.
+pub(super) fn pauses(runs: &[Run]) -> Option<Pauses> {
+    let all = runs.iter().map(|run| run.pauses.as_ref());
+    let all: Vec<&Pauses> = all.collect::<Option<_>>()?;
+    let weights = runs.iter().map(|run| run.accounting.issued as f64);
+    let weighted: f64 = weights
+        .clone()
+        .zip(&all)
+        .map(|(weight, pauses)| weight * pauses.mean_us)
+        .sum();
+    Some(Pauses {
+        asked: all.first()?.asked.clone(),
+        mean_us: weighted / weights.sum::<f64>().max(1.0),
+        missed_cycles: all
+            .iter()
+            .map(|pauses| pauses.missed_cycles)
+            .fold(0, u64::saturating_add),
+    })
+}

@@ -1,0 +1,14 @@
+//! How much a measuring command shows while it measures.
+
+use clap::Args;
+
+/// What is shown meanwhile.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct LiveOptions {
+    /// Show progress as one line instead of the whole terminal
+    #[arg(long)]
+    pub(super) plain: bool,
+    /// Show no progress, only the result
+    #[arg(long, conflicts_with = "plain")]
+    pub(super) quiet: bool,
+}

@@ -1,0 +1,318 @@
+//! What limits a server: the findings, what a request takes of each resource, and what the host did.
+
+use millpond_load::{
+    Demand, Demands, Diagnosis, Finding, PerRequest, Probe, Probed, Run, Summary, Verdict,
+};
+
+use crate::measured::sentence;
+use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
+use crate::{Banner, Column, Report, Section, Table, Tone, text_table};
+
+/// The sections of a run that was probed; none for others.
+pub(crate) fn sections(run: &Run) -> Vec<Section> {
+    let Some(probed) = &run.probe else {
+        return Vec::new();
+    };
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    match &run.bottleneck {
+        Some(found) if found.is_empty() => sections.push(Section::Text(sentence(NOTHING))),
+        Some(found) => sections.push(Section::Table(findings_table(found))),
+        None => sections.push(Section::Text(sentence(TOO_SHORT))),
+    }
+    sections.extend(
+        probed
+            .demands
+            .as_ref()
+            .map(|demands| Section::Table(demands_table(demands))),
+    );
+    if let Some(summary) = &probed.summary {
+        sections.extend(host_tables(summary).into_iter().map(Section::Table));
+    }
+    sections.push(Section::Table(probe_table(&probed.samples)));
+    sections
+}
+
+const NOTHING: &str = "nothing that shows: the server was not at its limit, or waits in a way that one level of load \
+                       does not tell (--diagnose does)";
+const TOO_SHORT: &str = "the measured part was too short for two samples of the host";
+
+/// What limits the server, as lines after the table of a run. Empty without a probe.
+pub fn limits_text(run: &Run) -> String {
+    let Some(Probed { samples, .. }) = &run.probe else {
+        return String::new();
+    };
+    let mut text = match &run.bottleneck {
+        Some(found) if found.is_empty() => format!("limited by: {NOTHING}\n"),
+        Some(found) => findings_text(found),
+        None => format!("limited by: not known, for {TOO_SHORT}\n"),
+    };
+    let names: Vec<String> = samples
+        .processes
+        .iter()
+        .filter(|process| process.found != "child")
+        .map(|process| format!("{} ({}), {}", process.pid, process.name, process.found))
+        .collect();
+    match samples.unavailable.get("processes") {
+        Some(why) if names.is_empty() => text.push_str(&format!("server process: {why}\n")),
+        _ => text.push_str(&format!("server process: {}\n", names.join("; "))),
+    }
+    for note in &samples.notes {
+        text.push_str(&format!("  {note}\n"));
+    }
+    text
+}
+
+fn findings_text(found: &[Finding]) -> String {
+    let mut text = String::new();
+    for (n, finding) in found.iter().enumerate() {
+        let lead = if n == 0 { "limited by" } else { "  then by" };
+        let bound = finding
+            .bound_per_s
+            .map_or_else(String::new, |bound| format!(", at most {}", rate(bound)));
+        text.push_str(&format!("{lead}: {}{bound}\n", finding.name));
+        for evidence in &finding.evidence {
+            text.push_str(&format!("    {evidence}\n"));
+        }
+    }
+    text
+}
+
+/// A diagnosis for a terminal.
+pub fn diagnosis_text(diagnosis: &Diagnosis) -> String {
+    let mut text = text_table(&levels_table(diagnosis));
+    if diagnosis.bottleneck.is_empty() {
+        text.push_str("limited by: nothing that shows at these levels\n");
+    }
+    text.push_str(&findings_text(&diagnosis.bottleneck));
+    for remark in &diagnosis.remarks {
+        text.push_str(&format!("remark: {remark}\n"));
+    }
+    if let Some(demands) = &diagnosis.demands {
+        text.push_str(&text_table(&demands_table(demands)));
+    }
+    text
+}
+
+/// A diagnosis as a report of its own.
+pub fn diagnosis_report(diagnosis: &Diagnosis) -> Report {
+    let url = diagnosis.levels.first().map_or("", |level| &level.run.url);
+    let mut report = Report::new("What limits the server", url);
+    report.push(Section::Banner(Banner {
+        tone: match diagnosis.verdict {
+            Verdict::Valid => Tone::Good,
+            Verdict::Suspect => Tone::Doubtful,
+            Verdict::Invalid => Tone::Bad,
+        },
+        title: diagnosis.bottleneck.first().map_or_else(
+            || "Nothing shows at these levels".to_owned(),
+            |finding| format!("Limited by {}", finding.name),
+        ),
+        reasons: diagnosis
+            .remarks
+            .iter()
+            .map(|remark| sentence(remark))
+            .collect(),
+    }));
+    if !diagnosis.bottleneck.is_empty() {
+        report.push(Section::Table(findings_table(&diagnosis.bottleneck)));
+    }
+    report.push(Section::Table(levels_table(diagnosis)));
+    if let Some(demands) = &diagnosis.demands {
+        report.push(Section::Table(demands_table(demands)));
+    }
+    report.push(Section::Code {
+        caption: "The command".to_owned(),
+        text: diagnosis.command.clone(),
+    });
+    report
+}
+
+fn levels_table(diagnosis: &Diagnosis) -> Table {
+    let row = |level: &millpond_load::Level| {
+        let summary = level.run.probe.as_ref().and_then(|p| p.summary.as_ref());
+        let server = summary.and_then(|summary| {
+            Some(summary.server?.cpu_s / summary.span_s / summary.cores.len().max(1) as f64)
+        });
+        let mean = level.run.latency_us.service.map(|latency| latency.mean);
+        vec![
+            count(level.in_flight),
+            rate(level.run.achieved_rate),
+            mean.map_or_else(none, micros),
+            server.map_or_else(none, percent),
+            level.run.verdict.to_string(),
+        ]
+    };
+    Table {
+        caption: "Levels".to_owned(),
+        columns: vec![
+            Column::number("in flight"),
+            Column::number("rate"),
+            Column::number("mean time"),
+            Column::number("server, of all cores"),
+            Column::text("verdict"),
+        ],
+        rows: diagnosis.levels.iter().map(row).collect(),
+        note: String::new(),
+    }
+}
+
+fn findings_table(found: &[Finding]) -> Table {
+    let row = |finding: &Finding| {
+        vec![
+            finding.name.to_string(),
+            finding.bound_per_s.map_or_else(none, rate),
+            finding.evidence.join("; "),
+        ]
+    };
+    Table {
+        caption: "Limits, the likeliest first".to_owned(),
+        columns: vec![
+            Column::text("limit"),
+            Column::number("at most"),
+            Column::text("evidence"),
+        ],
+        rows: found.iter().map(row).collect(),
+        note: String::new(),
+    }
+}
+
+fn demands_table(demands: &Demands) -> Table {
+    let amount = |demand: &Demand| match demand.unit {
+        PerRequest::Microseconds => micros(demand.per_request),
+        PerRequest::Bytes => bytes(demand.per_request),
+        PerRequest::Count => plain(demand.per_request),
+    };
+    let row = |demand: &Demand| {
+        vec![
+            demand.resource.clone(),
+            amount(demand),
+            demand.utilisation.map_or_else(none, percent),
+            demand.bound_per_s.map_or_else(none, rate),
+        ]
+    };
+    Table {
+        caption: format!("What a request takes, at {}", rate(demands.rate_per_s)),
+        columns: vec![
+            Column::text("resource"),
+            Column::number("per request"),
+            Column::number("in use"),
+            Column::number("full at"),
+        ],
+        rows: demands.resources.iter().map(row).collect(),
+        note: "By the demand law D = U·T/C. The client's share of a machine that it shares is not the server's."
+            .to_owned(),
+    }
+}
+
+fn host_tables(summary: &Summary) -> Vec<Table> {
+    let cores = summary.cores.iter().enumerate().map(|(n, core)| {
+        let shares = [
+            core.user,
+            core.system,
+            core.softirq,
+            core.irq,
+            core.steal,
+            core.iowait,
+            core.idle,
+        ];
+        std::iter::once(count(n as u64))
+            .chain(shares.map(percent))
+            .collect()
+    });
+    let threads = summary.threads.iter().map(|thread| {
+        vec![
+            format!("{} ({})", thread.name, thread.tid),
+            percent(thread.busy),
+            percent(thread.run_delay),
+        ]
+    });
+    let titles = [
+        "core",
+        "user",
+        "system",
+        "softirq",
+        "irq",
+        "steal",
+        "waiting for a disk",
+        "idle",
+    ];
+    vec![
+        Table {
+            caption: "Cores of the host".to_owned(),
+            columns: titles.map(Column::number).to_vec(),
+            rows: cores.collect(),
+            note: format!(
+                "Counted in clock ticks: exact to {}.",
+                percent(summary.tick_error)
+            ),
+        },
+        Table {
+            caption: "Busiest threads of the server".to_owned(),
+            columns: vec![
+                Column::text("thread"),
+                Column::number("runs"),
+                Column::number("waits for a core"),
+            ],
+            rows: threads.collect(),
+            note: String::new(),
+        },
+    ]
+}
+
+/// Who was watched, what could not be read, and what sampling cost.
+pub fn probe_table(probe: &Probe) -> Table {
+    let mut rows: Vec<Vec<String>> = probe
+        .processes
+        .iter()
+        .map(|process| {
+            let name = format!("process {} ({})", process.pid, process.name);
+            vec![name, process.found.clone()]
+        })
+        .collect();
+    rows.extend(
+        probe
+            .unavailable
+            .iter()
+            .map(|(name, why)| vec![format!("not available: {name}"), why.clone()]),
+    );
+    let notes = probe.notes.iter();
+    rows.extend(notes.map(|note| vec!["note".to_owned(), note.clone()]));
+    let cost = &probe.cost;
+    rows.push(vec![
+        "sampling".to_owned(),
+        format!(
+            "{} samples, one every {}, for {} of CPU ({} of a core)",
+            count(cost.samples),
+            seconds(probe.interval_ms / 1e3),
+            micros(cost.cpu_ms * 1e3),
+            percent(cost.core_share)
+        ),
+    ]);
+    Table {
+        caption: "The host probe".to_owned(),
+        columns: vec![Column::text(""), Column::text("")],
+        rows,
+        note: String::new(),
+    }
+}
+
+/// Samples without a run as a report of their own.
+pub fn probe_report(probe: &Probe) -> Report {
+    let mut report = Report::new("Samples of a host", "Without a run beside them");
+    let (first, last) = (probe.samples.first(), probe.samples.last());
+    let all = first.zip(last).and_then(|(first, last)| {
+        let at = millpond_load::Moment::Monotonic;
+        probe.within(at(first.mono_ns), at(last.mono_ns))
+    });
+    if let Some(summary) = &all {
+        for table in host_tables(summary) {
+            report.push(Section::Table(table));
+        }
+    }
+    report.push(Section::Table(probe_table(probe)));
+    report
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,72 @@
+//! The graphs of a run.
+
+use millpond_load::{Loop, Point, Run};
+
+use crate::{Axis, Line, LineChart, Unit};
+
+/// What the curves of a run are of.
+fn name_of_time(run: &Run) -> &'static str {
+    match run.kind {
+        Loop::Closed => "Service time",
+        Loop::Open => "Response time",
+    }
+}
+
+pub(super) fn percentile_curve(run: &Run) -> LineChart {
+    LineChart {
+        title: format!("{} by percentile", name_of_time(run)),
+        note: "Each further nine has the same room. The curve ends where fewer than ten samples lie beyond.".to_owned(),
+        x: Axis::percentile("percentile"),
+        y: Axis::log("time", Unit::Micros),
+        lines: vec![Line {
+            name: "time".to_owned(),
+            points: run.percentiles.iter().map(|point| (point.q, Some(point.us))).collect(),
+        }],
+    }
+}
+
+pub(super) fn throughput(run: &Run, points: &[Point]) -> LineChart {
+    let line = |name: &str, of: fn(&Point) -> u64| Line {
+        name: name.to_owned(),
+        points: points
+            .iter()
+            .map(|point| (point.at_s, Some(of(point) as f64 / run.series.interval_s)))
+            .collect(),
+    };
+    let mut lines = vec![line("finished", |point| point.requests)];
+    if run.errors.total() > 0 {
+        lines.push(line("errors", |point| point.errors));
+    }
+    LineChart {
+        title: "Requests over time".to_owned(),
+        note: format!(
+            "In intervals of {}.",
+            Unit::Seconds.format(run.series.interval_s)
+        ),
+        x: Axis::linear("time", Unit::Seconds),
+        y: Axis::linear("requests per second", Unit::Rate),
+        lines,
+    }
+}
+
+pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
+    let line = |name: &str, of: fn(&Point) -> Option<f64>| Line {
+        name: name.to_owned(),
+        points: points.iter().map(|point| (point.at_s, of(point))).collect(),
+    };
+    LineChart {
+        title: format!("{} over time", name_of_time(run)),
+        note: String::new(),
+        x: Axis::linear("time", Unit::Seconds),
+        y: Axis::log("time", Unit::Micros),
+        // Short intervals of a slow run have too few samples for a percentile.
+        lines: [
+            line("median", |point| point.p50_us),
+            line("99th percentile", |point| point.p99_us),
+            line("longest", |point| point.max_us),
+        ]
+        .into_iter()
+        .filter(|line| line.points.iter().any(|(_, time)| time.is_some()))
+        .collect(),
+    }
+}
