@@ -1,4 +1,5 @@
-//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count.
+//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count, and what measures
+//! against servers that know the truth.
 //!
 //! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `bench/README.md` says how to read the
 //! results.
@@ -9,12 +10,15 @@ mod cpu;
 mod drive;
 mod fill;
 mod floor;
+mod fortio;
 mod hit_ratio;
+mod lateness;
 mod libcachesim;
 mod overhead;
 mod server;
 mod spread;
 mod traces;
+mod truth;
 
 use std::process::ExitCode;
 
@@ -37,6 +41,20 @@ usage: bench-peers COMMAND
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
       --json FILE
+  lateness             how late the client sends, by its own account and by the null server's
+      --rate R           requests a second (default 20000)
+      --runs N           (default 5)
+      --seconds S        length of one run (default 10)
+      --json FILE
+  truth                the client's percentiles against the delays that a null server made and logged
+      --seconds S        (default 10)
+      --bound-us N       what the kernel may add (default 300)
+      --json FILE
+  fortio               the client's proportions and times against the delays of `fortio server`
+      --fortio FILE      the program (default: where go install puts it, or on the path)
+      --rate R           requests a second (default 500)
+      --seconds S        (default 20)
+      --json FILE
 ";
 
 /// What can go wrong is said to the person who measures; nobody decides anything by its type.
@@ -49,6 +67,9 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("lateness") => lateness::run(arguments),
+        Some("truth") => truth::run(arguments),
+        Some("fortio") => fortio::run(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -18,6 +18,7 @@
 
 mod analysis;
 mod arrivals;
+mod calibration;
 mod capacity;
 mod chunked;
 mod clock;
@@ -32,8 +33,10 @@ mod host;
 mod ladder;
 mod latency;
 mod limits;
+mod null;
 mod objective;
 mod outcome;
+mod own;
 mod plan;
 mod probe;
 mod random;
@@ -52,6 +55,7 @@ mod verdict;
 pub use analysis::bottleneck::{Finding, Limit};
 pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
+pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
     capacity,
@@ -68,6 +72,7 @@ pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 /// What a host probe samples and sums up; see [`millpond_telemetry::probe`].
 pub use millpond_telemetry::probe::{Moment, Probe, Summary};
+pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};

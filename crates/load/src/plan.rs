@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::url::Url;
-use crate::{Error, ProbePlan};
+use crate::{Calibration, Error, ProbePlan};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -45,6 +45,10 @@ pub struct Plan {
     pub schedule: Option<Schedule>,
     /// What is sampled on this machine while the run lasts; nothing if none.
     pub probe: Option<ProbePlan>,
+
+    // What the run is judged by.
+    /// What the client itself can do, from [`calibrate`](crate::calibrate).
+    pub calibration: Option<Calibration>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -108,6 +112,7 @@ impl Plan {
             cores: None,
             schedule: None,
             probe: None,
+            calibration: None,
         }
     }
 

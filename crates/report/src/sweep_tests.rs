@@ -57,6 +57,8 @@ fn run(rate: f64, p50: f64) -> Run {
         percentiles: Vec::new(),
         probe: None,
         bottleneck: None,
+        calibration: None,
+        notes: Vec::new(),
     }
 }
 

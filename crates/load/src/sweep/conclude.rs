@@ -222,6 +222,8 @@ pub(crate) mod tests {
             percentiles: Vec::new(),
             probe: None,
             bottleneck: None,
+            calibration: None,
+            notes: Vec::new(),
         }
     }
 

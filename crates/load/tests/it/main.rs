@@ -1,8 +1,11 @@
 //! The client against little servers that behave, and against some that do not.
 
 mod bottleneck;
+mod calibration;
 mod counts;
 mod hostile;
+mod lateness;
+mod null;
 mod open;
 mod planted;
 mod stub;

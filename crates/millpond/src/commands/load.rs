@@ -14,6 +14,7 @@ use millpond_report::{
 };
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
@@ -67,6 +68,8 @@ pub(crate) struct Load {
     results: ResultOptions,
     #[command(flatten)]
     probe: ProbeOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -82,11 +85,12 @@ impl Load {
             let table = text_table(&probe_table(&probe));
             return self.results.write(&probe, &table, probe_report);
         }
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         if self.probe.diagnose {
             return self.diagnose(plan);
         }
         let events = Events::listen()?;
+        plan.calibration = self.calibration.measure(&plan, &events.stop)?;
         let mut run = {
             let line = Progress::new();
             let mut show = |progress: &millpond_load::Progress| line.show(progress_line(progress));

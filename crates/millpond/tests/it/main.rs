@@ -12,3 +12,4 @@ mod serving;
 mod signals;
 mod support;
 mod sweep;
+mod throttled;
