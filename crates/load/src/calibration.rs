@@ -131,6 +131,7 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
         ramp_up: Duration::ZERO,
         auto: None,
         per_connection: None,
+        probe: None,
         ..plan.clone()
     };
     let run = driver::run(&probe, None, stop)?;
