@@ -156,12 +156,12 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         series: timeline::timeline(&all.series),
         histogram,
         percentiles,
+        calibration: plan.calibration,
+        notes,
         classes: visits::classes(plan, &all),
         sessions: visits::sessions(plan, &all),
         pauses: visits::pauses(plan, &all),
         auto: None,
-        calibration: plan.calibration,
-        notes,
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
-use crate::outcome::Kind;
+use crate::outcome::{Fault, Kind};
 use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
@@ -38,9 +38,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) live: &'a Live,
+    pub(crate) own: &'a Own,
     /// The times of a run that decides them while it goes on.
     pub(crate) agreed: Option<&'a Agreed>,
-    pub(crate) own: &'a Own,
 }
 
 /// What a thread brings home.
@@ -91,11 +91,11 @@ struct Engine<'a> {
     /// When the connections of a ramp are opened, in order.
     starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
-    no_connection: Option<Kind>,
-    /// When lines of limited bandwidth are free again.
-    wakes: Wakes,
     /// What the kernel had kept from it when the measured part began.
     usage_at_start: Option<Usage>,
+    no_connection: Option<Fault>,
+    /// When lines of limited bandwidth are free again.
+    wakes: Wakes,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -131,8 +131,8 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         users: None,
         starts: VecDeque::new(),
         no_connection: None,
-        wakes: Wakes::default(),
         usage_at_start: None,
+        wakes: Wakes::default(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;

@@ -49,6 +49,9 @@ pub struct Plan {
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
 
+    // What the run is judged by.
+    /// What the client itself can do, from [`calibrate`](crate::calibrate).
+    pub calibration: Option<Calibration>,
     // Pauses, sessions and phases.
     /// What lies between the requests of a connection, or with `session` of a session.
     pub pace: Pace,
@@ -77,10 +80,6 @@ pub struct Plan {
     pub expect_body: Option<String>,
     /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
     pub expect_sha256: Option<String>,
-
-    // What the run is judged by.
-    /// What the client itself can do, from [`calibrate`](crate::calibrate).
-    pub calibration: Option<Calibration>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -155,6 +154,7 @@ impl Plan {
             expect: Vec::new(),
             cores: None,
             schedule: None,
+            calibration: None,
             pace: Pace::AtOnce,
             session: None,
             ramp_up: Duration::ZERO,
@@ -167,7 +167,6 @@ impl Plan {
             throttle_up: None,
             expect_body: None,
             expect_sha256: None,
-            calibration: None,
         }
     }
 
@@ -310,8 +309,21 @@ mod tests {
             },
             Plan {
                 url: "ftp://h/".into(),
-                ..good.clone()
+                ..good
             },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_reached_in_one_way() {
+        let good = Plan {
+            connect_to: Some("h:1".into()),
+            ..Plan::new("http://h/")
+        };
+        assert!(good.check().is_ok());
+        for bad in [
             Plan {
                 trust: Trust::Everybody,
                 ..good.clone()
@@ -321,7 +333,6 @@ mod tests {
                 ..good.clone()
             },
             Plan {
-                connect_to: Some("h:1".into()),
                 unix_socket: Some("/s".into()),
                 ..good
             },

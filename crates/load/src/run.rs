@@ -91,6 +91,12 @@ pub struct Run {
     pub histogram: Vec<Bucket>,
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
+    /// What the client could do by itself, if that was measured before.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
+    /// What a reader should know although nothing is wrong with the run.
+    #[serde(default)]
+    pub notes: Vec<String>,
 
     // Only of some runs.
     /// The classes of a workload, if it has more than one.
@@ -105,12 +111,6 @@ pub struct Run {
     /// What the statistics decided, if they did.
     #[serde(default)]
     pub auto: Option<AutoFigures>,
-    /// What the client could do by itself, if that was measured before.
-    #[serde(default)]
-    pub calibration: Option<Calibration>,
-    /// What a reader should know although nothing is wrong with the run.
-    #[serde(default)]
-    pub notes: Vec<String>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.

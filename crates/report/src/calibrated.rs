@@ -2,17 +2,22 @@
 
 use millpond_load::{Run, Verdict};
 
-use crate::measured::sentence;
+use crate::kinds::kind_name;
+use crate::measured::{sentence, words};
 use crate::number::{bytes, micros, rate};
 
-/// The reasons of the verdict and the notes, in one paragraph for a terminal.
+/// The reasons of the verdict, the examples of errors and the notes, in one paragraph for a terminal.
 pub(crate) fn remarks(run: &Run) -> String {
     let reasons = run
         .reasons
         .iter()
         .map(|reason| format!("{}: {reason}", run.verdict));
     let notes = run.notes.iter().map(|note| format!("note: {note}"));
-    reasons.chain(notes).collect::<Vec<_>>().join("; ")
+    reasons
+        .chain(words::examples(run, kind_name))
+        .chain(notes)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// The same as sentences.

@@ -1,6 +1,6 @@
 //! A measured run as a report.
 
-mod words;
+pub(crate) mod words;
 
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
@@ -85,16 +85,11 @@ pub fn run_table(run: &Run) -> Table {
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
     ]);
-    let note = std::iter::once(calibrated::remarks(run))
-        .filter(|remarks| !remarks.is_empty())
-        .chain(words::examples(run, kind_name))
-        .collect::<Vec<_>>()
-        .join("; ");
     Table {
         caption: how(run),
         columns: vec![Column::text(""), Column::number("")],
         rows,
-        note,
+        note: calibrated::remarks(run),
     }
 }
 

@@ -55,12 +55,12 @@ fn run(rate: f64, p50: f64) -> Run {
         series: Timeline::default(),
         histogram: Vec::new(),
         percentiles: Vec::new(),
+        calibration: None,
+        notes: Vec::new(),
         classes: Vec::new(),
         sessions: None,
         pauses: None,
         auto: None,
-        calibration: None,
-        notes: Vec::new(),
     }
 }
 

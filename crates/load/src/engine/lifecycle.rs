@@ -308,7 +308,7 @@ impl Engine<'_> {
         connection.close();
         connection.free_at = now;
         if kind.is_about_connecting() {
-            self.no_connection = Some(kind);
+            self.no_connection = Some((kind, example));
         }
         if !self.started {
             return;

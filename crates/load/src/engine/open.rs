@@ -281,8 +281,8 @@ impl Engine<'_> {
         if is_shed {
             self.recorder.shed(&request, now, self.shared.live);
         } else {
-            let kind = self.no_connection.unwrap_or(Kind::Timeout);
-            let example = Some("no connection had room in time");
+            let (kind, example) = self.no_connection.unwrap_or((Kind::Timeout, None));
+            let example = example.or(Some("no connection had room in time"));
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);
         }

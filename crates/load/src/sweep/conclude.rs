@@ -220,12 +220,12 @@ pub(crate) mod tests {
             series: Timeline::default(),
             histogram: Vec::new(),
             percentiles: Vec::new(),
+            calibration: None,
+            notes: Vec::new(),
             classes: Vec::new(),
             sessions: None,
             pauses: None,
             auto: None,
-            calibration: None,
-            notes: Vec::new(),
         }
     }
 

@@ -297,6 +297,23 @@ fn an_open_loop_runs_over_tls() {
 }
 
 #[test]
+fn an_open_loop_says_why_no_handshake_succeeds() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (server, _) = fixed(other.usual(), HELLO);
+    let plan = Plan {
+        schedule: Some(millpond_load::Schedule {
+            rate: 200.0,
+            process: millpond_load::Process::Constant,
+            deadline: None,
+        }),
+        timeout: Duration::from_millis(200),
+        stop: Stop::Duration(Duration::from_millis(200)),
+        ..secure(&server, &authority, 1)
+    };
+    all_end_as("tls", "nobody who is trusted", &plan);
+}
+
+#[test]
 fn roots_that_cannot_be_had_end_the_run_before_it_begins() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();

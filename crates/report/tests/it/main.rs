@@ -116,12 +116,12 @@ fn run() -> Run {
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
+        calibration: None,
+        notes: Vec::new(),
         classes: Vec::new(),
         sessions: None,
         pauses: None,
         auto: None,
-        calibration: None,
-        notes: Vec::new(),
     }
 }
 
