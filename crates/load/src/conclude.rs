@@ -144,6 +144,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         series: timeline::timeline(&all.series),
         histogram,
         percentiles,
+        postgres: None,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::request::Requests;
 use crate::run::Run;
 use crate::tickets::{Gate, Tickets, Times};
 use crate::url::Url;
-use crate::{Error, Plan, Stop, limits};
+use crate::{Error, Plan, Stop, limits, postgres};
 
 /// How often the progress callback is called.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -61,6 +61,7 @@ pub fn run(
     let url = plan.check()?;
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
+    let watched = postgres::watch(plan)?;
     let address = SockAddr::from(resolve(&url, plan.timeout)?);
     let threads = if plan.threads == 0 {
         plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
@@ -107,7 +108,10 @@ pub fn run(
     if harvests.len() < threads {
         return Err(Error::Thread);
     }
-    Ok(conclude(plan, harvests, stop.load(Ordering::Relaxed)))
+    let start = harvests.iter().map(|harvest| harvest.times.start).min();
+    let mut run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
+    run.postgres = watched.map(|probe| postgres::attach(probe, start.unwrap_or(0), &run));
+    Ok(run)
 }
 
 /// One client thread; if it cannot do its part, the others end as well.

@@ -34,6 +34,7 @@ mod limits;
 mod objective;
 mod outcome;
 mod plan;
+mod postgres;
 mod random;
 mod recorder;
 mod request;
@@ -61,9 +62,13 @@ pub use error::Error;
 pub use host::Host;
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
+pub use millpond_telemetry::probe::postgres::{
+    MeanMax, PgCounters, PgGap, PgPerRequest, PgProbe, PgSample, PgServer, PgSummary, PgWait,
+};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};
+pub use postgres::Postgres;
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
 pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,

@@ -43,6 +43,8 @@ pub struct Plan {
     pub cores: Option<Vec<usize>>,
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
+    /// The URL of a PostgreSQL server to watch meanwhile.
+    pub postgres: Option<String>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -105,6 +107,7 @@ impl Plan {
             expect: Vec::new(),
             cores: None,
             schedule: None,
+            postgres: None,
         }
     }
 

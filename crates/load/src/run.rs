@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Errors, Host, Latencies, Quantile};
+use crate::{Bucket, Errors, Host, Latencies, Postgres, Quantile};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,9 @@ pub struct Run {
     pub histogram: Vec<Bucket>,
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
+    /// The PostgreSQL server behind it, where one was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<Box<Postgres>>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + in_flight`.

@@ -20,6 +20,7 @@ mod html;
 mod measured;
 mod model;
 pub mod number;
+mod postgres;
 mod svg;
 mod sweep;
 mod sweep_charts;
@@ -33,6 +34,7 @@ pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
     Table, Tone, Unit,
 };
+pub use postgres::postgres_tables;
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;
 pub use text::text_table;

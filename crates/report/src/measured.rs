@@ -37,6 +37,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
     }
+    sections.extend(crate::postgres::sections(run));
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::Code {
         caption: "The command".to_owned(),

@@ -55,6 +55,7 @@ fn run(rate: f64, p50: f64) -> Run {
         series: Timeline::default(),
         histogram: Vec::new(),
         percentiles: Vec::new(),
+        postgres: None,
     }
 }
 

@@ -1,8 +1,11 @@
-//! What the server tells about itself: the access log.
+//! What the server tells about itself, and what a database tells about itself: the access log, and probes.
 //!
 //! This crate knows files, threads and counters. It must not know how a request is parsed or answered: whoever
-//! serves requests fills in a [`Line`] and hands it over, and is never made to wait for a disk.
+//! serves requests fills in a [`Line`] and hands it over, and is never made to wait for a disk. [`probe`] asks
+//! services that are measured, and so is of use to the measuring client too.
 
 mod access_log;
+mod clock;
+pub mod probe;
 
 pub use access_log::{AccessLog, Counts, Line};

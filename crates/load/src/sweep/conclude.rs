@@ -220,6 +220,7 @@ pub(crate) mod tests {
             series: Timeline::default(),
             histogram: Vec::new(),
             percentiles: Vec::new(),
+            postgres: None,
         }
     }
 

@@ -9,6 +9,7 @@ use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Ver
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
+use super::postgres_options::PostgresOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use crate::command_line;
@@ -58,6 +59,9 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     results: ResultOptions,
+    // The database behind the server.
+    #[command(flatten)]
+    postgres: PostgresOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,7 +80,8 @@ impl Load {
             millpond_load::run(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
-        let table = text_table(&run_table(&run));
+        let mut table = text_table(&run_table(&run));
+        self.postgres.tell(&run, &mut table);
         self.results.write(&run, &table, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
@@ -115,6 +120,7 @@ impl Load {
                 process: self.arrivals.process(self.seed),
                 deadline: self.deadline,
             }),
+            postgres: self.postgres.url(),
             ..self.request.plan(&self.url)?
         })
     }

@@ -7,6 +7,7 @@ mod demo;
 mod import;
 mod load;
 mod new;
+mod postgres_options;
 mod request_options;
 mod results;
 mod serve;

@@ -114,6 +114,7 @@ fn run() -> Run {
         },
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
+        postgres: None,
     }
 }
 

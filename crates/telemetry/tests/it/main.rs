@@ -1,5 +1,7 @@
 //! The access log on real files and pipes.
 
+mod postgres;
+
 use std::fs::{self, OpenOptions};
 use std::io::Read as _;
 use std::net::Ipv4Addr;

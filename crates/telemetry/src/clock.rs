@@ -1,0 +1,13 @@
+//! The clocks that a probe stamps its samples with, in nanoseconds.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The monotonic clock, the same for all processes of a machine.
+pub(crate) fn monotonic() -> u64 {
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}

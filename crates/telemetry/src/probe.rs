@@ -1,0 +1,3 @@
+//! Probes: what a machine and its services say about themselves while they are measured.
+
+pub mod postgres;
