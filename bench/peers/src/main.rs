@@ -12,6 +12,7 @@ mod floor;
 mod hit_ratio;
 mod libcachesim;
 mod overhead;
+mod planted;
 mod server;
 mod spread;
 mod traces;
@@ -37,6 +38,15 @@ usage: bench-peers COMMAND
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
       --json FILE
+  planted              whether millpond compare finds a server that needs a little more CPU for each request
+      --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
+      --runs N           comparisons, each with new processes (default 10)
+      --work MICROS      CPU of a request (default 100)
+      --rate R           requests a second (default 2000)
+      --duration TIME    length of one run of a comparison (default 500ms)
+      --blocks N         ABBA blocks of a comparison (default 10)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
 ";
 
 /// What can go wrong is said to the person who measures; nobody decides anything by its type.
@@ -49,6 +59,7 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("planted") => planted::run(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -27,8 +27,14 @@ pub(crate) fn watch(plan: &Plan) -> Result<Option<PgProber>, Error> {
 pub(crate) fn attach(prober: PgProber, start: Nanos, run: &Run) -> Box<Postgres> {
     let probe = prober.finish(start);
     let ended = |from, to| ended(&run.series, from, to);
+    // Without a warm-up nothing was asked before the measured part, and the sample before it is its beginning.
+    let from = if run.warmup_s > 0.0 {
+        0.0
+    } else {
+        f64::NEG_INFINITY
+    };
     Box::new(Postgres {
-        summary: probe.summary(run.duration_s, ended),
+        summary: probe.summary(from, run.duration_s, ended),
         probe,
     })
 }

@@ -3,6 +3,7 @@
 mod counts;
 mod hostile;
 mod open;
+mod postgres;
 mod stub;
 mod sweep;
 mod timing;

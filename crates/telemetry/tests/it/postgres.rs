@@ -24,7 +24,7 @@ fn wait_for(client: &mut Client, count: &str) {
 /// What happened over the whole probe, with a hundred requests.
 fn whole(samples: &[PgSample], probe: &millpond_telemetry::probe::postgres::PgProbe) -> PgSummary {
     let end = samples.last().unwrap().at_s;
-    probe.summary(end, |_, _| 100.0)
+    probe.summary(f64::NEG_INFINITY, end, |_, _| 100.0)
 }
 
 #[test]

@@ -77,8 +77,14 @@ pub struct PgPerRequest {
 impl PgProbe {
     /// What happened in the first `duration_s` seconds from the origin. `requests` gives how many requests ended between two
     /// moments, in seconds from the same origin: work and requests are counted over the same time, even where the
-    /// probe had no connection for a while.
-    pub fn summary(&self, duration_s: f64, requests: impl Fn(f64, f64) -> f64) -> PgSummary {
+    /// probe had no connection for a while. Work is counted from the first sample after `from_s` (before the origin, if
+    /// nothing was asked there) to the last one, which is taken when the requests have ended.
+    pub fn summary(
+        &self,
+        from_s: f64,
+        duration_s: f64,
+        requests: impl Fn(f64, f64) -> f64,
+    ) -> PgSummary {
         let within: Vec<&PgSample> = self
             .samples
             .iter()
@@ -100,7 +106,12 @@ impl PgProbe {
                 .collect(),
             ..PgSummary::default()
         };
-        summary.add_up(&within, requests);
+        let counted: Vec<&PgSample> = self
+            .samples
+            .iter()
+            .filter(|sample| sample.at_s >= from_s)
+            .collect();
+        summary.add_up(&counted, requests);
         summary
     }
 }
@@ -212,26 +223,30 @@ mod tests {
                 sample(5.0, 1, 10, 3),
                 sample(6.0, 1, 210, 1),
                 // Somebody has reset the counters.
-                sample(7.0, 1, 0, 1),
-                sample(8.0, 1, 500, 9),
+                sample(7.0, 1, 0, 9),
             ],
             ..PgProbe::default()
         };
-        let summary = probe.summary(7.5, requests);
-        assert_eq!(summary.samples, 5);
+        let summary = probe.summary(0.0, 6.5, requests);
+        assert_eq!(summary.samples, 4);
         assert_eq!((summary.covered_s, summary.requests), (2.0, 200.0));
         let each = summary.per_request.unwrap();
         assert_eq!((each.commits, each.cpu_us), (Some(2.0), Some(2_000.0)));
         assert_eq!((each.wal_bytes, summary.totals.wal_bytes), (None, None));
         assert_eq!(summary.cores, Some(0.2));
         assert_eq!(summary.waits[0].event, "Lock:tuple");
-        assert_eq!(summary.waits[0].waiting, MeanMax { mean: 1.8, max: 3 });
-        assert_eq!(summary.longest_transaction_s, Some(7.0));
+        assert_eq!(summary.waits[0].waiting, MeanMax { mean: 2.0, max: 3 });
+        assert_eq!(summary.longest_transaction_s, Some(6.0));
+        let earlier = probe.summary(-1.0, 6.5, requests);
+        assert_eq!(
+            (earlier.covered_s, earlier.totals.commits),
+            (3.0, Some(1_400))
+        );
     }
 
     #[test]
     fn without_samples_nothing_is_said() {
-        let summary = PgProbe::default().summary(10.0, requests);
+        let summary = PgProbe::default().summary(0.0, 10.0, requests);
         assert_eq!(summary, PgSummary::default());
         assert!(summary.connections.is_none() && summary.per_request.is_none());
     }
