@@ -150,7 +150,7 @@ fn per_request(seen: &Postgres) -> Table {
         seen.probe.server.database
     );
     Table {
-        caption: "What the database did".to_owned(),
+        caption: format!("{}: what it did", title(seen)),
         columns: vec![
             Column::text(""),
             Column::number("in all"),

@@ -7,6 +7,11 @@ pub(crate) fn monotonic() -> u64 {
     read(ClockId::Monotonic)
 }
 
+/// Time since the machine started, sleep included: what the ages of processes count from.
+pub(crate) fn since_boot() -> u64 {
+    read(ClockId::Boottime)
+}
+
 fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

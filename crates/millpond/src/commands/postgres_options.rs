@@ -8,14 +8,14 @@ use millpond_report::{postgres_tables, text_table};
 #[derive(Args)]
 pub(crate) struct PostgresOptions {
     /// Watch this PostgreSQL server meanwhile, as postgres://user@host/database; PGPASSWORD has the password
-    #[arg(long = "pg", value_name = "URL")]
-    url: Option<String>,
+    #[arg(long, value_name = "URL")]
+    pg: Option<String>,
 }
 
 impl PostgresOptions {
     /// The server to watch.
     pub(crate) fn url(&self) -> Option<String> {
-        self.url.clone()
+        self.pg.clone()
     }
 
     /// Adds what was seen of it to the text of a run.

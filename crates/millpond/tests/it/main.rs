@@ -7,6 +7,7 @@ mod compare;
 mod demo;
 mod limits;
 mod measuring;
+mod postgres;
 mod promise;
 mod serving;
 mod signals;

@@ -7,7 +7,8 @@
 
 use procfs::ProcError;
 use procfs::process::{Process, Stat};
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock;
 
 /// How often children may end while they are counted before the count is given up.
 const ATTEMPTS: usize = 5;
@@ -29,8 +30,7 @@ impl Processes {
         const ELSEWHERE: &str = "another machine, or processes that cannot be seen from here";
         let backend = Process::new(pid).and_then(|process| process.stat());
         let backend = backend.map_err(|_| ELSEWHERE.to_owned())?;
-        let boot = clock_gettime(ClockId::Boottime);
-        let uptime = boot.tv_sec as f64 + boot.tv_nsec as f64 / 1e9;
+        let uptime = clock::since_boot() as f64 / 1e9;
         let here = uptime - backend.starttime as f64 / procfs::ticks_per_second() as f64;
         if !backend.comm.starts_with("postgres") || (here - age).abs() > SAME_AGE {
             return Err(ELSEWHERE.to_owned());
