@@ -159,7 +159,7 @@ fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result
         .arg("compare")
         .args([format!("A={}", a.url), format!("B={}", b.url)])
         .args(["--metric", "cpu", "--connections", "8", "--json", "-"])
-        .args(["--warmup", "200ms", "--duration", &options.duration])
+        .args(["--warmup", "50ms", "--duration", &options.duration])
         .args(["--rate", &options.rate.to_string()])
         .args(["--blocks", &options.blocks.to_string()])
         .args(["--pid-a", &a.pid().to_string()])

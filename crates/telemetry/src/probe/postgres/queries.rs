@@ -20,13 +20,13 @@ pub(super) struct Part {
 }
 
 /// Client sessions without the probe's own. Where the account may not see a session, its state and type are null; that it
-/// has a user tells it from most background processes.
+/// has a user and a database tells it from background processes.
 const SESSIONS: Part = Part {
     name: "sessions",
     sql: "select coalesce(state, 'not visible') as state, count(*) as n, \
           extract(epoch from max(clock_timestamp() - xact_start)) as oldest \
           from pg_stat_activity where pid <> pg_backend_pid() and (backend_type = 'client backend' \
-          or (backend_type is null and usesysid is not null)) group by 1",
+          or (backend_type is null and datid is not null and usesysid is not null)) group by 1",
     read: |row, sample| {
         if let Some((state, n)) = text(row, "state").zip(number(row, "n")) {
             sample.sessions.by_state.insert(state.to_owned(), n);
