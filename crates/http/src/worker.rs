@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use crate::conn::{self, Pool};
+use crate::conn::{self, AtSleep, Outbox, Pool};
 use crate::date::{Persistence, Tails};
 use crate::limits::{ACCEPT_PAUSE, LINGER, Limits, REFUSALS_LINGERING};
 use crate::response::{Response, Service};
@@ -31,6 +31,7 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) counters: Arc<Counters>,
     pub(crate) tails: Tails,
     pub(crate) pool: Pool,
+    pub(crate) outbox: Outbox,
     /// Since when the worker is finishing.
     pub(crate) draining: Cell<Option<Boottime>>,
     /// Wakes idle connections when that begins.
@@ -58,6 +59,7 @@ pub fn run_worker<S: Service>(
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .on_thread_park(conn::before_sleep)
         .build_local(LocalOptions::default())?;
     let worker = Rc::new(Worker {
         service,
@@ -65,6 +67,7 @@ pub fn run_worker<S: Service>(
         counters: shared.register(),
         tails: Tails::default(),
         pool: Pool::default(),
+        outbox: Outbox::default(),
         draining: Cell::new(None),
         drain: Arc::new(Notify::new()),
         shared,
@@ -72,6 +75,7 @@ pub fn run_worker<S: Service>(
         last_closed: Notify::new(),
         lingering: Cell::new(0),
     });
+    let _at_sleep = AtSleep::call(Rc::<Worker<S>>::clone(&worker));
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         worker.accept_until_shutdown(&listener).await;
@@ -134,6 +138,8 @@ impl<S: Service> Worker<S> {
 
     fn admit(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
         self.counters.accepted.add(1);
+        // Many may come at once.
+        self.send_posts();
         match self.shared.admit(self.limits.connections) {
             Some(place) => {
                 let open = Open::new(Rc::clone(self), place);

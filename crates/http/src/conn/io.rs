@@ -1,33 +1,25 @@
 //! One socket with its deadlines: every wait in a connection is one of the few here, and each has an end.
-//!
-//! Reads go through tokio's `poll_read`, which notes a short read as "nothing more for now": so waiting for the next
-//! request costs no `read` that could only say EAGAIN. A response that fits the socket's buffer costs exactly one
-//! `sendmsg`.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use millpond_store::clock::Boottime;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, Interest, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::futures::OwnedNotified;
 
 use super::deadline::{Deadline, Progress};
 use super::exchange::Exchange;
+use super::line::{Line, is_passing};
 use super::output::FilePart;
 use crate::limits::{DRAIN_GRACE, FILE_CHUNK, LINGER, LINGER_BYTES};
 use crate::response::Service;
 use crate::worker::Worker;
-
-/// Slices on the stack: four responses. A longer pipeline pays for one allocation per write.
-const FEW: usize = 16;
 
 /// Why a connection ends without a further response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +30,17 @@ pub(super) enum Ended {
     TimedOut,
 }
 
+/// What an idle connection was woken by.
+pub(super) enum Woken {
+    /// The first bytes of a request.
+    Bytes(Box<Exchange>),
+    /// Responses that the socket did not take at once.
+    Returned(Box<Exchange>),
+}
+
 /// A socket on a worker.
 pub(super) struct Io<S: Service> {
-    pub(super) stream: TcpStream,
+    pub(super) line: Rc<Line>,
     pub(super) worker: Rc<Worker<S>>,
     deadline: Deadline,
     /// Wakes the connection when the worker begins to drain; polled once, since its task never changes.
@@ -49,11 +49,16 @@ pub(super) struct Io<S: Service> {
 }
 
 impl<S: Service> Io<S> {
-    pub(super) fn new(stream: TcpStream, worker: Rc<Worker<S>>, now: Boottime) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        peer: SocketAddr,
+        worker: Rc<Worker<S>>,
+        now: Boottime,
+    ) -> Self {
         let drain = Box::pin(Arc::clone(&worker.drain).notified_owned());
         let deadline = Deadline::new(now, now.plus(worker.limits.idle_timeout));
         Self {
-            stream,
+            line: Rc::new(Line::new(stream, peer)),
             worker,
             deadline,
             drain,
@@ -61,16 +66,17 @@ impl<S: Service> Io<S> {
         }
     }
 
-    /// Waits for the first bytes of a request, without holding a buffer meanwhile; until `idle_until`, or shortly if
-    /// the worker is draining.
-    pub(super) async fn first_bytes(
-        &mut self,
-        idle_until: Boottime,
-    ) -> Result<Box<Exchange>, Ended> {
+    /// Waits for the first bytes of a request, without holding a buffer meanwhile, or for what the socket did not take of what
+    /// was posted; until `idle_until`, or shortly if the worker is draining.
+    pub(super) async fn first_bytes(&mut self, idle_until: Boottime) -> Result<Woken, Ended> {
         poll_fn(|cx| {
+            self.line.watch(cx);
+            if let Some(exchange) = self.line.returned() {
+                return Poll::Ready(Ok(Woken::Returned(exchange)));
+            }
             let mut exchange = self.worker.pool.take();
             match self.poll_read(cx, &mut exchange) {
-                Poll::Ready(Ok(())) => return Poll::Ready(Ok(exchange)),
+                Poll::Ready(Ok(())) => return Poll::Ready(Ok(Woken::Bytes(exchange))),
                 Poll::Ready(Err(ended)) => return Poll::Ready(Err(ended)),
                 Poll::Pending => self.worker.pool.put(exchange),
             }
@@ -102,10 +108,9 @@ impl<S: Service> Io<S> {
         cx: &mut Context<'_>,
         exchange: &mut Exchange,
     ) -> Poll<Result<(), Ended>> {
-        let mut space = ReadBuf::new(exchange.decoder.space(&self.worker.limits));
-        match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space)) {
-            Ok(()) if !space.filled().is_empty() => {
-                let len = space.filled().len();
+        let space = exchange.decoder.space(&self.worker.limits);
+        match ready!(self.line.poll_read(cx, space)) {
+            Ok(len) if len > 0 => {
                 self.worker.counters.bytes_in.add(len as u64);
                 exchange.decoder.received(len);
                 Poll::Ready(Ok(()))
@@ -144,6 +149,7 @@ impl<S: Service> Io<S> {
             let written = match exchange.output.next_file() {
                 Some(part) => {
                     sent_file = true;
+                    self.worker.send_posts();
                     let written = self.send_file(&part, progress, total).await?;
                     exchange.output.wrote_file(written);
                     if written < part.len {
@@ -171,58 +177,11 @@ impl<S: Service> Io<S> {
         progress: &mut Option<Progress>,
         total: u64,
     ) -> Result<usize, Ended> {
-        poll_fn(|cx| {
-            let sent = if exchange.output.slice_count() <= FEW {
-                let mut slices = [IoSlice::new(&[]); FEW];
-                let count = exchange.output.slices(&mut slices);
-                self.poll_send(cx, &slices[..count])
-            } else {
-                // IOV_MAX is 1024.
-                let mut slices = vec![IoSlice::new(&[]); exchange.output.slice_count().min(1024)];
-                let count = exchange.output.slices(&mut slices);
-                self.poll_send(cx, &slices[..count])
-            };
-            match sent {
-                Poll::Ready(sent) => Poll::Ready(sent),
-                Poll::Pending => self.poll_write_deadline(cx, progress, total),
-            }
+        poll_fn(|cx| match self.line.poll_send(cx, &exchange.output) {
+            Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Ended::ByClient)),
+            Poll::Pending => self.poll_write_deadline(cx, progress, total),
         })
         .await
-    }
-
-    /// One `sendmsg`, once the socket takes bytes; a file's `writev` would cost the kernel a tenth of a microsecond more.
-    /// If it takes only part of them it is full, which tokio is told, so that nothing is tried before there is room again.
-    fn poll_send(
-        &self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<Result<usize, Ended>> {
-        let len: usize = slices.iter().map(|slice| slice.len()).sum();
-        loop {
-            if ready!(self.stream.poll_write_ready(cx)).is_err() {
-                return Poll::Ready(Err(Ended::ByClient));
-            }
-            let mut part = 0;
-            let sent = self.stream.try_io(Interest::WRITABLE, || {
-                let mut none = SendAncillaryBuffer::default();
-                let sent = sendmsg(&self.stream, slices, &mut none, SendFlags::NOSIGNAL)?;
-                if sent < len {
-                    part = sent;
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Ok(sent)
-            });
-            match sent {
-                Err(_) if part > 0 => return Poll::Ready(Ok(part)),
-                Ok(sent) if sent > 0 => return Poll::Ready(Ok(sent)),
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                    ) => {}
-                _ => return Poll::Ready(Err(Ended::ByClient)),
-            }
-        }
     }
 
     /// One `sendfile` of bounded length. A file that ends early cannot be answered properly any more: the length was
@@ -235,7 +194,7 @@ impl<S: Service> Io<S> {
     ) -> Result<u64, Ended> {
         poll_fn(|cx| {
             loop {
-                match self.stream.poll_write_ready(cx) {
+                match self.line.stream.poll_write_ready(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(Ended::ByClient)),
                     Poll::Pending => return self.poll_write_deadline(cx, progress, total),
@@ -244,9 +203,9 @@ impl<S: Service> Io<S> {
                 let len = usize::try_from(part.len)
                     .unwrap_or(usize::MAX)
                     .min(FILE_CHUNK);
-                let sent = self.stream.try_io(Interest::WRITABLE, || {
+                let sent = self.line.stream.try_io(Interest::WRITABLE, || {
                     Ok(rustix::fs::sendfile(
-                        &self.stream,
+                        &self.line.stream,
                         &*part.file,
                         Some(&mut offset),
                         len,
@@ -254,11 +213,7 @@ impl<S: Service> Io<S> {
                 });
                 match sent {
                     Ok(sent) if sent > 0 => return Poll::Ready(Ok(sent as u64)),
-                    Err(error)
-                        if matches!(
-                            error.kind(),
-                            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                        ) => {}
+                    Err(error) if is_passing(&error) => {}
                     _ => return Poll::Ready(Err(Ended::ByClient)),
                 }
             }
@@ -284,7 +239,7 @@ impl<S: Service> Io<S> {
     /// Says that nothing more comes and waits until the client has seen it: closing while unread bytes arrive would
     /// reset the connection and could destroy the response on its way (RFC 9112 section 9.6).
     pub(super) async fn linger(&mut self, scratch: &mut [u8]) {
-        if SockRef::from(&self.stream)
+        if SockRef::from(&self.line.stream)
             .shutdown(Shutdown::Write)
             .is_err()
         {
@@ -294,11 +249,8 @@ impl<S: Service> Io<S> {
         let mut left = LINGER_BYTES;
         poll_fn(|cx| {
             while left > 0 {
-                let mut space = ReadBuf::new(scratch);
-                match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
-                    Poll::Ready(Ok(())) if !space.filled().is_empty() => {
-                        left = left.saturating_sub(space.filled().len());
-                    }
+                match self.line.poll_read(cx, scratch) {
+                    Poll::Ready(Ok(len)) if len > 0 => left = left.saturating_sub(len),
                     Poll::Ready(_) => break,
                     Poll::Pending => return self.deadline.poll(cx, until),
                 }

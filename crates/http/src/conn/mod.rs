@@ -8,6 +8,8 @@
 mod deadline;
 mod exchange;
 mod io;
+mod line;
+mod outbox;
 mod output;
 
 use std::future::{Future, poll_fn};
@@ -30,14 +32,14 @@ use crate::worker::Worker;
 use deadline::Progress;
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
-use io::{Ended, Io};
+use io::{Ended, Io, Woken};
+pub(crate) use outbox::{AtSleep, Outbox, before_sleep};
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S: Service>(stream: TcpStream, peer: SocketAddr, worker: Rc<Worker<S>>) {
     let now = Boottime::now();
     let mut connection = Connection {
-        io: Io::new(stream, worker, now),
-        peer,
+        io: Io::new(stream, peer, worker, now),
         now,
         head_since: now,
         body: None,
@@ -46,20 +48,35 @@ pub(crate) async fn serve<S: Service>(stream: TcpStream, peer: SocketAddr, worke
     loop {
         let idle_until = connection.now.plus(connection.worker().limits.idle_timeout);
         let mut exchange = match connection.io.first_bytes(idle_until).await {
-            Ok(exchange) => exchange,
+            Ok(Woken::Bytes(exchange)) => exchange,
+            Ok(Woken::Returned(exchange)) => {
+                if connection.complete(exchange).await.is_err() {
+                    return;
+                }
+                continue;
+            }
             Err(ended) => {
                 if ended == Ended::TimedOut && connection.worker().draining.get().is_none() {
                     connection.worker().counters.idle_timeouts.add(1);
                 }
+                // A client that has said its last word may still be reading; one that is gone makes this fail at once.
+                let _ = connection.clear_the_way().await;
                 return;
             }
         };
+        if connection.clear_the_way().await.is_err() {
+            return;
+        }
         connection.bytes_came();
         let next = connection.converse(&mut exchange).await;
+        if matches!(next, Ok(Next::Post)) {
+            connection.post(exchange);
+            continue;
+        }
         // Whatever happened, each request that was answered is told of.
         connection.finish(&mut exchange);
         match next {
-            Ok(Next::Idle) => connection.worker().pool.put(exchange),
+            Ok(Next::Idle | Next::Post) => connection.worker().pool.put(exchange),
             Ok(Next::Linger) => return connection.io.linger(exchange.decoder.scratch()).await,
             Ok(Next::Close) | Err(_) => return,
         }
@@ -70,6 +87,8 @@ pub(crate) async fn serve<S: Service>(stream: TcpStream, peer: SocketAddr, worke
 #[derive(Debug)]
 enum Next {
     Idle,
+    /// As idle, once the responses that are ready have been sent.
+    Post,
     /// The client may still be sending.
     Linger,
     Close,
@@ -77,7 +96,6 @@ enum Next {
 
 struct Connection<S: Service> {
     io: Io<S>,
-    peer: SocketAddr,
     /// The newest moment known: of the last read, or after the last wait. Saves readings of the clock.
     now: Boottime,
     head_since: Boottime,
@@ -112,6 +130,7 @@ impl<S: Service> Connection<S> {
                         self.flush(exchange).await?;
                     }
                 }
+                Event::More if self.may_post(exchange) => return Ok(Next::Post),
                 event @ (Event::More | Event::Continue) => {
                     if matches!(event, Event::Continue) {
                         exchange.output.push_continue();
@@ -132,15 +151,53 @@ impl<S: Service> Connection<S> {
         }
     }
 
+    /// Whether what is ready may wait for the responses of other connections: the client waits for it and for nothing else.
+    fn may_post(&self, exchange: &Exchange) -> bool {
+        exchange.decoder.phase() == Phase::Idle
+            && !exchange.output.is_empty()
+            && !exchange.output.ends_with_file()
+            && self.answered <= TURN
+    }
+
+    fn post(&mut self, exchange: Box<Exchange>) {
+        self.answered = 0;
+        self.io.line.post(exchange, self.now);
+        if self.worker().outbox.add(Rc::clone(&self.io.line)) {
+            self.worker().send_posts();
+        }
+    }
+
+    /// Sends what was posted before.
+    async fn clear_the_way(&mut self) -> Result<(), Ended> {
+        if self.io.line.is_posted() {
+            self.worker().send_posts();
+        }
+        match self.io.line.returned() {
+            Some(exchange) => self.complete(exchange).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends what the socket did not take at once of what was posted.
+    async fn complete(&mut self, mut exchange: Box<Exchange>) -> Result<(), Ended> {
+        let written = self.flush(&mut exchange).await;
+        self.finish(&mut exchange);
+        exchange.decoder.reclaim();
+        self.worker().pool.put(exchange);
+        written
+    }
+
     /// Lets other connections have their turn if this one had much: a pipeline never has to wait for bytes.
     async fn take_turns(&mut self) {
         if std::mem::take(&mut self.answered) > TURN {
+            self.worker().send_posts();
             tokio::task::yield_now().await;
         }
     }
 
     /// Reads more of the request that has begun; false if it took too long.
     async fn read_on(&mut self, exchange: &mut Exchange) -> Result<bool, Ended> {
+        self.worker().send_posts();
         let limits = &self.io.worker.limits;
         let is_body = exchange.decoder.phase() == Phase::Body;
         let until = if is_body {
@@ -178,7 +235,9 @@ impl<S: Service> Connection<S> {
         self.worker().counters.requests.add(1);
         self.answered += 1;
         let reply = {
-            let request = exchange.decoder.request(&head, body, self.peer, self.now);
+            let request = exchange
+                .decoder
+                .request(&head, body, self.io.line.peer, self.now);
             let service = &self.io.worker.service;
             catch_unwind(AssertUnwindSafe(|| service.call(&request)))
         };
@@ -187,7 +246,7 @@ impl<S: Service> Connection<S> {
             Ok(Reply::Later(future)) => {
                 // What is ready does not wait for what is not.
                 self.flush(exchange).await?;
-                let response = unless_it_panics(future).await;
+                let response = self.worker().unless_it_panics(future).await;
                 self.now = Boottime::now();
                 response
             }
@@ -225,15 +284,8 @@ impl<S: Service> Connection<S> {
 
     /// Tells the service of the responses that are written, or never will be.
     fn finish(&self, exchange: &mut Exchange) {
-        let Exchange { decoder, output } = exchange;
-        if self.worker().service.wants_done() {
-            output.each_request(|head, status, body_bytes| {
-                let request = decoder.request(head, Bytes::new(), self.peer, self.now);
-                self.worker()
-                    .tell(|service| service.done(&request, status, body_bytes));
-            });
-        }
-        output.clear();
+        self.worker()
+            .tell_done(exchange, self.io.line.peer, self.now);
     }
 
     /// Answers what is not a request and ends.
@@ -249,19 +301,38 @@ impl<S: Service> Connection<S> {
             .push(None, Response::text(status, &text).closing(), tail);
         let written = self.io.write_all(exchange).await;
         self.worker()
-            .tell(|service| service.refused(self.peer, status));
+            .tell(|service| service.refused(self.io.line.peer, status));
         written.map(|_| Next::Linger)
     }
 }
 
-/// The output of `future`; none if it panics, which must not end the connection's task before the client has a 500.
-async fn unless_it_panics(mut future: Pin<Box<dyn Future<Output = Response>>>) -> Option<Response> {
-    poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(response)) => Poll::Ready(Some(response)),
-            Err(_) => Poll::Ready(None),
-        },
-    )
-    .await
+impl<S: Service> Worker<S> {
+    /// Tells the service of the responses in `exchange` to `peer`, whose requests were read at `now`.
+    fn tell_done(&self, exchange: &mut Exchange, peer: SocketAddr, now: Boottime) {
+        let Exchange { decoder, output } = exchange;
+        if self.service.wants_done() {
+            output.each_request(|head, status, body_bytes| {
+                let request = decoder.request(head, Bytes::new(), peer, now);
+                self.tell(|service| service.done(&request, status, body_bytes));
+            });
+        }
+        output.clear();
+    }
+
+    /// The output of `future`; none if it panics, which must not end the connection's task before the client has a 500.
+    async fn unless_it_panics(
+        &self,
+        mut future: Pin<Box<dyn Future<Output = Response>>>,
+    ) -> Option<Response> {
+        poll_fn(|cx| {
+            // It may take long, and what is ready does not wait for it.
+            self.send_posts();
+            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(response)) => Poll::Ready(Some(response)),
+                Err(_) => Poll::Ready(None),
+            }
+        })
+        .await
+    }
 }

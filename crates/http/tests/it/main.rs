@@ -6,3 +6,4 @@ mod exchange;
 mod files;
 mod lifecycle;
 mod limits;
+mod turns;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use millpond_http::{Limits, Reply, Request, Response, Service, Shared, listen, run_worker};
+use socket2::SockRef;
 use tokio::sync::Semaphore;
 
 /// What the service saw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// `/later` was called and waits for the gate.
+    /// `/later` or `/block` was called and waits for the gate.
     Waiting,
     Done {
         target: String,
@@ -42,6 +43,18 @@ impl App {
         *value.borrow_mut() = String::from_utf8_lossy(&body).into_owned();
         Response::builder(200).body(body)
     }
+
+    /// The same, but nothing else of the worker goes on meanwhile.
+    fn block(gate: &Semaphore, seen: &Sender<Seen>) -> Response {
+        seen.send(Seen::Waiting).unwrap();
+        loop {
+            match gate.try_acquire() {
+                Ok(permit) => break permit.forget(),
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+        Response::text(200, "blocked")
+    }
 }
 
 impl Service for App {
@@ -57,6 +70,12 @@ impl Service for App {
                     request.body.clone(),
                 ))
             }
+            "/block" => Self::block(&self.gate, &self.seen).into(),
+            "/block-later" => {
+                let (gate, seen) = (Arc::clone(&self.gate), self.seen.clone());
+                Reply::later(async move { Self::block(&gate, &seen) })
+            }
+            "/medium" => Response::builder(200).body(vec![b'x'; 200 << 10]).into(),
             "/big" => Response::builder(200).body(vec![b'x'; 32 << 20]).into(),
             "/file" => {
                 let file = Arc::clone(self.file.as_ref().unwrap());
@@ -105,6 +124,19 @@ impl Server {
 
     pub(crate) fn with_file(limits: Limits, file: Option<File>) -> Self {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        Self::on(listener, limits, file)
+    }
+
+    /// Its sockets take little at once.
+    pub(crate) fn with_small_sockets() -> Self {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        SockRef::from(&listener)
+            .set_send_buffer_size(8 << 10)
+            .unwrap();
+        Self::on(listener, Limits::default(), None)
+    }
+
+    fn on(listener: TcpListener, limits: Limits, file: Option<File>) -> Self {
         let addr = listener.local_addr().unwrap();
         let (sender, seen) = mpsc::channel();
         let (shared, gate) = (Shared::new(), Arc::new(Semaphore::new(0)));

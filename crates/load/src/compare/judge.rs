@@ -107,9 +107,7 @@ fn decide(effect: Option<&Effect>, limit: Option<f64>) -> (Decision, Option<bool
     else {
         return (Decision::Undecided, None);
     };
-    // A difference so large that the limit is missed whatever A does by itself needs no narrow spread.
-    let is_plain = |limit: f64| best(effect.metric, &ratio) > limit * reach(&baseline);
-    if limit.is_some_and(|limit| reach(&baseline) > room(limit) && !is_plain(limit)) {
+    if limit.is_some_and(|limit| reach(&baseline) > room(limit)) {
         return (Decision::Undecided, None);
     }
     let decision = match (
@@ -130,15 +128,6 @@ pub(super) fn worst(metric: Metric, ratio: &Ratio) -> f64 {
         ratio.high
     } else {
         1.0 / ratio.low
-    }
-}
-
-/// How many times worse than A the server B is at least.
-fn best(metric: Metric, ratio: &Ratio) -> f64 {
-    if metric.is_cost() {
-        ratio.low
-    } else {
-        1.0 / ratio.high
     }
 }
 

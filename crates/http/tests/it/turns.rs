@@ -1,0 +1,111 @@
+//! Responses of one turn of the event loop: sent together, in order, and none behind what may take long.
+
+use std::net::Shutdown;
+
+use millpond_http::Limits;
+
+use crate::support::{Client, Seen, Server};
+
+/// Stops the worker in the middle of a request: what is sent until the gate lets it go on is ready in one turn.
+fn hold(server: &Server) -> Client {
+    let mut client = server.connect();
+    client.get("/block");
+    skip_to_waiting(server);
+    client
+}
+
+fn skip_to_waiting(server: &Server) {
+    while server.next_seen() != Seen::Waiting {}
+}
+
+#[test]
+fn more_connections_than_one_send_takes_each_get_their_answers_in_order() {
+    let server = Server::start(Limits::default());
+    let mut clients: Vec<Client> = (0..50).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.get("/ok");
+        assert_eq!(client.response().text(), "/ok");
+    }
+    let mut held = hold(&server);
+    for (n, client) in clients.iter_mut().enumerate() {
+        // The last of three is half a request for every third client, which must not hold back the first two.
+        client.get(&format!("/{n}/1"));
+        client.get(&format!("/{n}/2"));
+        client.send(if n % 3 == 0 { "GET /" } else { "" });
+    }
+    server.gate.add_permits(1);
+    assert_eq!(held.response().text(), "blocked");
+    for (n, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.response().text(), format!("/{n}/1"));
+        assert_eq!(client.response().text(), format!("/{n}/2"));
+        client.send(if n % 3 == 0 {
+            "3 HTTP/1.1\r\nHost: a\r\n\r\n"
+        } else {
+            "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n"
+        });
+        assert_eq!(client.response().text(), "/3");
+    }
+}
+
+#[test]
+fn what_is_ready_does_not_wait_for_what_takes_long() {
+    let server = Server::start(Limits::default());
+    let (mut quick, mut slow) = (server.connect(), server.connect());
+    for client in [&mut quick, &mut slow] {
+        client.get("/ok");
+        assert_eq!(client.response().text(), "/ok");
+    }
+    let held = hold(&server);
+    quick.get("/quick");
+    slow.get("/block-later");
+    server.gate.add_permits(1);
+    skip_to_waiting(&server);
+    // The worker stands still again, in the same turn, and the quick one's answer is there.
+    assert_eq!(quick.response().text(), "/quick");
+    server.gate.add_permits(1);
+    assert_eq!(slow.response().text(), "blocked");
+    drop(held);
+}
+
+#[test]
+fn a_request_behind_an_answer_that_the_socket_does_not_take_waits_its_turn() {
+    let server = Server::with_small_sockets();
+    let mut client = server.connect();
+    client.get("/medium");
+    // Another connection has had its turn, so this one's is over, and the rest of its answer is back with it.
+    server.check_serves();
+    client.get("/after");
+    server.check_serves();
+    client.get("/medium");
+    assert_eq!(client.response().body.len(), 200 << 10);
+    assert_eq!(client.response().text(), "/after");
+    assert_eq!(client.response().body.len(), 200 << 10);
+    let seen = |target: &str, body_bytes| Seen::Done {
+        target: target.to_owned(),
+        status: 200,
+        body_bytes,
+    };
+    // Told after it is sent, so perhaps after it has come.
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        told.extend(Some(server.next_seen()).filter(|done| *done != seen("/ok", 3)));
+    }
+    assert_eq!(told, [seen("/medium", 200 << 10), seen("/after", 6)]);
+}
+
+#[test]
+fn a_client_that_has_said_its_last_word_gets_the_whole_answer() {
+    let server = Server::with_small_sockets();
+    let mut client = server.connect();
+    client.get("/ok");
+    assert_eq!(client.response().text(), "/ok");
+    // The end is there in the very turn in which the request is answered.
+    let held = hold(&server);
+    client.get("/medium");
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    server.gate.add_permits(1);
+    server.check_serves();
+    assert_eq!(client.response().body.len(), 200 << 10);
+    assert!(client.is_at_end());
+    drop(held);
+}
