@@ -43,8 +43,8 @@ usage: bench-peers COMMAND
       --runs N           comparisons, each with new processes (default 10)
       --work MICROS      CPU of a request (default 100)
       --rate R           requests a second (default 2000)
-      --duration TIME    length of one run of a comparison (default 500ms)
-      --blocks N         ABBA blocks of a comparison (default 10)
+      --duration TIME    length of one run of a comparison (default 100ms)
+      --blocks N         ABBA blocks of a comparison (default 40)
       --millpond FILE    (default target/release/millpond)
       --json FILE
 ";

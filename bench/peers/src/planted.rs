@@ -50,6 +50,7 @@ struct Finding {
     baseline: [f64; 3],
     detectable: f64,
     verdict: String,
+    reasons: Value,
 }
 
 /// The command.
@@ -62,8 +63,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         rate: arguments.option("--rate")?.unwrap_or(2000.0),
         duration: arguments
             .option("--duration")?
-            .unwrap_or("500ms".to_owned()),
-        blocks: arguments.option("--blocks")?.unwrap_or(10),
+            .unwrap_or("100ms".to_owned()),
+        blocks: arguments.option("--blocks")?.unwrap_or(40),
         millpond: arguments
             .option("--millpond")?
             .unwrap_or_else(|| hit_ratio::target().join("release/millpond")),
@@ -195,6 +196,7 @@ impl Finding {
         Some(Self {
             decision: json["decision"].as_str()?.to_owned(),
             verdict: json["verdict"].as_str()?.to_owned(),
+            reasons: json["reasons"].clone(),
             ratio: ratio(&effect["ratio"])?,
             baseline: ratio(&effect["baseline"])?,
             detectable: effect["detectable"].as_f64()?,
@@ -270,6 +272,7 @@ fn as_json(
         json!({
             "decision": finding.decision,
             "verdict": finding.verdict,
+            "reasons": finding.reasons,
             "ratio": finding.ratio,
             "baseline": finding.baseline,
             "detectable": finding.detectable,
