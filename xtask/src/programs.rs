@@ -52,8 +52,12 @@ pub(crate) fn provide() -> Result<(), String> {
         ));
     }
     println!("{install}");
-    let installed =
-        without_cluster(|| shell(&install) || (shell("apt-get update") && shell(&install)))?;
+    let run = || shell(&install) || (shell("apt-get update") && shell(&install));
+    let installed = if packages.contains(&"postgresql") {
+        without_cluster(run)?
+    } else {
+        run()
+    };
     if installed {
         Ok(())
     } else {
