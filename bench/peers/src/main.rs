@@ -44,7 +44,7 @@ usage: bench-peers COMMAND
       --work MICROS      CPU of a request (default 100)
       --rate R           requests a second (default 2000)
       --duration TIME    length of one run of a comparison (default 100ms)
-      --blocks N         ABBA blocks of a comparison (default 40)
+      --blocks N         ABBA blocks of a comparison (default 60)
       --millpond FILE    (default target/release/millpond)
       --json FILE
 ";

@@ -64,7 +64,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         duration: arguments
             .option("--duration")?
             .unwrap_or("100ms".to_owned()),
-        blocks: arguments.option("--blocks")?.unwrap_or(40),
+        blocks: arguments.option("--blocks")?.unwrap_or(60),
         millpond: arguments
             .option("--millpond")?
             .unwrap_or_else(|| hit_ratio::target().join("release/millpond")),
