@@ -39,7 +39,14 @@ impl Generator {
             Self::Millpond(binary) => {
                 let mut command = Command::new(binary);
                 command
-                    .args(["load", url, "--json", "-", "--connections"])
+                    .args([
+                        "load",
+                        url,
+                        "--no-calibration",
+                        "--json",
+                        "-",
+                        "--connections",
+                    ])
                     .arg(connections.to_string());
                 command.arg("--duration").arg(format!("{seconds}s"));
                 command

@@ -1,4 +1,5 @@
-//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count.
+//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count, and what measures
+//! against servers that know the truth.
 //!
 //! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `bench/README.md` says how to read the
 //! results.
@@ -9,13 +10,16 @@ mod cpu;
 mod drive;
 mod fill;
 mod floor;
+mod fortio;
 mod hit_ratio;
+mod lateness;
 mod libcachesim;
 mod overhead;
 mod planted;
 mod server;
 mod spread;
 mod traces;
+mod truth;
 
 use std::process::ExitCode;
 
@@ -47,6 +51,20 @@ usage: bench-peers COMMAND
       --blocks N         ABBA blocks of a comparison (default 60)
       --millpond FILE    (default target/release/millpond)
       --json FILE
+  lateness             how late the client sends, by its own account and by the null server's
+      --rate R           requests a second (default 20000)
+      --runs N           (default 5)
+      --seconds S        length of one run (default 10)
+      --json FILE
+  truth                the client's percentiles against the delays that a null server made and logged
+      --seconds S        (default 10)
+      --bound-us N       what the kernel may add (default 300)
+      --json FILE
+  fortio               the client's proportions and times against the delays of `fortio server`
+      --fortio FILE      the program (default: where go install puts it, or on the path)
+      --rate R           requests a second (default 500)
+      --seconds S        (default 20)
+      --json FILE
 ";
 
 /// What can go wrong is said to the person who measures; nobody decides anything by its type.
@@ -60,6 +78,9 @@ fn main() -> ExitCode {
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
         Some("planted") => planted::run(arguments),
+        Some("lateness") => lateness::run(arguments),
+        Some("truth") => truth::run(arguments),
+        Some("fortio") => fortio::run(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -145,7 +145,7 @@ fn start(command: &mut Command) -> Result<Child> {
     child.map_err(|error| format!("{:?} does not start: {error}", command.get_program()))
 }
 
-fn free_port() -> std::io::Result<u16> {
+pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         harvests.len(),
         harvests.iter().map(|harvest| harvest.cpu).sum::<Nanos>(),
     );
+    let (throttled, run_delay, waited) = kept(&harvests, duration);
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
     let established = harvests
         .iter()
@@ -80,7 +81,15 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .schedule
         .and_then(|schedule| stationary::judge(&all.series, steady, schedule.rate));
     let latency_us = latencies(&all);
-    let (verdict, reasons) = verdict::judge(&verdict::Evidence {
+    let seconds = duration as f64 / 1e9;
+    let rate = |count: u64| {
+        if duration == 0 {
+            0.0
+        } else {
+            count as f64 / seconds
+        }
+    };
+    let evidence = verdict::Evidence {
         accounting: &accounting,
         errors: errors.total(),
         never_established,
@@ -91,15 +100,13 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         latency_us: &latency_us,
         unsteady,
         cut_short,
-    });
-    let seconds = duration as f64 / 1e9;
-    let rate = |count: u64| {
-        if duration == 0 {
-            0.0
-        } else {
-            count as f64 / seconds
-        }
+        achieved_rate: rate(all.answered_in_time),
+        calibration: plan.calibration.as_ref(),
+        throttled: throttled.map(|time| time as f64 / duration.max(1) as f64),
+        waited,
     };
+    let (verdict, reasons) = verdict::judge(&evidence);
+    let notes = verdict::notes(&evidence);
     let finished = all.answered + all.failed;
     let times = all
         .open
@@ -137,6 +144,9 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
             busiest_thread,
             threads: threads as u64,
+            throttled_us: throttled.map(|time| time / 1000),
+            run_delay_us: run_delay.map(|time| time / 1000),
+            started_ns: start,
         },
         little,
         host: Host::here(),
@@ -145,7 +155,27 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         histogram,
         percentiles,
         postgres: None,
+        calibration: plan.calibration,
+        notes,
     }
+}
+
+/// What the kernel kept from the client: throttled time, as the last thread to end saw it; the sum of the times for which
+/// threads waited for a core; and the share of the duration for which the worst of them did.
+fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
+    let throttled = harvests
+        .iter()
+        .filter_map(|harvest| harvest.usage.throttled);
+    let delays: Vec<Nanos> = harvests
+        .iter()
+        .filter_map(|harvest| harvest.usage.run_delay)
+        .collect();
+    let worst = delays.iter().max();
+    (
+        throttled.max(),
+        worst.map(|_| delays.iter().sum()),
+        worst.map(|&delay| delay as f64 / duration.max(1) as f64),
+    )
 }
 
 fn latencies(all: &Recorder) -> Latencies {

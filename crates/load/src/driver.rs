@@ -10,6 +10,7 @@ use socket2::SockAddr;
 use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
+use crate::own::Own;
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::run::Run;
@@ -63,12 +64,8 @@ pub fn run(
     limits::descriptors(plan.connections)?;
     let watched = postgres::watch(plan)?;
     let address = SockAddr::from(resolve(&url, plan.timeout)?);
-    let threads = if plan.threads == 0 {
-        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
-    } else {
-        plan.threads
-    };
-    let threads = threads.min(plan.connections);
+    let threads = threads(plan);
+    let own = Own::find();
     let (tickets, gate, live) = (
         Tickets::new(plan.stop, stop),
         Gate::new(threads),
@@ -78,6 +75,7 @@ pub fn run(
         plan,
         address: &address,
         requests: &requests,
+        own: &own,
         tickets: &tickets,
         gate: &gate,
         live: &live,
@@ -112,6 +110,16 @@ pub fn run(
     let mut run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
     run.postgres = watched.map(|probe| postgres::attach(probe, start.unwrap_or(0), &run));
     Ok(run)
+}
+
+/// Threads that a run of `plan` has.
+pub(crate) fn threads(plan: &Plan) -> usize {
+    let threads = if plan.threads == 0 {
+        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
+    } else {
+        plan.threads
+    };
+    threads.min(plan.connections)
 }
 
 /// One client thread; if it cannot do its part, the others end as well.

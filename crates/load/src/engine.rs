@@ -17,6 +17,7 @@ use socket2::SockAddr;
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, State};
 use crate::outcome::Kind;
+use crate::own::{Own, Usage};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
 use crate::tickets::{Arrival, Gate, Tickets, Times};
@@ -31,6 +32,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) live: &'a Live,
+    pub(crate) own: &'a Own,
 }
 
 /// What a thread brings home.
@@ -44,6 +46,8 @@ pub(crate) struct Harvest {
     pub(crate) in_flight: u64,
     /// CPU time of the measured part.
     pub(crate) cpu: Nanos,
+    /// What the kernel kept from it in the measured part.
+    pub(crate) usage: Usage,
     pub(crate) times: Times,
     /// When the first request could not be issued any more.
     pub(crate) stopped_at: Nanos,
@@ -74,6 +78,8 @@ struct Engine<'a> {
     open: Option<Open>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Kind>,
+    /// What the kernel had kept from it when the measured part began.
+    usage_at_start: Option<Usage>,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -108,6 +114,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         next_sweep: 0,
         open: None,
         no_connection: None,
+        usage_at_start: None,
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -166,6 +173,9 @@ impl Engine<'_> {
         self.keep_schedule();
         let now = clock::now();
         self.recorder.turn(now);
+        if now >= self.times.start && self.usage_at_start.is_none() {
+            self.usage_at_start = Some(self.shared.own.read());
+        }
         let is_over = now >= self.times.end && self.stopped_at.is_none() && self.open.is_none();
         if now >= self.next_sweep || is_over {
             self.sweep(now);

@@ -18,6 +18,7 @@
 
 mod analysis;
 mod arrivals;
+mod calibration;
 mod capacity;
 mod chunked;
 mod clock;
@@ -31,8 +32,10 @@ mod host;
 mod ladder;
 mod latency;
 mod limits;
+mod null;
 mod objective;
 mod outcome;
+mod own;
 mod plan;
 mod postgres;
 mod random;
@@ -49,6 +52,7 @@ mod url;
 mod verdict;
 
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
+pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
     capacity,
@@ -65,6 +69,7 @@ pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use millpond_telemetry::probe::postgres::{
     MeanMax, PgCounters, PgGap, PgPerRequest, PgProbe, PgSample, PgServer, PgSummary, PgWait,
 };
+pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use plan::{Order, Plan, Process, Schedule, Stop};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Error;
 use crate::url::Url;
+use crate::{Calibration, Error};
 
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
@@ -45,6 +45,10 @@ pub struct Plan {
     pub schedule: Option<Schedule>,
     /// The URL of a PostgreSQL server to watch meanwhile.
     pub postgres: Option<String>,
+
+    // What the run is judged by.
+    /// What the client itself can do, from [`calibrate`](crate::calibrate).
+    pub calibration: Option<Calibration>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -108,6 +112,7 @@ impl Plan {
             cores: None,
             schedule: None,
             postgres: None,
+            calibration: None,
         }
     }
 

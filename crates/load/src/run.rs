@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Errors, Host, Latencies, Postgres, Quantile};
+use crate::{Bucket, Calibration, Errors, Host, Latencies, Postgres, Quantile};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +91,12 @@ pub struct Run {
     /// The PostgreSQL server behind it, where one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<Box<Postgres>>,
+    /// What the client could do by itself, if that was measured before.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
+    /// What a reader should know although nothing is wrong with the run.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Where every measured request is: `issued = answered + failed + shed + in_flight`.
@@ -137,6 +143,17 @@ pub struct Client {
     pub busiest_thread: f64,
     /// Threads.
     pub threads: u64,
+    /// Time for which the CPU quota of the client's cgroup, or of one above it, kept ready threads from running, summed
+    /// over cores. None where the kernel does not say.
+    #[serde(default)]
+    pub throttled_us: Option<u64>,
+    /// Time for which client threads were ready and had no core, summed over threads.
+    #[serde(default)]
+    pub run_delay_us: Option<u64>,
+    /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can
+    /// be laid beside it.
+    #[serde(default)]
+    pub started_ns: u64,
 }
 
 /// Little's law: what rate and time multiply to, against the requests that are in flight by another count.

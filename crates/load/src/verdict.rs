@@ -1,12 +1,13 @@
 //! Whether to believe a run: its own accounting, Little's law, and the client's own load.
 
-use crate::Latencies;
+mod client;
+
 use crate::clock::Nanos;
 use crate::run::{Accounting, Little, Verdict};
 use crate::series::{Series, Slot};
+use crate::{Calibration, Latencies};
+pub(crate) use client::notes;
 
-/// Share of a core from which a client thread is taken to limit what it measures.
-const BUSY: f64 = 0.9;
 /// Share of requests without a good answer from which a run is suspect.
 const ERRORS: f64 = 0.01;
 /// Cycles that a window of Little's law has at least.
@@ -29,6 +30,13 @@ pub(crate) struct Evidence<'a> {
     pub(crate) unsteady: Option<String>,
     /// Somebody stopped the run before its end.
     pub(crate) cut_short: bool,
+    /// Complete answers a second.
+    pub(crate) achieved_rate: f64,
+    pub(crate) calibration: Option<&'a Calibration>,
+    /// Share of the measured time for which a CPU quota stopped the client.
+    pub(crate) throttled: Option<f64>,
+    /// Share of the measured time for which a client thread waited for a core.
+    pub(crate) waited: Option<f64>,
 }
 
 /// The verdict with its reasons, the gravest first.
@@ -58,10 +66,11 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         ));
     }
     let mut suspect = Vec::new();
-    match lateness(evidence.latency_us) {
-        Some((Verdict::Invalid, reason)) => invalid.push(reason),
-        Some((_, reason)) => suspect.push(reason),
-        None => {}
+    for (verdict, reason) in client::judge(evidence) {
+        match verdict {
+            Verdict::Invalid => invalid.push(reason),
+            _ => suspect.push(reason),
+        }
     }
     // Of a server that gives no answers there is no more to say.
     suspect.extend(evidence.unsteady.clone().filter(|_| good > 0));
@@ -76,12 +85,6 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
             "{} of {issued} requests ({:.1} %) had no good answer",
             evidence.errors,
             share * 100.0
-        ));
-    }
-    if evidence.busiest_thread >= BUSY {
-        suspect.push(format!(
-            "a client thread used {:.0} % of a core: the client may be what was measured",
-            evidence.busiest_thread * 100.0
         ));
     }
     match evidence.little {
@@ -102,25 +105,6 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
     };
     invalid.append(&mut suspect);
     (verdict, invalid)
-}
-
-/// The client's own lateness is part of each response time: how much of it may be, on average.
-fn lateness(latency_us: &Latencies) -> Option<(Verdict, String)> {
-    let (response, late) = (latency_us.response?, latency_us.lateness?);
-    let share = late.mean / response.mean;
-    let verdict = match late.mean {
-        mean if mean >= 1_000.0 && share > 0.5 => Verdict::Invalid,
-        mean if mean >= 100.0 && share > 0.1 => Verdict::Suspect,
-        _ => return None,
-    };
-    Some((
-        verdict,
-        format!(
-            "the client sent {:.1} ms late on average, which is {:.0} % of the mean response time",
-            late.mean / 1000.0,
-            share * 100.0
-        ),
-    ))
 }
 
 /// Checks Little's law over the first `steady` nanoseconds, while no place was empty for want of requests. `None` if
@@ -224,6 +208,24 @@ mod tests {
     };
     static BROKEN: Little = Little { found: 8.0, ..LAW };
 
+    static SLOW: Calibration = Calibration {
+        ceiling_per_s: 1_200.0,
+        floor_us: 30.0,
+        cpu_us_per_request: 9.0,
+        response_bytes: 100,
+        same_core: false,
+        lower_bound: false,
+    };
+    static FAST: Calibration = Calibration {
+        ceiling_per_s: 1_300.0,
+        ..SLOW
+    };
+    static SHARED: Calibration = Calibration {
+        same_core: true,
+        lower_bound: true,
+        ..SLOW
+    };
+
     static CLOSED: Latencies = Latencies {
         response: None,
         service: None,
@@ -232,29 +234,6 @@ mod tests {
         lateness: None,
         connect: None,
     };
-
-    fn open(response: f64, late: f64) -> Latencies {
-        let latency = |mean| {
-            Some(crate::Latency {
-                mean,
-                ..crate::Latency::default()
-            })
-        };
-        Latencies {
-            response: latency(response),
-            lateness: latency(late),
-            ..CLOSED
-        }
-    }
-
-    #[test]
-    fn a_late_client_speaks_against_itself() {
-        let verdict = |response, late| lateness(&open(response, late)).map(|(verdict, _)| verdict);
-        assert_eq!(verdict(200.0, 50.0), None, "what a timer takes");
-        assert_eq!(verdict(5_000.0, 400.0), None);
-        assert_eq!(verdict(5_000.0, 600.0), Some(Verdict::Suspect));
-        assert_eq!(verdict(5_000.0, 3_000.0), Some(Verdict::Invalid));
-    }
 
     #[test]
     fn the_count_and_the_times_must_agree() {
@@ -280,6 +259,10 @@ mod tests {
             latency_us: &CLOSED,
             unsteady: None,
             cut_short: false,
+            achieved_rate: 1_000.0,
+            calibration: None,
+            throttled: Some(0.0),
+            waited: Some(0.01),
         };
         change(&mut evidence);
         let (verdict, reasons) = judge(&evidence);
@@ -299,6 +282,14 @@ mod tests {
         check(|e| e.busiest_thread = 0.95, Verdict::Suspect, "95 %");
         check(|e| e.little = None, Verdict::Suspect, "too short");
         check(|e| e.little = Some(&BROKEN), Verdict::Suspect, "Little");
+        check(|e| e.throttled = Some(0.4), Verdict::Invalid, "quota");
+        check(
+            |e| e.calibration = Some(&SLOW),
+            Verdict::Suspect,
+            "only 1200/s",
+        );
+        check(|e| e.calibration = Some(&FAST), Verdict::Valid, "");
+        check(|e| e.calibration = Some(&SHARED), Verdict::Valid, "");
         check(|e| e.cut_short = true, Verdict::Suspect, "stopped");
         check(
             |e| e.unsteady = Some("not stationary".into()),

@@ -13,6 +13,7 @@
 //! assert!(report.to_html().starts_with("<!doctype html>"));
 //! ```
 
+mod calibrated;
 mod capacity;
 mod compare;
 mod escape;

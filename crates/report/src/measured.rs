@@ -2,6 +2,7 @@
 
 use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
 
+use crate::calibrated;
 use crate::number::{bytes, count, micros, percent, plain, rate};
 use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
 
@@ -77,17 +78,11 @@ pub fn run_table(run: &Run) -> Table {
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
     ]);
-    let note = run
-        .reasons
-        .iter()
-        .map(|reason| format!("{}: {reason}", run.verdict))
-        .collect::<Vec<_>>()
-        .join("; ");
     Table {
         caption: how(run),
         columns: vec![Column::text(""), Column::number("")],
         rows,
-        note,
+        note: calibrated::remarks(run),
     }
 }
 
@@ -130,16 +125,10 @@ fn banner(run: &Run) -> Banner {
         Verdict::Suspect => Tone::Doubtful,
         Verdict::Invalid => Tone::Bad,
     };
-    let mut reasons: Vec<String> = run.reasons.iter().map(|reason| sentence(reason)).collect();
-    if run.verdict == Verdict::Valid {
-        reasons.push(
-            "Every request is accounted for, and every check of the figures passed.".to_owned(),
-        );
-    }
     Banner {
         tone,
         title: run.verdict.to_string(),
-        reasons,
+        reasons: calibrated::sentences(run),
     }
 }
 
@@ -358,6 +347,7 @@ fn conditions(run: &Run) -> Table {
             ),
         ],
     ];
+    rows.extend(calibrated::row(run));
     if let Some(law) = &run.little {
         let text = format!(
             "{} requests in flight by rate and time, {} by {}, in {} windows",

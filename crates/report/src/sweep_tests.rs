@@ -56,6 +56,8 @@ fn run(rate: f64, p50: f64) -> Run {
         histogram: Vec::new(),
         percentiles: Vec::new(),
         postgres: None,
+        calibration: None,
+        notes: Vec::new(),
     }
 }
 

@@ -263,6 +263,10 @@ impl Engine<'_> {
                 .filter(|connection| connection.established)
                 .count(),
             cpu: self.recorder.cpu(),
+            usage: self
+                .usage_at_start
+                .map(|start| self.shared.own.read().since(start))
+                .unwrap_or_default(),
             times: self.times,
             stopped_at: self
                 .stopped_at

@@ -221,6 +221,8 @@ pub(crate) mod tests {
             histogram: Vec::new(),
             percentiles: Vec::new(),
             postgres: None,
+            calibration: None,
+            notes: Vec::new(),
         }
     }
 

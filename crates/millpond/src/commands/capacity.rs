@@ -10,6 +10,7 @@ use millpond_load::{
 use millpond_report::{capacity_report, capacity_table, number, text_table};
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use crate::command_line;
@@ -64,12 +65,15 @@ pub(crate) struct Capacity {
     requests: RequestOptions,
     #[command(flatten)]
     results: ResultOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
 }
 
 impl Capacity {
     pub(crate) fn run(self) -> Outcome {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         let events = Events::listen()?;
+        plan.plan.calibration = self.calibration.measure(&plan.plan, &events.stop)?;
         let mut capacity = {
             let line = Progress::new();
             let mut show = |news: CapacityNews<'_>| match news {

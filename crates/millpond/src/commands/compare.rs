@@ -10,6 +10,7 @@ use millpond_load::{
 use millpond_report::{compare_report, compare_table, number, text_table};
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use crate::command_line;
@@ -64,6 +65,8 @@ pub(crate) struct Compare {
     requests: RequestOptions,
     #[command(flatten)]
     results: ResultOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -91,8 +94,9 @@ impl From<Choice> for Metric {
 
 impl Compare {
     pub(crate) fn run(self) -> Outcome {
-        let compare = self.comparison()?;
+        let mut compare = self.comparison()?;
         let events = Events::listen()?;
+        compare.plan.calibration = self.calibration.measure(&compare.plan, &events.stop)?;
         let mut comparison = {
             let line = Progress::new();
             let names = [compare.a.name.clone(), compare.b.name.clone()];

@@ -9,6 +9,7 @@ use millpond_load::{Met, Objective, Order, Phase, Plan, Run, Schedule, Stop, Ver
 use millpond_report::{number, run_report, run_table, text_table};
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::postgres_options::PostgresOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
@@ -62,6 +63,8 @@ pub(crate) struct Load {
     // The database behind the server.
     #[command(flatten)]
     postgres: PostgresOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -72,8 +75,9 @@ enum Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Outcome {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         let events = Events::listen()?;
+        plan.calibration = self.calibration.measure(&plan, &events.stop)?;
         let mut run = {
             let line = Progress::new();
             let mut show = |progress: &millpond_load::Progress| line.show(progress_line(progress));

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod calibration_options;
 mod capacity;
 mod check;
 mod compare;
@@ -7,6 +8,7 @@ mod demo;
 mod import;
 mod load;
 mod new;
+mod null;
 mod postgres_options;
 mod request_options;
 mod results;
@@ -41,6 +43,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
+    Null(null::Null),
     Demo(demo::Demo),
 }
 
@@ -56,6 +59,7 @@ impl Cli {
             Command::Sweep(command) => command.run(),
             Command::Capacity(command) => command.run(),
             Command::Compare(command) => command.run(),
+            Command::Null(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_load::{
-    By, Ladder, News, Objective, Phase, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
+    By, Ladder, News, Objective, Phase, Plan, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
     Verdict,
 };
 use millpond_report::{
@@ -15,6 +15,7 @@ use millpond_report::{
 };
 use millpond_site::Config;
 
+use super::calibration_options::CalibrationOptions;
 use super::request_options::{RequestOptions, Spread};
 use crate::command_line;
 use crate::events::Events;
@@ -79,13 +80,28 @@ pub(crate) struct Sweep {
     /// Write the sweep as one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
+}
+
+/// The plan of the step that asks most of the client.
+fn highest(sweep: &SweepPlan) -> Plan {
+    let levels = sweep.ladder.levels().iter().copied().fold(1.0, f64::max);
+    Plan {
+        connections: match sweep.by {
+            By::Connections => levels as usize,
+            By::Rate => sweep.plan.connections,
+        },
+        ..sweep.plan.clone()
+    }
 }
 
 impl Sweep {
     pub(crate) fn run(self) -> Outcome {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
         let tell = self.teller()?;
         let events = Events::listen()?;
+        plan.plan.calibration = self.calibration.measure(&highest(&plan), &events.stop)?;
         let mut found = {
             let line = Progress::new();
             let rows = Rows::new(plan.by);

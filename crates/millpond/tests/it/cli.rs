@@ -22,8 +22,8 @@ fn help_lists_the_commands_that_exist() {
     assert_eq!(
         commands,
         [
-            "serve", "new", "check", "import", "load", "sweep", "capacity", "compare", "demo",
-            "help"
+            "serve", "new", "check", "import", "load", "sweep", "capacity", "compare", "null",
+            "demo", "help"
         ]
     );
     for command in commands.iter().filter(|command| **command != "help") {

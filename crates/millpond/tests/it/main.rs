@@ -13,3 +13,4 @@ mod serving;
 mod signals;
 mod support;
 mod sweep;
+mod throttled;

@@ -94,6 +94,7 @@ fn run() -> Run {
             cpu_us_per_request: Some(11.4),
             busiest_thread: 0.93,
             threads: 1,
+            ..Client::default()
         },
         little: Some(Little {
             expected: 10.0,
@@ -115,6 +116,8 @@ fn run() -> Run {
         histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
         postgres: None,
+        calibration: None,
+        notes: Vec::new(),
     }
 }
 

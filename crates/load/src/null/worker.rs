@@ -1,0 +1,341 @@
+//! One thread of the null server: an epoll loop with a heap of the answers that are not due yet.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketFlags, accept_with, sockopt};
+
+use super::connection::{Answer, Connection};
+use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
+use crate::Error;
+use crate::clock::{self, MS, Nanos};
+
+/// Events taken from epoll at once.
+const EVENTS: usize = 256;
+/// Bytes read at once.
+const READ: usize = 64 * 1024;
+/// The tokens of what is no connection.
+const WAKE: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+/// How long nothing is accepted when the process has no descriptor left.
+const PAUSE: Nanos = 50 * MS;
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    thread: usize,
+    epoll: OwnedFd,
+    listener: Option<OwnedFd>,
+    /// Which thread has the next connection.
+    turn: usize,
+    answer: Answer,
+    delay: Delay,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// Connections by when their next answer is due.
+    due: BinaryHeap<Reverse<(Nanos, u64)>>,
+    log: NullLog,
+    capacity: usize,
+    /// Where the next answer is logged once the log is full.
+    oldest: usize,
+}
+
+/// A place for a connection. What refers to an earlier one has another generation.
+struct Place {
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        plan: &NullPlan,
+        shared: &Arc<Shared>,
+        thread: usize,
+        listener: Option<OwnedFd>,
+    ) -> Result<Self, Error> {
+        let watch = || {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let readable = epoll::EventFlags::IN;
+            let wake = &shared.doors[thread].wake;
+            epoll::add(&epoll, wake, epoll::EventData::new_u64(WAKE), readable)?;
+            if let Some(listener) = &listener {
+                epoll::add(
+                    &epoll,
+                    listener,
+                    epoll::EventData::new_u64(LISTENER),
+                    readable,
+                )?;
+            }
+            Ok(epoll)
+        };
+        let epoll = watch()
+            .map_err(|errno: Errno| errno.into())
+            .map_err(failed("create an epoll"))?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            thread,
+            epoll,
+            listener,
+            turn: 0,
+            answer: Answer::new(plan.body),
+            delay: plan.delay.clone(),
+            places: Vec::new(),
+            free: Vec::new(),
+            due: BinaryHeap::new(),
+            log: NullLog {
+                answers: Vec::with_capacity(plan.log),
+                lost: 0,
+            },
+            capacity: plan.log,
+            oldest: 0,
+        })
+    }
+
+    pub(super) fn run(mut self) -> Result<NullLog, Error> {
+        if !self.delay.is_none() {
+            crate::limits::precise_timers();
+        }
+        let mut buffer = vec![0; READ].into_boxed_slice();
+        let mut events = Vec::with_capacity(EVENTS);
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let until = self.due.peek().map(|Reverse((due, _))| *due);
+            let patience = until.map(|due| {
+                let left = Duration::from_nanos(due.saturating_sub(clock::now()));
+                // More seconds than fit are as good as for ever, which ends with the next event.
+                Timespec::try_from(left).unwrap_or(Timespec {
+                    tv_sec: i64::MAX,
+                    tv_nsec: 0,
+                })
+            });
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed("wait for events")(errno.into())),
+            }
+            for event in &events {
+                let (token, flags) = (event.data.u64(), event.flags);
+                match token {
+                    WAKE => self.look(),
+                    LISTENER => self.accept(),
+                    _ if flags.intersects(!epoll::EventFlags::OUT) => self.read(token, &mut buffer),
+                    _ => self.advance(token),
+                }
+            }
+            self.keep_time();
+        }
+        Ok(self.log)
+    }
+
+    /// Somebody knocked: takes the connections that were left.
+    fn look(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let door = &shared.doors[self.thread];
+        // Nothing to read is no error: the knock before told it already.
+        let _ = rustix::io::read(&door.wake, &mut [0_u8; 8]);
+        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = std::mem::take(&mut *inbox);
+        drop(inbox);
+        sockets.into_iter().for_each(|socket| self.admit(socket));
+    }
+
+    /// Accepts what has come and deals it out, one to each thread in turn.
+    fn accept(&mut self) {
+        while let Some(listener) = &self.listener {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match accept_with(listener, flags) {
+                Ok(socket) => {
+                    // Where Nagle's algorithm cannot be turned off there is none.
+                    let _ = sockopt::set_tcp_nodelay(&socket, true);
+                    self.deal(socket);
+                }
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    // The listener stays readable, so it must not be watched until there may be room again.
+                    let _ = epoll::delete(&self.epoll, listener);
+                    self.due.push(Reverse((clock::now() + PAUSE, LISTENER)));
+                    return;
+                }
+                Err(Errno::AGAIN) => return,
+                // A connection that has ended while it waited.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn deal(&mut self, socket: OwnedFd) {
+        let shared = Arc::clone(&self.shared);
+        let to = self.turn % shared.doors.len();
+        self.turn += 1;
+        if to == self.thread {
+            return self.admit(socket);
+        }
+        let door = &shared.doors[to];
+        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.push(socket);
+        drop(inbox);
+        door.knock();
+    }
+
+    fn admit(&mut self, socket: OwnedFd) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place {
+                generation: 0,
+                connection: None,
+            });
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[index as usize];
+        let data = epoll::EventData::new_u64(token(index, place.generation));
+        // A connection that cannot be watched is closed.
+        match epoll::add(&self.epoll, &socket, data, interest((true, false))) {
+            Ok(()) => place.connection = Some(Connection::new(socket)),
+            Err(_) => self.free.push(index),
+        }
+    }
+
+    fn read(&mut self, token: u64, buffer: &mut [u8]) {
+        let (delay, number) = (&self.delay, &self.shared.number);
+        let Some(connection) = connection(&mut self.places, token) else {
+            return;
+        };
+        let count = match rustix::net::recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, count)) if count > 0 => count,
+            Err(Errno::AGAIN | Errno::INTR) => return self.advance(token),
+            Ok(_) | Err(_) => return self.close(token),
+        };
+        let now = clock::now();
+        let mut bytes = &buffer[..count];
+        let mut first_due = None;
+        while !bytes.is_empty() && !connection.ending {
+            match connection.scanner.next(&mut bytes) {
+                Ok(Some(request)) => {
+                    let wait = if delay.is_none() {
+                        0
+                    } else {
+                        delay.of(number.fetch_add(1, Ordering::Relaxed))
+                    };
+                    let due = now.saturating_add(wait);
+                    if connection.push(request, now, due) && wait > 0 {
+                        first_due = Some(due);
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => connection.ending = true,
+            }
+        }
+        match first_due {
+            Some(due) => {
+                self.due.push(Reverse((due, token)));
+                self.settle(token);
+            }
+            None => self.advance(token),
+        }
+    }
+
+    /// Answers what is due, and begins to accept again after a pause.
+    fn keep_time(&mut self) {
+        while let Some(&Reverse((due, token))) = self.due.peek()
+            && due <= clock::now()
+        {
+            self.due.pop();
+            if token != LISTENER {
+                self.advance(token);
+            } else if let Some(listener) = &self.listener {
+                let data = epoll::EventData::new_u64(LISTENER);
+                // Cannot fail for a descriptor that was watched before.
+                let _ = epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN);
+            }
+        }
+    }
+
+    /// Sends what is due on a connection and notes when the next answer is.
+    fn advance(&mut self, token: u64) {
+        let now = clock::now();
+        let Some(connection) = connection(&mut self.places, token) else {
+            return;
+        };
+        let before = connection.next_due();
+        let (log, oldest, capacity) = (&mut self.log, &mut self.oldest, self.capacity);
+        let result = connection.advance(&self.answer, now, |answer| {
+            record(log, oldest, capacity, answer);
+        });
+        if result.is_err() {
+            return self.close(token);
+        }
+        // A due time in the past waits for room to write, of which epoll tells.
+        if let Some(due) = connection.next_due()
+            && before != Some(due)
+            && due > now
+        {
+            self.due.push(Reverse((due, token)));
+        }
+        self.settle(token);
+    }
+
+    /// Closes a connection that is done, or lets epoll watch for what it wishes.
+    fn settle(&mut self, token: u64) {
+        let Some(connection) = connection(&mut self.places, token) else {
+            return;
+        };
+        let wishes = connection.wishes();
+        if !connection.is_done() && wishes == connection.watched {
+            return;
+        }
+        connection.watched = wishes;
+        let data = epoll::EventData::new_u64(token);
+        // A connection that cannot be watched is closed.
+        if connection.is_done()
+            || epoll::modify(&self.epoll, &connection.socket, data, interest(wishes)).is_err()
+        {
+            self.close(token);
+        }
+    }
+
+    fn close(&mut self, token: u64) {
+        let index = token as u32;
+        if connection(&mut self.places, token).is_some() {
+            let place = &mut self.places[index as usize];
+            place.connection = None;
+            place.generation = place.generation.wrapping_add(1);
+            self.free.push(index);
+        }
+    }
+}
+
+/// The connection of a token, if it is still there.
+fn connection(places: &mut [Place], token: u64) -> Option<&mut Connection> {
+    let place = places.get_mut(token as u32 as usize)?;
+    (u64::from(place.generation) == token >> 32)
+        .then_some(place.connection.as_mut())
+        .flatten()
+}
+
+fn record(log: &mut NullLog, oldest: &mut usize, capacity: usize, answer: NullAnswer) {
+    if capacity == 0 {
+        return;
+    }
+    if log.answers.len() < capacity {
+        log.answers.push(answer);
+    } else {
+        log.answers[*oldest] = answer;
+        *oldest = (*oldest + 1) % capacity;
+        log.lost += 1;
+    }
+}
+
+fn token(index: u32, generation: u32) -> u64 {
+    // The highest generations belong to WAKE and LISTENER only together with indices that no process can reach.
+    u64::from(generation) << 32 | u64::from(index)
+}
+
+fn interest((read, write): (bool, bool)) -> epoll::EventFlags {
+    let mut flags = epoll::EventFlags::empty();
+    flags.set(epoll::EventFlags::IN, read);
+    flags.set(epoll::EventFlags::OUT, write);
+    flags
+}
