@@ -5,6 +5,7 @@
 //
 //   floor PORT FILE             answers with the file's bytes, head and all
 //   floor PORT HEAD BODY        answers with a head of about HEAD bytes and a body of BODY bytes
+//   floor PORT HEAD BODY WORK   and hashes WORK times for each request: a server whose cost is known
 //
 // PORT 0 takes a free one; the port is printed. Level-triggered, TCP_NODELAY, SO_REUSEPORT, loopback only.
 
@@ -32,6 +33,8 @@ static struct connection connections[MAX_FD];
 // The response many times over, so that pipelined answers are one write.
 static char *answers;
 static size_t answer_bytes, answers_bytes;
+// Rounds of work for each request.
+static unsigned long work;
 
 static void die(const char *what) {
     perror(what);
@@ -121,6 +124,14 @@ static size_t count_requests(struct connection *connection, const char *bytes, s
     return requests;
 }
 
+// Each round needs the one before (MurmurHash3's finaliser), so that time goes with their number.
+static void do_work(size_t requests) {
+    static volatile unsigned long result;
+    unsigned long hash = result + 1;
+    for (unsigned long rounds = requests * work; rounds; rounds--) hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdUL;
+    result = hash;
+}
+
 // False when the connection is over.
 static int flush_owed(int epoll, int fd, struct connection *connection) {
     while (connection->owed) {
@@ -147,7 +158,9 @@ static int serve(int epoll, int fd, unsigned events) {
         ssize_t length = recv(fd, input, sizeof input, 0);
         if (length < 0 && errno == EAGAIN) return 1;
         if (length <= 0) return 0;
-        connection->owed += count_requests(connection, input, length) * answer_bytes;
+        size_t requests = count_requests(connection, input, length);
+        do_work(requests);
+        connection->owed += requests * answer_bytes;
     } else if (events & (EPOLLERR | EPOLLHUP)) {
         return 0;
     }
@@ -155,12 +168,13 @@ static int serve(int epoll, int fd, unsigned events) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 3 && count != 4) {
-        fprintf(stderr, "usage: %s PORT FILE | PORT HEAD_BYTES BODY_BYTES\n", arguments[0]);
+    if (count < 3 || count > 5) {
+        fprintf(stderr, "usage: %s PORT FILE | PORT HEAD_BYTES BODY_BYTES [WORK]\n", arguments[0]);
         return 2;
     }
     char *response = count == 3 ? read_file(arguments[2], &answer_bytes)
                                 : make_response(strtoul(arguments[2], NULL, 10), strtoul(arguments[3], NULL, 10), &answer_bytes);
+    if (count == 5) work = strtoul(arguments[4], NULL, 10);
     prepare_answers(response);
     int listener = listen_on(atoi(arguments[1]));
     int epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -3,8 +3,8 @@
 //! Root on a machine with apt gets them installed; everybody else is told the one command that does it.
 
 use std::{
-    env,
-    path::Path,
+    env, fs,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -14,11 +14,27 @@ struct Program {
     package: &'static str,
 }
 
-/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI.
-const NEEDED: [Program; 1] = [Program {
-    name: "cc",
-    package: "gcc libc6-dev",
-}];
+/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI; `postgres` serves private clusters
+/// to tests.
+const NEEDED: [Program; 2] = [
+    Program {
+        name: "cc",
+        package: "gcc libc6-dev",
+    },
+    Program {
+        name: "postgres",
+        package: "postgresql",
+    },
+];
+
+/// Debian keeps the programs of each version of PostgreSQL out of the `PATH`: `VERSION/bin`.
+const POSTGRES: &str = "/usr/lib/postgresql";
+
+/// Read when a PostgreSQL package is installed: without it, the package would make a cluster and start it as a service.
+const NO_CLUSTER: (&str, &str) = (
+    "/etc/postgresql-common/createcluster.d/millpond.conf",
+    "create_main_cluster = off\n",
+);
 
 /// Sees to it that every program is there.
 pub(crate) fn provide() -> Result<(), String> {
@@ -36,11 +52,30 @@ pub(crate) fn provide() -> Result<(), String> {
         ));
     }
     println!("{install}");
-    if shell(&install) || (shell("apt-get update") && shell(&install)) {
+    let run = || shell(&install) || (shell("apt-get update") && shell(&install));
+    let installed = if packages.contains(&"postgresql") {
+        without_cluster(run)?
+    } else {
+        run()
+    };
+    if installed {
         Ok(())
     } else {
         Err(format!("this did not work:\n  {install}"))
     }
+}
+
+/// Lets PostgreSQL's packages bring programs and no service, for as long as `install` takes.
+fn without_cluster(install: impl FnOnce() -> bool) -> Result<bool, String> {
+    let (path, text) = NO_CLUSTER;
+    let path = Path::new(path);
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+    written
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let installed = install();
+    fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(installed)
 }
 
 fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
@@ -53,7 +88,14 @@ fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
 
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    env::split_paths(&path)
+        .chain(versions_of_postgres())
+        .any(|folder| folder.join(program).is_file())
+}
+
+fn versions_of_postgres() -> impl Iterator<Item = PathBuf> {
+    let versions = fs::read_dir(POSTGRES).into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin"))
 }
 
 fn may_install() -> bool {
@@ -78,6 +120,7 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         assert!(missing(|_| true).is_empty());
         assert_eq!(missing(|program| program != "cc"), ["gcc", "libc6-dev"]);
+        assert_eq!(missing(|program| program != "postgres"), ["postgresql"]);
         assert!(is_installed("sh") && !is_installed("no-such-program"));
     }
 }

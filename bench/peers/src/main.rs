@@ -15,6 +15,7 @@ mod hit_ratio;
 mod lateness;
 mod libcachesim;
 mod overhead;
+mod planted;
 mod server;
 mod spread;
 mod traces;
@@ -40,6 +41,15 @@ usage: bench-peers COMMAND
       --json FILE
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
+      --json FILE
+  planted              whether millpond compare finds a server that needs a little more CPU for each request
+      --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
+      --runs N           comparisons, each with new processes (default 10)
+      --work MICROS      CPU of a request (default 100)
+      --rate R           requests a second (default 2000)
+      --duration TIME    length of one run of a comparison (default 100ms)
+      --blocks N         ABBA blocks of a comparison (default 60)
+      --millpond FILE    (default target/release/millpond)
       --json FILE
   lateness             how late the client sends, by its own account and by the null server's
       --rate R           requests a second (default 20000)
@@ -67,6 +77,7 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("planted") => planted::run(arguments),
         Some("lateness") => lateness::run(arguments),
         Some("truth") => truth::run(arguments),
         Some("fortio") => fortio::run(arguments),

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -56,15 +56,29 @@ fn build_floor(binary: &Path) -> Result<()> {
 
 /// Starts the floor with the bytes of `response`.
 pub(crate) fn floor(response: &[u8], path: &str) -> Result<Server> {
-    let target = hit_ratio::target();
-    let binary = target.join("floor");
-    build_floor(&binary)?;
-    let file = target.join("floor.response");
+    let binary = compile_floor()?;
+    let file = hit_ratio::target().join("floor.response");
     fs::write(&file, response).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut command = Command::new(binary);
     command.arg("0").arg(file).stdout(Stdio::piped());
     let child = start(&mut command)?;
     said_port(child, path)
+}
+
+/// Compiles the floor into the target folder, for [`working`].
+pub(crate) fn compile_floor() -> Result<PathBuf> {
+    let binary = hit_ratio::target().join("floor");
+    build_floor(&binary)?;
+    Ok(binary)
+}
+
+/// The floor with 1 kB of body, which hashes `rounds` times for each request.
+pub(crate) fn working(floor: &Path, rounds: u64) -> Result<Server> {
+    let mut command = Command::new(floor);
+    command
+        .args(["0", "200", "1000", &rounds.to_string()])
+        .stdout(Stdio::piped());
+    said_port(start(&mut command)?, "/")
 }
 
 /// The floor whose process is `child`, once it has said its port.

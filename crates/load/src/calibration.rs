@@ -132,6 +132,7 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
         auto: None,
         per_connection: None,
         probe: None,
+        postgres: None,
         ..plan.clone()
     };
     let run = driver::run(&probe, None, stop)?;

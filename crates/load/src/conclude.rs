@@ -161,6 +161,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         sessions: visits::sessions(plan, &all),
         pauses: visits::pauses(plan, &all),
         auto: None,
+        postgres: None,
         calibration: plan.calibration,
         notes,
         started_unix_us: clock::unix_micros(start),

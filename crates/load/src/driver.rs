@@ -14,7 +14,7 @@ use crate::request::Requests;
 use crate::run::Run;
 use crate::tickets::{Agreed, Gate, Tickets};
 use crate::transport::Target;
-use crate::{Error, Plan, limits, probe};
+use crate::{Error, Plan, limits, postgres, probe};
 
 /// Measures what `plan` says and returns when it is done, or soon after `stop` is set, with what there is by then.
 /// `progress` is called about four times a second from the calling thread.
@@ -29,6 +29,7 @@ pub fn run(
     let url = plan.check()?;
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
+    let watched = postgres::watch(plan)?;
     let target = Target::find(plan, &url)?;
     let threads = threads(plan);
     let own = Own::find();
@@ -84,6 +85,7 @@ pub fn run(
     if harvests.len() < threads {
         return Err(Error::Thread);
     }
+    let start = harvests.iter().map(|harvest| harvest.times.start).min();
     let probed = probing.map(|probing| probing.finish(&harvests));
     let mut run = conclude(plan, harvests, stop.load(Ordering::Relaxed));
     if let Some(director) = director {
@@ -91,6 +93,7 @@ pub fn run(
         let figures = director.figures(opened_at, run.duration_s);
         auto::conclude(&mut run, figures);
     }
+    run.postgres = watched.map(|probe| postgres::attach(probe, start.unwrap_or(0), &run));
     Ok(probe::attached(run, probed))
 }
 

@@ -40,6 +40,8 @@ pub enum Error {
     },
     /// A client thread panicked: a bug in this crate.
     Thread,
+    /// The PostgreSQL server that is to be watched cannot be.
+    Postgres(millpond_telemetry::probe::postgres::PgError),
 }
 
 impl fmt::Display for Error {
@@ -59,6 +61,7 @@ impl fmt::Display for Error {
             ),
             Self::System { what, source } => write!(out, "cannot {what}: {source}"),
             Self::Thread => out.write_str("a client thread panicked; please report this as a bug"),
+            Self::Postgres(error) => error.fmt(out),
         }
     }
 }
@@ -67,6 +70,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Resolve { source, .. } | Self::System { source, .. } => Some(source),
+            Self::Postgres(error) => error.source(),
             _ => None,
         }
     }

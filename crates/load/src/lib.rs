@@ -49,6 +49,7 @@ mod own;
 mod pace;
 mod phases;
 mod plan;
+mod postgres;
 mod probe;
 mod progress;
 mod random;
@@ -97,6 +98,9 @@ pub use lab::{
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};
 pub use merge::{MergeError, Part};
+pub use millpond_telemetry::probe::postgres::{
+    MeanMax, PgCounters, PgGap, PgPerRequest, PgProbe, PgSample, PgServer, PgSummary, PgWait,
+};
 /// What a host probe samples and sums up; see [`millpond_telemetry::probe`].
 pub use millpond_telemetry::probe::{Moment, Probe, Summary};
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
@@ -104,6 +108,7 @@ pub use objective::{Met, Objective};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};
 pub use plan::{Order, Plan, Process, Schedule, Stop};
+pub use postgres::Postgres;
 pub use probe::{ProbePlan, Probed};
 pub use progress::{Phase, Progress};
 pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};

@@ -160,6 +160,7 @@ impl Run {
             merged_from: runs.iter().flat_map(parts).collect(),
             // The machines and moments of several probes are not one; each stands with its own run.
             probe: None,
+            postgres: None,
             bottleneck: None,
             classes: visits::classes(runs),
             sessions: visits::sessions(runs, &spans),

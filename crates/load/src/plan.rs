@@ -48,6 +48,8 @@ pub struct Plan {
     pub cores: Option<Vec<usize>>,
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
+    /// The URL of a PostgreSQL server to watch meanwhile.
+    pub postgres: Option<String>,
 
     // Pauses, sessions and phases.
     /// What lies between the requests of a connection, or with `session` of a session.
@@ -169,6 +171,7 @@ impl Plan {
             throttle_up: None,
             expect_body: None,
             expect_sha256: None,
+            postgres: None,
             calibration: None,
             probe: None,
         }

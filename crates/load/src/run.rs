@@ -8,7 +8,7 @@ use crate::hdr::{Hdr, Histograms};
 use crate::merge::Part;
 use crate::{
     AutoFigures, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies, Pauses,
-    Probed, Quantile, Sessions,
+    Postgres, Probed, Quantile, Sessions,
 };
 
 /// Whether a run's figures can be believed.
@@ -107,6 +107,9 @@ pub struct Run {
     /// What the statistics decided, if they did.
     #[serde(default)]
     pub auto: Option<AutoFigures>,
+    /// The PostgreSQL server behind it, where one was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<Box<Postgres>>,
     /// What the client could do by itself, if that was measured before.
     #[serde(default)]
     pub calibration: Option<Calibration>,

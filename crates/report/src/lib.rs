@@ -27,6 +27,7 @@ mod limits;
 mod measured;
 mod model;
 pub mod number;
+mod postgres;
 mod probed;
 mod svg;
 mod sweep;
@@ -46,6 +47,7 @@ pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
     SvgFile, Table, Tone, Unit,
 };
+pub use postgres::postgres_tables;
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;
 pub use text::text_table;

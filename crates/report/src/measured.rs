@@ -47,6 +47,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     sections.extend(probed::cost(&[("a request".to_owned(), run)]));
     sections.extend(crate::limits::sections(run));
     sections.extend(merged::merged(run).map(Section::Table));
+    sections.extend(crate::postgres::sections(run));
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::Code {
         caption: "The command".to_owned(),

@@ -59,6 +59,7 @@ fn run(rate: f64, p50: f64) -> Run {
         sessions: None,
         pauses: None,
         auto: None,
+        postgres: None,
         calibration: None,
         notes: Vec::new(),
         started_unix_us: 0,

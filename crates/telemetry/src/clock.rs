@@ -12,6 +12,11 @@ pub(crate) fn wall() -> u64 {
     read(ClockId::Realtime)
 }
 
+/// Time since the machine started, sleep included: what the ages of processes count from.
+pub(crate) fn since_boot() -> u64 {
+    read(ClockId::Boottime)
+}
+
 /// CPU time of the calling thread.
 pub(crate) fn thread_cpu() -> u64 {
     read(ClockId::ThreadCPUTime)

@@ -14,6 +14,7 @@ mod missing;
 mod model;
 mod network;
 mod perf;
+pub mod postgres;
 mod processes;
 mod sampler;
 mod sockets;

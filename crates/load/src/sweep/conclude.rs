@@ -224,6 +224,7 @@ pub(crate) mod tests {
             sessions: None,
             pauses: None,
             auto: None,
+            postgres: None,
             calibration: None,
             notes: Vec::new(),
             started_unix_us: 0,

@@ -11,6 +11,7 @@ mod null;
 mod open;
 mod plans;
 mod planted;
+mod postgres;
 mod reaching;
 mod stub;
 mod sweep;

@@ -15,6 +15,7 @@ use millpond_report::{
 };
 use millpond_site::Config;
 
+use super::postgres_options::PostgresOptions;
 use super::probe_options::ProbeOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
@@ -68,6 +69,9 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     results: ResultOptions,
+    // The database behind the server.
+    #[command(flatten)]
+    postgres: PostgresOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
     #[command(flatten)]
@@ -135,7 +139,8 @@ impl Load {
             millpond_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
-        let table = text_table(&run_table(&run)) + &limits_text(&run);
+        let mut table = text_table(&run_table(&run)) + &limits_text(&run);
+        self.postgres.tell(&run, &mut table);
         self.results.write(&run, &table, run_csv, run_report)?;
         if run.verdict == Verdict::Invalid {
             // The table and its note have the reasons.
@@ -171,6 +176,7 @@ impl Load {
             ),
             warmup: self.warmup,
             probe: self.probe.plan(),
+            postgres: self.postgres.url(),
             ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         };
         let (plan, times) = match self.workload.choose(&plan, self.seed)? {

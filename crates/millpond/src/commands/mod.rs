@@ -12,6 +12,7 @@ mod load;
 mod loop_options;
 mod new;
 mod null;
+mod postgres_options;
 mod probe_options;
 mod report;
 mod request_options;

@@ -9,6 +9,7 @@ mod lab;
 mod limits;
 mod loops;
 mod measuring;
+mod postgres;
 mod promise;
 mod results;
 mod serving;

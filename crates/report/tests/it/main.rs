@@ -122,6 +122,7 @@ fn run() -> Run {
         sessions: None,
         pauses: None,
         auto: None,
+        postgres: None,
         calibration: None,
         notes: Vec::new(),
         started_unix_us: 0,

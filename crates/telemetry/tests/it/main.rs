@@ -2,6 +2,8 @@
 
 mod probe;
 
+mod postgres;
+
 use std::fs::{self, OpenOptions};
 use std::io::Read as _;
 use std::net::Ipv4Addr;

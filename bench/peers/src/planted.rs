@@ -1,0 +1,319 @@
+//! Does `millpond compare` find a planted cost?
+//!
+//! Two servers do the same but for the rounds of hashing that each request costs: B's CPU for a request is a known share
+//! above A's, of the whole and not of the hashing alone. Each comparison has new processes, so that luck with the
+//! layout of memory is drawn anew.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::Result;
+use crate::arguments::{Arguments, publish};
+use crate::cpu;
+use crate::drive::Generator;
+use crate::hit_ratio;
+use crate::server::{CLIENT_CORE, Server, compile_floor, working};
+use crate::spread::Spread;
+
+/// Of ten comparisons at least so many must find it.
+const FOUND_OF_TEN: usize = 9;
+/// Rounds with which the cost of one is measured: some hundred microseconds.
+const PROBE_ROUNDS: u64 = 50_000;
+/// Measurements of each server while calibrating; the median counts.
+const PROBES: usize = 5;
+
+struct Options {
+    extra: f64,
+    runs: usize,
+    work_us: f64,
+    rate: f64,
+    duration: String,
+    blocks: usize,
+    millpond: PathBuf,
+}
+
+/// The rounds of both servers, and what they were found to cost.
+struct Calibration {
+    rounds: [u64; 2],
+    /// Microseconds of a request without any work.
+    bare_us: f64,
+    round_us: f64,
+}
+
+/// What one comparison said.
+struct Finding {
+    decision: String,
+    ratio: [f64; 3],
+    baseline: [f64; 3],
+    detectable: f64,
+    verdict: String,
+    reasons: Value,
+}
+
+/// The command.
+pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
+    let json: Option<String> = arguments.option("--json")?;
+    let options = Options {
+        extra: arguments.option("--extra")?.unwrap_or(3.0) / 100.0,
+        runs: arguments.option("--runs")?.unwrap_or(10),
+        work_us: arguments.option("--work")?.unwrap_or(100.0),
+        rate: arguments.option("--rate")?.unwrap_or(2000.0),
+        duration: arguments
+            .option("--duration")?
+            .unwrap_or("100ms".to_owned()),
+        blocks: arguments.option("--blocks")?.unwrap_or(60),
+        millpond: arguments
+            .option("--millpond")?
+            .unwrap_or_else(|| hit_ratio::target().join("release/millpond")),
+    };
+    arguments.end()?;
+    options.check()?;
+    let floor = compile_floor()?;
+    cpu::pin(CLIENT_CORE)?;
+    let calibration = calibrate(&floor, &options)?;
+    let mut findings = Vec::new();
+    for number in 1..=options.runs {
+        let finding = compare(&floor, &calibration, &options)?;
+        eprintln!("{number} of {}: {}", options.runs, finding.line());
+        findings.push(finding);
+    }
+    let found = findings
+        .iter()
+        .filter(|finding| finding.has_found(&options));
+    let found = found.count();
+    let holds = options.extra == 0.0 || found * 10 >= FOUND_OF_TEN * options.runs;
+    publish(
+        &table(&findings, found, &calibration, &options),
+        &as_json(&findings, found, &calibration, &options),
+        json.as_deref(),
+    )?;
+    Ok(holds)
+}
+
+impl Options {
+    fn check(&self) -> Result<()> {
+        let busy = self.work_us * 1e-6 * self.rate;
+        if !(0.0..=1.0).contains(&self.extra) {
+            return Err("--extra is from 0 to 100 %".to_owned());
+        }
+        if self.runs == 0 || !(self.work_us >= 1.0 && self.rate >= 1.0) {
+            return Err("--runs, --work and --rate are at least 1".to_owned());
+        }
+        if busy > 0.7 {
+            return Err(format!(
+                "{} µs at {} a second would take {:.0} % of the server's core; at most 70 % leaves the rate equal",
+                self.work_us,
+                self.rate,
+                busy * 100.0
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Finds the rounds that make a request of the wanted cost, and those of one that costs more by the wanted share.
+fn calibrate(floor: &Path, options: &Options) -> Result<Calibration> {
+    let servers = [working(floor, 0)?, working(floor, PROBE_ROUNDS)?];
+    let generator = Generator::Millpond(options.millpond.clone());
+    let mut costs = [const { Vec::new() }; 2];
+    for _ in 0..PROBES {
+        for (server, costs) in servers.iter().zip(&mut costs) {
+            costs.push(cost(&generator, server)?);
+        }
+    }
+    let [bare, loaded] = costs.map(|costs| Spread::new(costs).map_or(0.0, |costs| costs.median()));
+    let round_us = (loaded - bare) / PROBE_ROUNDS as f64;
+    if !(round_us > 0.0 && options.work_us > bare) {
+        return Err(format!(
+            "a request costs {bare:.1} µs without work and {loaded:.1} with: --work {} cannot be reached",
+            options.work_us
+        ));
+    }
+    let rounds = |cost: f64| ((cost - bare) / round_us).round() as u64;
+    Ok(Calibration {
+        rounds: [
+            rounds(options.work_us),
+            rounds(options.work_us * (1.0 + options.extra)),
+        ],
+        bare_us: bare,
+        round_us,
+    })
+}
+
+/// Microseconds of the server's CPU for a request, over a second of a closed loop.
+fn cost(generator: &Generator, server: &Server) -> Result<f64> {
+    let before = cpu::run_time(server.pid())?;
+    let requests = generator.run(&server.url, 8, 1)?;
+    let spent = cpu::run_time(server.pid())?.saturating_sub(before);
+    Ok(spent.as_secs_f64() * 1e6 / requests as f64)
+}
+
+/// One comparison of two new processes.
+fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result<Finding> {
+    let [a, b] = calibration.rounds;
+    let (a, b) = (working(floor, a)?, working(floor, b)?);
+    let mut command = Command::new(&options.millpond);
+    command
+        .arg("compare")
+        .args([format!("A={}", a.url), format!("B={}", b.url)])
+        .args(["--metric", "cpu", "--connections", "8", "--json", "-"])
+        .args(["--warmup", "50ms", "--duration", &options.duration])
+        .args(["--rate", &options.rate.to_string()])
+        .args(["--blocks", &options.blocks.to_string()])
+        .args(["--pid-a", &a.pid().to_string()])
+        .args(["--pid-b", &b.pid().to_string()]);
+    let output = command
+        .output()
+        .map_err(|error| format!("{}: {error}", options.millpond.display()))?;
+    let finding = serde_json::from_slice(&output.stdout)
+        .ok()
+        .as_ref()
+        .and_then(Finding::read);
+    finding.ok_or_else(|| {
+        format!(
+            "millpond compare: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+impl Finding {
+    /// From the JSON of `millpond compare`.
+    fn read(json: &Value) -> Option<Self> {
+        let effects = json.get("effects")?.as_array()?;
+        let effect = effects.iter().find(|effect| effect["metric"] == "cpu")?;
+        let ratio = |of: &Value| -> Option<[f64; 3]> {
+            Some([
+                of["ratio"].as_f64()?,
+                of["low"].as_f64()?,
+                of["high"].as_f64()?,
+            ])
+        };
+        Some(Self {
+            decision: json["decision"].as_str()?.to_owned(),
+            verdict: json["verdict"].as_str()?.to_owned(),
+            reasons: json["reasons"].clone(),
+            ratio: ratio(&effect["ratio"])?,
+            baseline: ratio(&effect["baseline"])?,
+            detectable: effect["detectable"].as_f64()?,
+        })
+    }
+
+    /// B is found dearer; where nothing was planted, either way is a find of what is not there.
+    fn has_found(&self, options: &Options) -> bool {
+        match self.decision.as_str() {
+            "worse" => true,
+            "better" => options.extra == 0.0,
+            _ => false,
+        }
+    }
+
+    fn flags_itself(&self) -> bool {
+        let [_, low, high] = self.baseline;
+        low > 1.0 || high < 1.0
+    }
+
+    fn line(&self) -> String {
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let [ratio, low, high] = self.ratio.map(percent);
+        let [own, own_low, own_high] = self.baseline.map(percent);
+        format!(
+            "{:13} {ratio:+6.2} % ({low:+.2} to {high:+.2})   A/A {own:+6.2} % ({own_low:+.2} to {own_high:+.2})   \
+             could see {:.2} %   {}",
+            self.decision,
+            self.detectable * 100.0,
+            self.verdict
+        )
+    }
+}
+
+fn table(
+    findings: &[Finding],
+    found: usize,
+    calibration: &Calibration,
+    options: &Options,
+) -> String {
+    let [a, b] = calibration.rounds;
+    let mut text = format!(
+        "{:.0} µs of CPU for a request ({:.1} without work; {a} and {b} rounds of {:.2} ns), {:.1} % more planted; \
+         {} requests a second, {} blocks of four runs of {}\n",
+        options.work_us,
+        calibration.bare_us,
+        calibration.round_us * 1e3,
+        options.extra * 100.0,
+        options.rate,
+        options.blocks,
+        options.duration
+    );
+    for finding in findings {
+        let _ = writeln!(text, "{}", finding.line());
+    }
+    let flagged = findings.iter().filter(|finding| finding.flags_itself());
+    let _ = writeln!(
+        text,
+        "found in {found} of {}; A differed from itself in {}",
+        findings.len(),
+        flagged.count()
+    );
+    text
+}
+
+fn as_json(
+    findings: &[Finding],
+    found: usize,
+    calibration: &Calibration,
+    options: &Options,
+) -> Value {
+    let each = findings.iter().map(|finding| {
+        json!({
+            "decision": finding.decision,
+            "verdict": finding.verdict,
+            "reasons": finding.reasons,
+            "ratio": finding.ratio,
+            "baseline": finding.baseline,
+            "detectable": finding.detectable,
+        })
+    });
+    json!({
+        "extra": options.extra,
+        "work_us": options.work_us,
+        "bare_us": calibration.bare_us,
+        "rounds": calibration.rounds,
+        "rate": options.rate,
+        "blocks": options.blocks,
+        "duration": options.duration,
+        "runs": findings.len(),
+        "found": found,
+        "comparisons": each.collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Finding;
+
+    #[test]
+    fn a_comparison_is_read_from_its_json() {
+        let ratio = json!({"ratio": 1.03, "low": 1.02, "high": 1.04});
+        let own = json!({"ratio": 1.001, "low": 0.99, "high": 1.01});
+        let effect = json!({"metric": "cpu", "ratio": ratio, "baseline": own, "detectable": 0.01});
+        let all = json!({
+            "decision": "worse", "verdict": "VALID", "effects": [{"metric": "p50"}, effect]
+        });
+        let finding = Finding::read(&all).expect("a finding");
+        assert_eq!(finding.ratio, [1.03, 1.02, 1.04]);
+        assert!(!finding.flags_itself());
+        assert!(
+            finding
+                .line()
+                .starts_with("worse          +3.00 % (+2.00 to +4.00)")
+        );
+        assert!(Finding::read(&json!({"decision": "worse"})).is_none());
+    }
+}

@@ -1,0 +1,28 @@
+//! The option that watches a PostgreSQL server during a run.
+
+use clap::Args;
+use millpond_load::Run;
+use millpond_report::{postgres_tables, text_table};
+
+/// The database behind the measured server.
+#[derive(Args)]
+pub(crate) struct PostgresOptions {
+    /// Watch this PostgreSQL server meanwhile, as postgres://user@host/database; PGPASSWORD has the password
+    #[arg(long, value_name = "URL")]
+    pg: Option<String>,
+}
+
+impl PostgresOptions {
+    /// The server to watch.
+    pub(crate) fn url(&self) -> Option<String> {
+        self.pg.clone()
+    }
+
+    /// Adds what was seen of it to the text of a run.
+    pub(crate) fn tell(&self, run: &Run, text: &mut String) {
+        for table in run.postgres.iter().flat_map(|seen| postgres_tables(seen)) {
+            text.push('\n');
+            text.push_str(&text_table(&table));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The files of a server: a fresh cluster in a temporary folder.
+
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Pid;
+use tempfile::TempDir;
+
+use crate::Error;
+use crate::account::Account;
+use crate::error::system;
+use crate::programs;
+use crate::watchdog::Watchdog;
+
+/// A socket's path has at most 107 bytes, of which its name takes twenty.
+const LONGEST_FOLDER: usize = 80;
+/// How much of a log an error shows, in bytes.
+const TAIL: u64 = 4096;
+
+/// The cluster of one server.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    programs: PathBuf,
+    account: Account,
+    pub(crate) watchdog: Watchdog,
+    folder: TempDir,
+}
+
+impl Cluster {
+    /// Makes a cluster with `initdb`: user `postgres`, no password, UTF-8, sorted by code point.
+    pub(crate) fn make() -> Result<Self, Error> {
+        let programs = programs::folder()?;
+        let account = Account::unprivileged()?;
+        let folder = folder().map_err(system("make a temporary folder"))?;
+        account.own(folder.path())?;
+        let mut cluster = Self {
+            programs,
+            account,
+            watchdog: Watchdog::start(folder.path())?,
+            folder,
+        };
+        cluster.initdb()?;
+        Ok(cluster)
+    }
+
+    fn initdb(&mut self) -> Result<(), Error> {
+        let mut command = self.command("initdb");
+        command.arg("-D").arg(self.data()).args([
+            "--username=postgres",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+        ]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(system("start initdb"))?;
+        self.watchdog.watch(Some(Pid::from_child(&child)))?;
+        let output = child
+            .wait_with_output()
+            .map_err(system("wait for initdb"))?;
+        self.watchdog.watch(None)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        Err(Error::Initdb {
+            said: String::from_utf8_lossy(&said).into_owned(),
+        })
+    }
+
+    /// The command that serves the cluster, its words going to the log.
+    pub(crate) fn serve(&self, port: u16, arguments: &[String]) -> Result<Command, Error> {
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .map_err(system("open the server's log"))?;
+        let errors = log.try_clone().map_err(system("open the server's log"))?;
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(self.data());
+        command.args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k"]);
+        command.arg(self.folder());
+        command.args(arguments).stdout(log).stderr(errors);
+        Ok(command)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        self.account.run(&mut command);
+        command
+            .current_dir(self.folder())
+            .stdin(Stdio::null())
+            // The tester's own settings of PostgreSQL and language are not the test's.
+            .env_clear()
+            .env("LC_ALL", "C.UTF-8")
+            // Out of reach of the Ctrl-C that ends the test: the watchdog sees to the end.
+            .process_group(0);
+        command
+    }
+
+    /// Where the sockets are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The database files.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder().join("log")
+    }
+
+    /// The end of the server's log.
+    pub(crate) fn log_tail(&self) -> String {
+        let read = || -> io::Result<String> {
+            let mut file = fs::File::open(self.log())?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read().unwrap_or_else(|error| format!("(no log: {error})"))
+    }
+}
+
+/// A folder whose path is short enough for sockets.
+fn folder() -> io::Result<TempDir> {
+    let usual = std::env::temp_dir();
+    let root = if usual.as_os_str().len() > LONGEST_FOLDER - 20 {
+        Path::new("/tmp")
+    } else {
+        &usual
+    };
+    tempfile::Builder::new()
+        .prefix("millpond-pg-")
+        .tempdir_in(root)
+}

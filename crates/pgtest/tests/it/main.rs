@@ -1,0 +1,4 @@
+//! Private servers on this machine's PostgreSQL.
+
+mod end;
+mod server;
