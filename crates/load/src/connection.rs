@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::Plan;
-use crate::body::BodySink;
+use crate::body::{self, BodySink};
 use crate::clock::{MS, Nanos};
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
@@ -101,7 +101,9 @@ impl Connection {
     /// A place as the plan wants it.
     pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
         Self {
-            sink: requests.has_checks().then(Box::default),
+            sink: requests
+                .has_checks()
+                .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
             pace: Pace::of(plan).map(Box::new),
             ..Self::new()
         }
