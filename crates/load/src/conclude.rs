@@ -21,7 +21,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
     let cut_short = stopped && !ended_by_itself(plan, &harvests);
     let busiest_thread = harvests
         .iter()
-        .map(|harvest| busy(harvest, start))
+        .map(|harvest| harvest.used.busy())
         .fold(0.0, f64::max);
     let (threads, cpu) = (
         harvests.len(),
@@ -196,10 +196,10 @@ fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
 fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
     let throttled = harvests
         .iter()
-        .filter_map(|harvest| harvest.usage.throttled);
+        .filter_map(|harvest| harvest.used.kept.throttled);
     let delays: Vec<Nanos> = harvests
         .iter()
-        .filter_map(|harvest| harvest.usage.run_delay)
+        .filter_map(|harvest| harvest.used.kept.run_delay)
         .collect();
     let worst = delays.iter().max();
     (
@@ -241,20 +241,6 @@ fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
                     .iter()
                     .all(|harvest| harvest.stopped_at >= harvest.times.end)
         }
-    }
-}
-
-/// Share of a core that a thread used.
-fn busy(harvest: &Harvest, start: Nanos) -> f64 {
-    let span = harvest
-        .recorder
-        .last
-        .max(harvest.stopped_at)
-        .saturating_sub(start);
-    if span == 0 {
-        0.0
-    } else {
-        (harvest.cpu as f64 / span as f64).min(1.0)
     }
 }
 

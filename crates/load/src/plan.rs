@@ -73,7 +73,7 @@ pub struct Plan {
     pub throttle_down: Option<Bandwidth>,
     /// Most that a connection sends.
     pub throttle_up: Option<Bandwidth>,
-    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB).
+    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB, with many connections less).
     pub expect_body: Option<String>,
     /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
     pub expect_sha256: Option<String>,

@@ -69,7 +69,7 @@ pub struct Run {
     pub accounting: Accounting,
     /// Requests a second that the schedule asked for; a closed loop has none.
     pub offered_rate: Option<f64>,
-    /// Complete answers a second, of any status.
+    /// Complete answers a second of the measured part, of any status and whenever they were asked for.
     pub achieved_rate: f64,
     /// Good answers a second.
     pub good_rate: f64,
@@ -185,7 +185,7 @@ pub struct Connections {
 pub struct Client {
     /// CPU time of all client threads, user and system, for one finished request.
     pub cpu_us_per_request: Option<f64>,
-    /// Share of one core that the busiest thread used, from 0 to 1.
+    /// Share of one core that the busiest thread used while requests were issued, from 0 to 1.
     pub busiest_thread: f64,
     /// Threads.
     pub threads: u64,
