@@ -133,9 +133,9 @@ impl<'a> Signs<'a> {
             return None;
         }
         let mut evidence = vec![format!(
-            "only {} of {} cores is idle; the server uses {:.2} cores",
-            percent(idle),
+            "the {} cores are idle {} of the time; the server uses {:.2} of them",
             self.cores,
+            percent(idle),
             self.server
         )];
         if let Some(pressure) = self.summary.pressure.cpu.filter(|share| *share > 0.1) {
