@@ -89,8 +89,9 @@ pub fn run_table(run: &Run) -> Table {
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
     ]);
-    let note = calibrated::remarks(run)
-        .chain(words::examples(run, kind_name))
+    // What went wrong in words comes before what that does to the verdict.
+    let note = words::examples(run, kind_name)
+        .chain(calibrated::remarks(run))
         .collect::<Vec<_>>()
         .join("\n");
     Table {

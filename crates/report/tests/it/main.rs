@@ -414,8 +414,8 @@ fn a_run_fits_a_terminal() {
         99.9 %                  4.41 ms
         longest                 21.8 ms
         client CPU per request  11.4 µs
-        SUSPECT: a client thread used 93 % of a core: the client may be what was measured
         status 5xx: <script>alert(1)</script>"'&�
+        SUSPECT: a client thread used 93 % of a core: the client may be what was measured
     "#]]
     .assert_eq(&text);
 }
