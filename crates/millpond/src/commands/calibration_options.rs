@@ -19,6 +19,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Whether and how long the client is measured first.
 #[derive(Args)]
+#[command(next_help_heading = "Calibration")]
 pub(crate) struct CalibrationOptions {
     /// How long to measure the client itself first, against a server that does nothing; 1s for runs of 2s or more
     #[arg(long, value_name = "TIME", value_parser = Config::duration, conflicts_with = "no_calibration")]

@@ -62,18 +62,11 @@ pub(crate) struct Load {
     /// The same seed chooses the same lines and the same random arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    #[command(flatten)]
-    request: RequestOptions,
     /// What the run must reach, such as '99% < 50ms' of all requests; exit status 3 if it does not
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
     #[command(flatten)]
-    results: ResultOptions,
-    // The database behind the server.
-    #[command(flatten)]
-    postgres: PostgresOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    request: RequestOptions,
     #[command(flatten)]
     loops: LoopOptions,
     // What is asked for in more than one line.
@@ -81,6 +74,13 @@ pub(crate) struct Load {
     workload: WorkloadOptions,
     #[command(flatten)]
     probe: ProbeOptions,
+    // The database behind the server.
+    #[command(flatten)]
+    postgres: PostgresOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
 }
 
 #[derive(Subcommand)]

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome};
 
 /// When requests are sent.
 #[derive(Args)]
+#[command(next_help_heading = "Loop options")]
 pub(crate) struct LoopOptions {
     /// How what is due is spread over time: constant (at equal distances), poisson (at random, as from independent
     /// visitors), or file:FILE (recorded: a time in seconds on each line, in order; needs no --rate)

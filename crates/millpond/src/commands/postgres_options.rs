@@ -6,6 +6,7 @@ use millpond_report::{postgres_tables, text_table};
 
 /// The database behind the measured server.
 #[derive(Args)]
+#[command(next_help_heading = "Database probe")]
 pub(crate) struct PostgresOptions {
     /// Watch this PostgreSQL server meanwhile, as postgres://user@host/database; PGPASSWORD has the password
     #[arg(long, value_name = "URL")]

@@ -13,6 +13,7 @@ use crate::output::{note, say, write_out};
 
 /// Files for the result that are no JSON.
 #[derive(Args)]
+#[command(next_help_heading = "Result options")]
 pub(crate) struct FileOptions {
     /// Write the result as one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
@@ -68,6 +69,7 @@ impl FileOptions {
 
 /// Files for the result of a measurement, and what is shown meanwhile.
 #[derive(Args)]
+#[command(next_help_heading = "Result options")]
 pub(crate) struct ResultOptions {
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]

@@ -12,6 +12,7 @@ use crate::output::{note, say};
 
 /// Where the workload comes from.
 #[derive(Args)]
+#[command(next_help_heading = "Workload options")]
 pub(crate) struct WorkloadOptions {
     /// Ask for what this plan says: classes of sessions, templates, checks (docs/plans.md)
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["from_log", "urls", "method", "body"])]
