@@ -15,7 +15,9 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     };
     let mut sections = vec![Section::Heading("What limits the server".to_owned())];
     match &run.bottleneck {
-        Some(found) if found.is_empty() => sections.push(Section::Text(sentence(NOTHING))),
+        Some(found) if found.is_empty() => {
+            sections.push(Section::Text(sentence(none_named(probed))))
+        }
         Some(found) => sections.push(Section::Table(findings_table(found))),
         None => sections.push(Section::Text(sentence(TOO_SHORT))),
     }
@@ -34,15 +36,29 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
 
 const NOTHING: &str = "nothing that shows: the server was not at its limit, or waits in a way that one level of load \
                        does not tell (--diagnose does)";
+const UNSEEN: &str = "not known: the server's processes were not seen, and nothing else on the machine shows a limit";
 const TOO_SHORT: &str = "the measured part was too short for two samples of the host";
+
+/// Why there is no finding: of a server that nobody watched it cannot be said that it was idle.
+fn none_named(probed: &Probed) -> &'static str {
+    let is_seen = |summary: &Summary| summary.server.is_some();
+    if probed.summary.as_ref().is_some_and(is_seen) {
+        NOTHING
+    } else {
+        UNSEEN
+    }
+}
 
 /// What limits the server, as lines after the table of a run. Empty without a probe.
 pub fn limits_text(run: &Run) -> String {
-    let Some(Probed { samples, .. }) = &run.probe else {
+    let Some(probed) = &run.probe else {
         return String::new();
     };
+    let samples = &probed.samples;
     let mut text = match &run.bottleneck {
-        Some(found) if found.is_empty() => format!("limited by: {NOTHING}\n"),
+        Some(found) if found.is_empty() => {
+            format!("limited by: {}\n", none_named(probed))
+        }
         Some(found) => findings_text(found),
         None => format!("limited by: not known, for {TOO_SHORT}\n"),
     };
@@ -315,4 +331,25 @@ pub fn probe_report(probe: &Probe) -> Report {
 
 fn none() -> String {
     "–".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_load::{Probed, Summary};
+
+    use super::{NOTHING, UNSEEN, none_named};
+
+    #[test]
+    fn of_a_server_that_was_not_seen_nothing_is_said() {
+        let mut probed = Probed {
+            summary: Some(Summary::default()),
+            ..Probed::default()
+        };
+        assert_eq!(none_named(&probed), UNSEEN);
+        probed.summary = Some(Summary {
+            server: Some(Default::default()),
+            ..Summary::default()
+        });
+        assert_eq!(none_named(&probed), NOTHING);
+    }
 }

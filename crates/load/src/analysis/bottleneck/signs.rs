@@ -50,8 +50,8 @@ impl<'a> Signs<'a> {
         // The client's cores count here only if it runs here, which its own threads in the samples show, and is not kept
         // apart from the server.
         let is_on_server_cores = |core| summary.server_cores.contains(core);
-        let is_apart = !(summary.server_cores.is_empty() || summary.own_cores.is_empty())
-            && !summary.own_cores.iter().any(is_on_server_cores);
+        let is_known = !summary.server_cores.is_empty() && !summary.own_cores.is_empty();
+        let is_apart = is_known && !summary.own_cores.iter().any(is_on_server_cores);
         let client_here = if summary.own_threads.is_empty() || is_apart {
             0.0
         } else {
