@@ -7,8 +7,11 @@ use crate::Error;
 use crate::response::Head;
 use crate::sink::{Collect, Sink};
 
-/// The most of a body that is kept for a regular expression.
-const LONGEST: usize = 16 * 1024 * 1024;
+/// Bytes of bodies that are kept to be looked at: of one, and of all connections together.
+const LONGEST: usize = 16 << 20;
+const TOGETHER: usize = 1 << 30;
+/// What every connection may keep, however many there are.
+const LEAST: usize = 64 << 10;
 /// Length of a SHA-256 digest in bytes.
 const DIGEST: usize = 32;
 
@@ -64,6 +67,7 @@ impl BodyCheck {
 
 /// Why a body fails.
 const NO_MATCH: &str = "the body does not match the expression";
+const TOO_LONG: &str = "the body is longer than what is kept of it for the expression";
 const OTHER_DIGEST: &str = "the body has another SHA-256 digest";
 
 fn same(found: &digest::Digest, expected: &[u8; DIGEST]) -> Result<(), &'static str> {
@@ -74,20 +78,35 @@ fn same(found: &digest::Digest, expected: &[u8; DIGEST]) -> Result<(), &'static 
     }
 }
 
+/// Bytes of a body that each of so many connections keeps at most.
+pub(crate) fn room(connections: usize) -> usize {
+    (TOGETHER / connections.max(1)).clamp(LEAST, LONGEST)
+}
+
 /// Takes the body of one answer after another, as far as the checks of each need it, which
 /// [`begin`](Self::begin) says.
-#[derive(Default)]
 pub(crate) struct BodySink {
+    /// Bytes that are kept at most.
+    room: usize,
     kept: Option<Collect>,
     digest: Option<digest::Context>,
 }
 
 impl BodySink {
+    /// Keeps at most `room` bytes of a body.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            room,
+            kept: None,
+            digest: None,
+        }
+    }
+
     /// The next answer begins, and must pass `checks`.
     pub(crate) fn begin(&mut self, checks: &[BodyCheck]) {
         if checks.iter().any(BodyCheck::needs_content) {
             self.kept
-                .get_or_insert_with(|| Collect::new(LONGEST))
+                .get_or_insert_with(|| Collect::new(self.room))
                 .clear();
         } else {
             self.kept = None;
@@ -101,9 +120,7 @@ impl BodySink {
         let digest = self.digest.take().map(digest::Context::finish);
         checks.iter().try_for_each(|check| match check {
             BodyCheck::Matches(expression) => match &self.kept {
-                Some(kept) if kept.is_truncated() => {
-                    Err("a body of more than 16 MiB, which is too long for a regular expression")
-                }
+                Some(kept) if kept.is_truncated() => Err(TOO_LONG),
                 Some(kept) if expression.is_match(kept.content()) => Ok(()),
                 _ => Err(NO_MATCH),
             },
@@ -136,7 +153,7 @@ mod tests {
     const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
     fn judge(checks: &[BodyCheck], pieces: &[&[u8]]) -> Result<(), &'static str> {
-        let mut sink = BodySink::default();
+        let mut sink = BodySink::new(room(1));
         // What came before must not matter.
         for pieces in [&[&b"before"[..]][..], pieces] {
             sink.begin(checks);
@@ -162,7 +179,14 @@ mod tests {
         assert!(judge(&checks, &[&piece[..]; 16]).is_ok());
         let mut pieces = vec![&piece[..]; 16];
         pieces.push(b"x");
-        assert!(judge(&checks, &pieces).unwrap_err().contains("16 MiB"));
+        assert!(judge(&checks, &pieces).unwrap_err().contains("longer"));
+    }
+
+    #[test]
+    fn many_connections_keep_less_of_each_body() {
+        assert_eq!((room(1), room(64)), (LONGEST, LONGEST));
+        assert_eq!(room(1 << 10) * (1 << 10), TOGETHER);
+        assert_eq!(room(1_000_000), LEAST);
     }
 
     #[test]

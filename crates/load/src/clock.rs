@@ -20,6 +20,16 @@ pub(crate) fn since(began: Nanos) -> std::time::Duration {
     std::time::Duration::from_nanos(now().saturating_sub(began))
 }
 
+/// The moment so long after now; at the far end of the clock for a duration that exceeds it.
+pub(crate) fn after(duration: std::time::Duration) -> Nanos {
+    now().saturating_add(nanos(duration))
+}
+
+/// Time until `moment`: none when it is past.
+pub(crate) fn until(moment: Nanos) -> std::time::Duration {
+    std::time::Duration::from_nanos(moment.saturating_sub(now()))
+}
+
 /// The wall-clock time of a moment of the monotonic clock, in microseconds since 1970 (UTC).
 pub(crate) fn unix_micros(moment: Nanos) -> u64 {
     let ago = now().saturating_sub(moment);

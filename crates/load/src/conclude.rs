@@ -13,34 +13,15 @@ use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict, visits};
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
-    let start = harvests
-        .iter()
-        .map(|harvest| harvest.times.start)
-        .min()
-        .unwrap_or_default();
-    let steady = harvests
-        .iter()
-        .map(|harvest| harvest.stopped_at)
-        .min()
-        .unwrap_or(start)
-        .saturating_sub(start);
+    let Lengths {
+        start,
+        steady,
+        duration,
+    } = Lengths::of(plan, &harvests);
     let cut_short = stopped && !ended_by_itself(plan, &harvests);
-    let duration = match plan.stop {
-        Stop::Requests(_) => harvests
-            .iter()
-            .map(|harvest| harvest.recorder.last)
-            .max()
-            .unwrap_or(start),
-        Stop::Duration(_) => harvests
-            .iter()
-            .map(|harvest| harvest.stopped_at)
-            .max()
-            .unwrap_or(start),
-    }
-    .saturating_sub(start);
     let busiest_thread = harvests
         .iter()
-        .map(|harvest| busy(harvest, start))
+        .map(|harvest| harvest.used.busy())
         .fold(0.0, f64::max);
     let (threads, cpu) = (
         harvests.len(),
@@ -48,33 +29,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
     );
     let (throttled, run_delay, waited) = kept(&harvests, duration);
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
-    let established = harvests
-        .iter()
-        .map(|harvest| harvest.established as u64)
-        .sum();
-    let conforming = harvests.iter().map(|harvest| harvest.conforming).sum();
+    let connections = connections(plan, &harvests);
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
-    let Some(all) =
-        harvests
-            .into_iter()
-            .map(|harvest| harvest.recorder)
-            .reduce(|mut all, recorder| {
-                all.merge(recorder);
-                all
-            })
-    else {
-        unreachable!("a plan has at least one connection, and so at least one thread")
-    };
-    let accounting = Accounting {
-        issued: all.issued,
-        answered: all.answered,
-        good: all.good,
-        failed: all.failed,
-        shed: all.shed,
-        abandoned: all.abandoned,
-        in_flight,
-        resent: all.resent,
-    };
+    let all = together(harvests);
+    let accounting = accounting(&all, in_flight);
     let errors = Errors::new(&all.errors);
     let little = match plan.schedule {
         None => verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64),
@@ -135,14 +93,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         errors,
         error_examples: examples(&all.examples),
         latency_us,
-        connections: Connections {
-            asked: plan.connections as u64,
-            established,
-            opened: all.connects,
-            keep_alive: plan.keep_alive,
-            depth: plan.depth as u64,
-            conforming,
-        },
+        connections,
         client: Client {
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
             busiest_thread,
@@ -153,7 +104,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         },
         little,
         host: Host::here(),
-        command: command(),
+        command: String::new(),
         series: timeline::timeline(&all.series),
         histogram,
         percentiles,
@@ -172,15 +123,83 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
     }
 }
 
+/// When the measured part was, by the monotonic clock.
+struct Lengths {
+    start: Nanos,
+    /// While every thread still sent.
+    steady: Nanos,
+    /// To its planned end, or to the last answer of a counted run.
+    duration: Nanos,
+}
+
+impl Lengths {
+    fn of(plan: &Plan, harvests: &[Harvest]) -> Self {
+        let start = harvests.iter().map(|harvest| harvest.times.start).min();
+        let start = start.unwrap_or_default();
+        let first = harvests.iter().map(|harvest| harvest.stopped_at).min();
+        let last = match plan.stop {
+            Stop::Requests(_) => harvests.iter().map(|harvest| harvest.recorder.last).max(),
+            Stop::Duration(_) => harvests.iter().map(|harvest| harvest.stopped_at).max(),
+        };
+        let length = |end: Option<Nanos>| end.map_or(0, |end| end.saturating_sub(start));
+        Self {
+            start,
+            steady: length(first),
+            duration: length(last),
+        }
+    }
+}
+
+/// What all threads recorded.
+fn together(harvests: Vec<Harvest>) -> Recorder {
+    let recorders = harvests.into_iter().map(|harvest| harvest.recorder);
+    let all = recorders.reduce(|mut all, recorder| {
+        all.merge(recorder);
+        all
+    });
+    let Some(all) = all else {
+        unreachable!("a plan has at least one connection, and so at least one thread")
+    };
+    all
+}
+
+fn accounting(all: &Recorder, in_flight: u64) -> Accounting {
+    Accounting {
+        issued: all.issued,
+        answered: all.answered,
+        good: all.good,
+        failed: all.failed,
+        shed: all.shed,
+        abandoned: all.abandoned,
+        in_flight,
+        resent: all.resent,
+    }
+}
+
+fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
+    let established = harvests.iter().map(|harvest| harvest.established as u64);
+    Connections {
+        asked: plan.connections as u64,
+        established: established.sum(),
+        opened: harvests
+            .iter()
+            .map(|harvest| harvest.recorder.connects)
+            .sum(),
+        keep_alive: plan.keep_alive,
+        depth: plan.depth as u64,
+        conforming: harvests.iter().map(|harvest| harvest.conforming).sum(),
+    }
+}
+
 /// What the kernel kept from the client: throttled time, as the last thread to end saw it; the sum of the times for which
 /// threads waited for a core; and the share of the duration for which the worst of them did.
 fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
     let throttled = harvests
         .iter()
-        .filter_map(|harvest| harvest.usage.throttled);
+        .filter_map(|harvest| harvest.used.kept.throttled);
     let delays: Vec<Nanos> = harvests
         .iter()
-        .filter_map(|harvest| harvest.usage.run_delay)
+        .filter_map(|harvest| harvest.used.kept.run_delay)
         .collect();
     let worst = delays.iter().max();
     (
@@ -225,51 +244,9 @@ fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     }
 }
 
-/// Share of a core that a thread used.
-fn busy(harvest: &Harvest, start: Nanos) -> f64 {
-    let span = harvest
-        .recorder
-        .last
-        .max(harvest.stopped_at)
-        .saturating_sub(start);
-    if span == 0 {
-        0.0
-    } else {
-        (harvest.cpu as f64 / span as f64).min(1.0)
-    }
-}
-
 fn examples(found: &[Option<&'static str>]) -> BTreeMap<String, String> {
     let named = Kind::ALL
         .iter()
         .filter_map(|kind| Some((kind.key().to_owned(), found[*kind as usize]?.to_owned())));
     named.collect()
-}
-
-/// The command line, with the program's name instead of its path.
-fn command() -> String {
-    let mut words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    if let Some(program) = words.first_mut() {
-        *program = std::path::Path::new(program.as_str())
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-    }
-    let plain = |word: &str| {
-        !word.is_empty()
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@%+[]?&".contains(&b))
-    };
-    let quoted = words.iter().map(|word| {
-        if plain(word) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }

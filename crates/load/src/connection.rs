@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::Plan;
-use crate::body::BodySink;
+use crate::body::{self, BodySink};
 use crate::clock::{MS, Nanos};
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
@@ -101,7 +101,9 @@ impl Connection {
     /// A place as the plan wants it.
     pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
         Self {
-            sink: requests.has_checks().then(Box::default),
+            sink: requests
+                .has_checks()
+                .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
             pace: Pace::of(plan).map(Box::new),
             ..Self::new()
         }
@@ -247,6 +249,14 @@ impl Connection {
         self.written = 0;
     }
 
+    /// A place on it has become free. Where there was room before, it has been free since then: a request that was due and not
+    /// sent waited for the client, not for this.
+    pub(crate) fn freed(&mut self, now: Nanos) {
+        if !self.listed {
+            self.free_at = now;
+        }
+    }
+
     /// An answer has come: the server is well.
     pub(crate) fn fruitful(&mut self) {
         self.fruitless = 0;
@@ -287,15 +297,15 @@ impl Connection {
         self.unsent = self.pending.len();
     }
 
-    /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer.
+    /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer. A request that
+    /// was not sent has waited since it was due, so that none waits without end.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
             State::Connecting(_, since) | State::Shaking(_, since) => Some(*since),
             State::Open(_) => self
                 .pending
                 .front()
-                .map(|request| request.sent_at)
-                .filter(|&sent_at| sent_at != 0),
+                .map(|request| request.sent_at.max(request.due)),
             State::Idle | State::Paused(_) => None,
         }
     }
@@ -313,6 +323,17 @@ mod tests {
         assert_eq!(pauses[11], LONGEST_PAUSE);
         connection.fruitful();
         assert_eq!(connection.pause(), 0);
+    }
+
+    #[test]
+    fn an_answer_makes_room_only_where_there_was_none() {
+        let mut connection = Connection::new();
+        connection.freed(5);
+        assert_eq!(connection.free_at, 5);
+        // In the list of places with room.
+        connection.listed = true;
+        connection.freed(9);
+        assert_eq!(connection.free_at, 5);
     }
 
     #[test]

@@ -157,9 +157,7 @@ fn conclude(levels: Vec<Level>) -> Diagnosis {
     let verdicts = levels.iter().map(|level| level.run.verdict);
     Diagnosis {
         verdict: verdicts.fold(Verdict::Valid, graver),
-        command: levels
-            .first()
-            .map_or_else(String::new, |level| level.run.command.clone()),
+        command: String::new(),
         levels,
         bottleneck,
         demands,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread::Scope;
 
 use crate::auto::{self, Director, Pulse};
 use crate::conclude::conclude;
@@ -61,23 +62,7 @@ pub fn run(
     let probing = probe::start(plan, target.address())?;
     let (sender, harvests) = mpsc::channel();
     let results = std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (mine, shared) = (sender.clone(), &shared);
-            // The receiver outlives the scope.
-            let body = move || drop(mine.send(client(shared, thread, threads)));
-            if let Err(source) = std::thread::Builder::new()
-                .name(format!("load-{thread}"))
-                .spawn_scoped(scope, body)
-            {
-                (thread..threads).for_each(|_| drop(gate.arrival()));
-                tickets.abort();
-                drop(sender.send(Err(Error::System {
-                    what: "start a thread",
-                    source,
-                })));
-                break;
-            }
-        }
+        launch(scope, &shared, threads, &sender);
         drop(sender);
         progress::watch(&shared, &mut director, &harvests, &mut progress)
     });
@@ -95,6 +80,32 @@ pub fn run(
     }
     run.postgres = watched.map(|probe| postgres::attach(probe, start.unwrap_or(0), &run));
     Ok(probe::attached(run, probed))
+}
+
+/// Starts all client threads, each with a way to bring home what it found. If one cannot be started, the others end as well.
+fn launch<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    shared: &'scope Shared<'_>,
+    threads: usize,
+    sender: &mpsc::Sender<Result<Harvest, Error>>,
+) {
+    for thread in 0..threads {
+        let mine = sender.clone();
+        // The receiver outlives the scope.
+        let body = move || drop(mine.send(client(shared, thread, threads)));
+        let started = std::thread::Builder::new()
+            .name(format!("load-{thread}"))
+            .spawn_scoped(scope, body);
+        if let Err(source) = started {
+            (thread..threads).for_each(|_| drop(shared.gate.arrival()));
+            shared.tickets.abort();
+            drop(sender.send(Err(Error::System {
+                what: "start a thread",
+                source,
+            })));
+            return;
+        }
+    }
 }
 
 /// Threads that a run of `plan` has.

@@ -8,6 +8,7 @@ mod lifecycle;
 mod open;
 mod pace;
 mod sessions;
+mod spent;
 mod users;
 
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
 use crate::glimpse::Glimpses;
 use crate::outcome::{Fault, Kind};
-use crate::own::{Own, Usage};
+use crate::own::Own;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
@@ -29,6 +30,8 @@ use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
 use open::Open;
 use pace::Wakes;
+use spent::Spent;
+pub(crate) use spent::Used;
 use users::{Ended, Users};
 
 /// What all threads of a run share.
@@ -56,10 +59,10 @@ pub(crate) struct Harvest {
     pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
-    /// CPU time of the measured part.
+    /// CPU time from the beginning of the measured part to the last answer.
     pub(crate) cpu: Nanos,
-    /// What the kernel kept from it in the measured part.
-    pub(crate) usage: Usage,
+    /// What it used of a core while requests could be issued.
+    pub(crate) used: Used,
     pub(crate) times: Times,
     /// When the first request could not be issued any more.
     pub(crate) stopped_at: Nanos,
@@ -96,8 +99,7 @@ struct Engine<'a> {
     no_connection: Option<Fault>,
     /// When lines of limited bandwidth are free again.
     wakes: Wakes,
-    /// What the kernel had kept from it when the measured part began.
-    usage_at_start: Option<Usage>,
+    spent: Spent,
     /// Which of the threads this is.
     thread: usize,
 }
@@ -136,7 +138,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         starts: VecDeque::new(),
         no_connection: None,
         wakes: Wakes::default(),
-        usage_at_start: None,
+        spent: Spent::default(),
         thread: part.thread,
     };
     let mut events = Vec::with_capacity(EVENTS);
@@ -225,14 +227,12 @@ impl Engine<'_> {
         let now = clock::now();
         self.resume_paced(now);
         self.recorder.turn(now);
-        if now >= self.times.start && self.usage_at_start.is_none() {
-            self.usage_at_start = Some(self.shared.own.read());
-        }
         let is_over = self.stopped_at.is_none() && self.is_over(now);
         self.glimpse(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
         }
+        self.take_stock(now);
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl Engine<'_> {
                 .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
             connection.fruitful();
-            connection.free_at = now;
+            connection.freed(now);
             if let Some(users) = &mut self.users {
                 let (request, good) = (&request, end.is_ok());
                 let ended = Ended { request, good, now };
@@ -299,12 +299,23 @@ impl Engine<'_> {
                 return self.reopen(id);
             }
         }
-        if matches!(&connection.state, State::Open(wire) if wire.is_ended()) {
-            // Nothing more will wake the thread for it.
-            return self.readable(id);
+        if self.is_ended(id) {
+            return self.read_end(id);
         }
         if answered {
             self.refill(id);
+        }
+    }
+
+    /// Whether the end of a connection came with what was read of it last.
+    fn is_ended(&self, id: usize) -> bool {
+        matches!(&self.connections[id].state, State::Open(wire) if wire.is_ended())
+    }
+
+    /// Takes the end of a connection if it is known: nothing more would wake the thread for it.
+    fn read_end(&mut self, id: usize) {
+        if self.is_ended(id) {
+            self.readable(id);
         }
     }
 

@@ -5,7 +5,7 @@
 //! bug would hide itself), nor how results are drawn. Each thread runs an epoll loop of its own; requests are
 //! rendered beforehand; responses are validated in full and kept only where a workload or a check looks at them. However
 //! hostile the server, a connection holds at most a head of 64 KiB and, for those who look, 16 MiB of a body (all
-//! connections of a workload together 1 GiB, or 64 KiB each); and a request ends with its timeout.
+//! connections together 1 GiB, or 64 KiB each); and a request ends with its timeout.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;

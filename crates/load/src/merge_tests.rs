@@ -5,9 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::clock::{MS, SECOND};
 use crate::conclude::conclude;
-use crate::engine::Harvest;
+use crate::engine::{Harvest, Used};
 use crate::outcome::Kind;
-use crate::own::Usage;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
 use crate::tickets::Times;
@@ -82,7 +81,7 @@ fn run_of(samples: &[Sample]) -> Run {
         conforming: None,
         in_flight: 0,
         cpu: MS,
-        usage: Usage::default(),
+        used: Used::default(),
         times: Times {
             start: START,
             end: START + LENGTH,

@@ -95,8 +95,7 @@ impl FromStr for Think {
 
     /// `TIME`, `exp:TIME` or `uniform:TIME-TIME`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let time =
-            |text: &str| span::micros(text).map(|us| Duration::from_nanos((us * 1e3) as u64));
+        let time = |text: &str| span::duration(text).filter(|time| !time.is_zero());
         let found = match text.split_once(':') {
             None => time(text).map(Self::Constant),
             Some(("exp", mean)) => time(mean).map(Self::Exponential),

@@ -34,6 +34,8 @@ pub struct Plan {
     pub depth: usize,
     /// Client threads; 0 is one for each core, never more than connections.
     pub threads: usize,
+    /// Cores to pin the threads to, in turn.
+    pub cores: Option<Vec<usize>>,
     /// Longest wait for a connection, and for a complete answer.
     pub timeout: Duration,
     /// Further request fields. `Host` and `User-Agent` replace the client's own.
@@ -44,12 +46,8 @@ pub struct Plan {
     pub body: Vec<u8>,
     /// Statuses that count as good; empty is 200 to 399.
     pub expect: Vec<u16>,
-    /// Cores to pin the threads to, in turn.
-    pub cores: Option<Vec<usize>>,
     /// When requests are to be sent: an open loop. Without it the loop is closed.
     pub schedule: Option<Schedule>,
-    /// The URL of a PostgreSQL server to watch meanwhile.
-    pub postgres: Option<String>,
 
     // Pauses, sessions and phases.
     /// What lies between the requests of a connection, or with `session` of a session.
@@ -75,16 +73,18 @@ pub struct Plan {
     pub throttle_down: Option<Bandwidth>,
     /// Most that a connection sends.
     pub throttle_up: Option<Bandwidth>,
-    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB).
+    /// A regular expression that must match somewhere in the body of a good answer (up to 16 MiB, with many connections less).
     pub expect_body: Option<String>,
     /// The SHA-256 digest that the body of a good answer must have, in hexadecimal.
     pub expect_sha256: Option<String>,
 
-    // What the run is judged by.
+    // What the run is judged by, and what is watched beside it.
     /// What the client itself can do, from [`calibrate`](crate::calibrate).
     pub calibration: Option<Calibration>,
     /// What is sampled on this machine while the run lasts; nothing if none.
     pub probe: Option<ProbePlan>,
+    /// The URL of a PostgreSQL server to watch meanwhile.
+    pub postgres: Option<String>,
 }
 
 /// When the requests of an open loop are to be sent. A request that is due waits for a connection with room if there is none, and
@@ -152,12 +152,12 @@ impl Plan {
             per_connection: None,
             depth: 1,
             threads: 0,
+            cores: None,
             timeout: Duration::from_secs(5),
             headers: Vec::new(),
             method: "GET".to_owned(),
             body: Vec::new(),
             expect: Vec::new(),
-            cores: None,
             schedule: None,
             pace: Pace::AtOnce,
             session: None,
@@ -171,9 +171,9 @@ impl Plan {
             throttle_up: None,
             expect_body: None,
             expect_sha256: None,
-            postgres: None,
             calibration: None,
             probe: None,
+            postgres: None,
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     pub(crate) failed: u64,
     /// Requests that were past their deadline before they could be sent.
     pub(crate) shed: u64,
-    /// Answers complete before the end of the measured time.
+    /// Answers complete in the measured time, those to requests of the warm-up among them.
     pub(crate) answered_in_time: u64,
     pub(crate) good_in_time: u64,
     pub(crate) bytes: u64,
@@ -257,6 +257,11 @@ impl Recorder {
         {
             pulse.record(now, main);
         }
+        // Whatever was in flight when the measured part began is as much of its throughput as what is in flight at its end
+        // is not.
+        let in_time = u64::from((self.start..=self.end).contains(&now));
+        self.answered_in_time += in_time;
+        self.good_in_time += in_time * u64::from(good);
         if !request.measured {
             return;
         }
@@ -265,12 +270,9 @@ impl Recorder {
         if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
             class.answered(answer.bytes, good.then_some((service, response)));
         }
-        let in_time = u64::from(now <= self.end);
-        self.answered_in_time += in_time;
         match end {
             Ok(()) => {
                 self.good += 1;
-                self.good_in_time += in_time;
                 self.service.saturating_record(service);
                 if let Some(open) = &mut self.open {
                     open.response.saturating_record(response);

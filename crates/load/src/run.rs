@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Whether a run's figures can be believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
     /// Every check passed.
@@ -20,6 +20,7 @@ pub enum Verdict {
     /// Something speaks against the figures; the reasons say what.
     Suspect,
     /// The figures mean nothing.
+    #[default]
     Invalid,
 }
 
@@ -34,17 +35,20 @@ impl std::fmt::Display for Verdict {
 }
 
 /// What decides when a request is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loop {
     /// The answer to the one before.
+    #[default]
     Closed,
     /// A schedule, whatever the server does.
     Open,
 }
 
 /// One measured run. Its JSON is the format of `millpond load --json`; times are in the unit of their name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// The default is a run of nothing: a closed loop without a request, which is `INVALID`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Whether to believe the rest.
     pub verdict: Verdict,
@@ -65,7 +69,7 @@ pub struct Run {
     pub accounting: Accounting,
     /// Requests a second that the schedule asked for; a closed loop has none.
     pub offered_rate: Option<f64>,
-    /// Complete answers a second, of any status.
+    /// Complete answers a second of the measured part, of any status and whenever they were asked for.
     pub achieved_rate: f64,
     /// Good answers a second.
     pub good_rate: f64,
@@ -85,7 +89,7 @@ pub struct Run {
     pub little: Option<Little>,
     /// The machine of the client.
     pub host: Host,
-    /// The command line.
+    /// The command line by which it can be made again; empty until whoever was asked by one fills it in.
     pub command: String,
     /// The run over time.
     pub series: Timeline,
@@ -181,7 +185,7 @@ pub struct Connections {
 pub struct Client {
     /// CPU time of all client threads, user and system, for one finished request.
     pub cpu_us_per_request: Option<f64>,
-    /// Share of one core that the busiest thread used, from 0 to 1.
+    /// Share of one core that the busiest thread used while requests were issued, from 0 to 1.
     pub busiest_thread: f64,
     /// Threads.
     pub threads: u64,

@@ -8,7 +8,7 @@ use crate::series::{Series, Slot};
 use crate::{Calibration, Latencies};
 pub(crate) use client::notes;
 
-/// Share of requests without a good answer from which a run is suspect.
+/// Share of requests without a good answer above which a run is suspect.
 const ERRORS: f64 = 0.01;
 /// Cycles that a window of Little's law has at least.
 const CYCLES: f64 = 20.0;
@@ -41,7 +41,27 @@ pub(crate) struct Evidence<'a> {
 
 /// The verdict with its reasons, the gravest first.
 pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
-    let mut invalid = Vec::new();
+    let mut invalid = worthless(evidence);
+    let mut suspect = Vec::new();
+    for (verdict, reason) in client::judge(evidence) {
+        match verdict {
+            Verdict::Invalid => invalid.push(reason),
+            _ => suspect.push(reason),
+        }
+    }
+    suspect.extend(doubts(evidence));
+    let verdict = match (invalid.is_empty(), suspect.is_empty()) {
+        (false, _) => Verdict::Invalid,
+        (true, false) => Verdict::Suspect,
+        (true, true) => Verdict::Valid,
+    };
+    invalid.append(&mut suspect);
+    (verdict, invalid)
+}
+
+/// Why the figures mean nothing.
+fn worthless(evidence: &Evidence<'_>) -> Vec<String> {
+    let mut reasons = Vec::new();
     let Accounting {
         issued,
         answered,
@@ -53,44 +73,50 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         ..
     } = *evidence.accounting;
     if issued != answered + failed + shed + abandoned + in_flight {
-        invalid.push(format!(
+        reasons.push(format!(
             "the client lost count: {issued} issued, {answered} answered, {failed} failed, {shed} shed, {abandoned} abandoned, {in_flight} in flight"
         ));
     }
     if good == 0 {
-        invalid.push("no request had a good answer".to_owned());
+        reasons.push("no request had a good answer".to_owned());
     }
     if evidence.never_established > 0 {
-        invalid.push(format!(
+        reasons.push(format!(
             "{} of {} connections were never established",
             evidence.never_established, evidence.asked
         ));
     }
-    let mut suspect = Vec::new();
-    for (verdict, reason) in client::judge(evidence) {
-        match verdict {
-            Verdict::Invalid => invalid.push(reason),
-            _ => suspect.push(reason),
-        }
-    }
+    reasons
+}
+
+/// What speaks against the figures, the client apart.
+fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let Accounting {
+        issued,
+        good,
+        abandoned,
+        in_flight,
+        ..
+    } = *evidence.accounting;
     // Of a server that gives no answers there is no more to say.
-    suspect.extend(evidence.unsteady.clone().filter(|_| good > 0));
+    reasons.extend(evidence.unsteady.clone().filter(|_| good > 0));
     if evidence.cut_short {
-        suspect.push(format!(
+        reasons.push(format!(
             "the run was stopped before its end, with {in_flight} requests in flight"
         ));
     }
     let bad = evidence.errors + abandoned;
     let share = bad as f64 / issued.max(1) as f64;
     if share > ERRORS {
-        suspect.push(format!(
+        reasons.push(format!(
             "{bad} of {issued} requests ({:.1} %) had no good answer",
             share * 100.0
         ));
     }
     match evidence.little {
-        None => suspect.push("the run was too short to be checked: it lasted less than sixty mean cycles".to_owned()),
-        Some(law) if (law.found - law.expected).abs() > law.tolerance => suspect.push(format!(
+        None => reasons.push("the run was too short to be checked: it lasted less than sixty mean cycles".to_owned()),
+        Some(law) if (law.found - law.expected).abs() > law.tolerance => reasons.push(format!(
             "Little's law does not hold: {:.2} requests in flight by rate and time, {:.2} by {} (± {:.2})",
             law.found,
             law.expected,
@@ -99,13 +125,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         )),
         Some(_) => {}
     }
-    let verdict = match (invalid.is_empty(), suspect.is_empty()) {
-        (false, _) => Verdict::Invalid,
-        (true, false) => Verdict::Suspect,
-        (true, true) => Verdict::Valid,
-    };
-    invalid.append(&mut suspect);
-    (verdict, invalid)
+    reasons
 }
 
 /// Checks Little's law over the first `steady` nanoseconds, while no place was empty for want of requests. `None` if

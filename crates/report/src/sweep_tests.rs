@@ -1,11 +1,6 @@
 //! A sweep made up beforehand, as it is shown.
 
-use std::collections::BTreeMap;
-
-use millpond_load::{
-    Accounting, Attained, Client, Connections, Errors, Host, Hysteresis, Judged, Latencies, Loop,
-    Observation, Timeline, TopRate,
-};
+use millpond_load::{Accounting, Attained, Hysteresis, Judged, Latencies, Observation, TopRate};
 
 use super::*;
 use crate::{sweep_csv, text_table};
@@ -23,11 +18,8 @@ fn run(rate: f64, p50: f64) -> Run {
     };
     Run {
         verdict: Verdict::Valid,
-        reasons: Vec::new(),
-        kind: Loop::Closed,
         url: "http://h/".into(),
         duration_s: 1.0,
-        warmup_s: 0.0,
         requests: 1000,
         accounting: Accounting {
             issued: 1000,
@@ -35,38 +27,13 @@ fn run(rate: f64, p50: f64) -> Run {
             good: 998,
             ..Accounting::default()
         },
-        offered_rate: None,
         achieved_rate: rate,
         good_rate: rate,
-        bytes: 0,
-        errors: Errors {
-            by_kind: BTreeMap::new(),
-        },
-        error_examples: BTreeMap::new(),
         latency_us: Latencies {
             service: Some(latency),
             ..Latencies::default()
         },
-        connections: Connections::default(),
-        client: Client::default(),
-        little: None,
-        host: Host::default(),
-        command: String::new(),
-        series: Timeline::default(),
-        histogram: Vec::new(),
-        percentiles: Vec::new(),
-        classes: Vec::new(),
-        sessions: None,
-        pauses: None,
-        auto: None,
-        postgres: None,
-        calibration: None,
-        notes: Vec::new(),
-        started_unix_us: 0,
-        histograms: millpond_load::Histograms::default(),
-        merged_from: Vec::new(),
-        probe: None,
-        bottleneck: None,
+        ..Run::default()
     }
 }
 

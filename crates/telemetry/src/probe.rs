@@ -16,17 +16,20 @@ mod network;
 mod perf;
 pub mod postgres;
 mod processes;
+mod run_times;
 mod sampler;
 mod sockets;
 mod summary;
 mod threads;
 mod within;
 
+pub use cgroup::Group;
 pub use find::{Found, children_of, listening};
 pub use model::{
     Core, Cost, Disk, Memory, Network, Pressure, Probe, Process, Sample, Server, Sockets, Thread,
     Throttle,
 };
+pub use run_times::run_times;
 pub use sampler::{FASTEST, Options, Prober, SLOWEST};
 pub use summary::{
     CoreUse, DiskUse, NetworkUse, PressureUse, ServerUse, Summary, ThreadUse, ThrottleUse,

@@ -61,6 +61,9 @@ fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
     };
     let mut offences = Vec::new();
     for used in dependencies(&manifest) {
+        if !is_ours(&used) {
+            continue;
+        }
         let used = used.strip_prefix("millpond-").unwrap_or(&used);
         if !allowed.contains(&used) {
             offences.push(offence(format!(
@@ -71,8 +74,13 @@ fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
     offences
 }
 
-/// The project's own packages among the dependencies, whatever name and platform they are under. Those of tests are free.
-fn dependencies(manifest: &Table) -> Vec<String> {
+/// Whether a package is one of the project's own.
+pub(super) fn is_ours(package: &str) -> bool {
+    package == "millpond" || package.starts_with("millpond-")
+}
+
+/// The packages among the dependencies, whatever name and platform they are under. Those of tests are free.
+pub(super) fn dependencies(manifest: &Table) -> Vec<String> {
     let table = |within: &Table, key: &str| {
         within
             .get(key)
@@ -94,9 +102,7 @@ fn dependencies(manifest: &Table) -> Vec<String> {
                     .get("package")
                     .and_then(Value::as_str)
                     .map_or(key, str::to_owned);
-                if package == "millpond" || package.starts_with("millpond-") {
-                    names.push(package);
-                }
+                names.push(package);
             }
         }
     }

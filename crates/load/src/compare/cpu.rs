@@ -1,11 +1,8 @@
 //! CPU time of a server on this machine, from the run times of its threads.
-//!
-//! `/proc/PID/task/TID/schedstat` counts in nanoseconds what the scheduler gave to a thread; `stat` counts in ticks of
-//! mostly 10 ms, of which a run of two seconds has too few.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+
+use millpond_telemetry::probe::run_times;
 
 use crate::Error;
 
@@ -21,12 +18,17 @@ impl Reading {
     pub(crate) fn take(pids: &[u32]) -> Result<Self, Error> {
         let mut times = Times::new();
         for &pid in pids {
-            threads(pid, &mut times).map_err(|error| {
+            let threads = run_times(pid).map_err(|error| {
                 Error::Plan(format!(
                     "no CPU time of process {pid}: {error}; it must run on this machine, under a kernel with \
                      /proc/PID/schedstat"
                 ))
             })?;
+            times.extend(
+                threads
+                    .into_iter()
+                    .map(|(thread, time)| ((pid, thread), time)),
+            );
         }
         Ok(Self(times))
     }
@@ -43,31 +45,6 @@ impl Reading {
         });
         Some(spent.sum())
     }
-}
-
-fn threads(pid: u32, times: &mut Times) -> io::Result<()> {
-    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let text = match fs::read_to_string(entry.path().join("schedstat")) {
-            Ok(text) => text,
-            // It ended since the folder was listed; `since` sees that it is gone.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.path().exists() => {
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        let time = text
-            .split_whitespace()
-            .next()
-            .and_then(|first| first.parse().ok());
-        let time = time.ok_or_else(|| io::Error::other("its schedstat is not understood"))?;
-        times.insert((pid, thread), time);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

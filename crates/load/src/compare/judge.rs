@@ -245,7 +245,8 @@ fn doubts(effect: &Effect, trials: &Trials) -> Vec<String> {
             blocks - with,
             effect.metric.name(),
             match effect.metric {
-                Metric::Cpu => "a process or a thread of it ended during a run",
+                Metric::Cpu =>
+                    "a process or a thread of it ended during a run, or none of them ran",
                 Metric::Throughput => "no good answers",
                 Metric::P50 | Metric::P99 => "too few samples, which longer runs have",
             }

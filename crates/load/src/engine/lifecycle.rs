@@ -215,10 +215,12 @@ impl Engine<'_> {
             }
         }
         self.recorder.connected(now.saturating_sub(since));
+        if self.open.is_some() || !self.started {
+            // What is pending comes before what waits: under TLS nothing else may ever wake the thread for it.
+            self.write(id);
+        }
         if self.started {
             self.refill(id);
-        } else {
-            self.write(id);
         }
     }
 
@@ -342,6 +344,7 @@ impl Engine<'_> {
 
     /// The run is over for this thread.
     pub(super) fn finish(self) -> Harvest {
+        let used = self.used();
         let in_flight = self
             .connections
             .iter()
@@ -367,10 +370,7 @@ impl Engine<'_> {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
             cpu: self.recorder.cpu(),
-            usage: self
-                .usage_at_start
-                .map(|start| self.shared.own.read().since(start))
-                .unwrap_or_default(),
+            used,
             times: self.times,
             stopped_at: self
                 .stopped_at

@@ -131,7 +131,7 @@ impl Engine<'_> {
             (head, None) => connection.parser.feed(bytes, head, &mut Discard),
         };
         let (used, answer) = match fed {
-            Ok((_, None)) => return,
+            Ok((_, None)) => return self.read_end(id),
             Ok((used, Some(answer))) => (used, answer),
             Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
         };
@@ -141,6 +141,9 @@ impl Engine<'_> {
         }
         if !answer.reusable || !self.shared.plan.keep_alive || self.connections[id].left == 0 {
             return self.reopen(id);
+        }
+        if self.is_ended(id) {
+            return self.read_end(id);
         }
         self.refill(id);
     }
@@ -152,7 +155,7 @@ impl Engine<'_> {
             return;
         };
         connection.fruitful();
-        connection.free_at = now;
+        connection.freed(now);
         self.outstanding -= 1;
         let Shared { plan, requests, .. } = self.shared;
         let end = match &mut self.users {

@@ -17,11 +17,6 @@ use crate::tickets::Tickets;
 use crate::workload::{Asked, Judged, Session, Workload};
 use crate::{Pace, Plan, Think};
 
-/// Bytes of bodies that are kept for a workload: of one, and of all connections together.
-const BODY: usize = 16 << 20;
-const BODIES: usize = 1 << 30;
-/// What every connection may keep, however many there are.
-const LEAST_BODY: usize = 64 << 10;
 /// Requests of one session that are counted as abandoned at most; a plan has fewer.
 const LONGEST_SESSION: u64 = 1_000_000;
 
@@ -74,7 +69,7 @@ impl<'a> Users<'a> {
         if !plan.has_users() {
             return None;
         }
-        let room = (BODIES / plan.connections).clamp(LEAST_BODY, BODY);
+        let room = crate::body::room(plan.connections);
         let user = || User {
             visit: Visit::Absent,
             pause: 0,

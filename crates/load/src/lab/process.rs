@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use super::form::Line;
 use super::output::Output;
 use super::{programs, tree};
+use crate::clock::{self, Nanos};
 use crate::limits;
 
 /// How long a program may take to end before it is killed.
@@ -99,7 +100,7 @@ impl Process {
     /// Waits at most so long for its end.
     pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         if self.exited().is_none() {
-            wait_for(&[self.child.id()], Instant::now() + longest);
+            wait_for(&[self.child.id()], clock::after(longest));
         }
         self.exited()
     }
@@ -115,7 +116,7 @@ impl Process {
         if let Some(signal) = signal {
             send(&family, signal);
         }
-        if !wait_for(&family, Instant::now() + PATIENCE) {
+        if !wait_for(&family, clock::after(PATIENCE)) {
             send(&family, Signal::KILL);
         }
         self.end();
@@ -125,7 +126,7 @@ impl Process {
     fn end(&mut self) {
         let family = self.pids();
         send(&family, Signal::KILL);
-        wait_for(&family, Instant::now() + PATIENCE);
+        wait_for(&family, clock::after(PATIENCE));
         if self.status.is_none() {
             self.status = self.child.wait().ok();
         }
@@ -215,7 +216,7 @@ fn send(pids: &[u32], signal: Signal) {
 }
 
 /// Waits until all have ended; `false` if some have not by then.
-fn wait_for(pids: &[u32], deadline: Instant) -> bool {
+fn wait_for(pids: &[u32], deadline: Nanos) -> bool {
     pids.iter().all(|&pid| {
         let opened =
             Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -224,10 +225,9 @@ fn wait_for(pids: &[u32], deadline: Instant) -> bool {
     })
 }
 
-fn ended(pidfd: &OwnedFd, deadline: Instant) -> bool {
+fn ended(pidfd: &OwnedFd, deadline: Nanos) -> bool {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).ok();
+        let timeout = Timespec::try_from(clock::until(deadline)).ok();
         match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()) {
             Ok(ready) => return ready > 0,
             Err(rustix::io::Errno::INTR) => {}
@@ -253,13 +253,9 @@ mod tests {
 
     fn wait_for_text(process: &Process, text: &str) {
         process.output().await_text(text);
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = clock::after(Duration::from_secs(30));
         while !process.output().has_said_it() {
-            assert!(
-                Instant::now() < deadline,
-                "{}",
-                process.output().last_words()
-            );
+            assert!(clock::now() < deadline, "{}", process.output().last_words());
             process.output().wait_for_output(Duration::from_millis(50));
         }
     }

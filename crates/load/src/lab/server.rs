@@ -3,7 +3,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -13,7 +13,7 @@ use super::form::{Ending, Line};
 use super::outcome::LabServer;
 use super::process::{Launch, Process};
 use super::workshop::{self, Workshop};
-use crate::{Plan, Stop, run};
+use crate::{Plan, Stop, clock, run};
 
 /// Between two questions whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -167,7 +167,7 @@ impl<'a> Running<'a> {
 
     /// `false` if `stop` was set before.
     fn wait_until_ready(&mut self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<bool, String> {
-        let deadline = Instant::now() + self.spec.ready_timeout.0;
+        let deadline = clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
             None => self.url(shop.experiment.path(self.spec)),
@@ -193,7 +193,7 @@ impl<'a> Running<'a> {
             if ready {
                 return Ok(true);
             }
-            if Instant::now() >= deadline {
+            if clock::now() >= deadline {
                 return Err(self.never_ready(&url, &last));
             }
             self.process.output().wait_for_output(GLANCE);

@@ -1,12 +1,13 @@
 //! The same load by wrk, run beside: a second opinion about throughput.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::form::Line;
 use super::outcome::LabLevel;
 use super::process::{Launch, Process};
 use super::workshop::Workshop;
+use crate::clock;
 
 /// Between two looks at whether it is done.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -53,13 +54,13 @@ pub(super) fn run(
         env: Vec::new(),
         cores,
     })?;
-    let deadline = Instant::now() + Duration::from_secs(seconds) + GRACE;
+    let deadline = clock::after(Duration::from_secs(seconds) + GRACE);
     while process.wait(GLANCE).is_none() {
         show();
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if Instant::now() > deadline {
+        if clock::now() > deadline {
             return Err(format!(
                 "wrk does not end; {}",
                 process.output().last_words()

@@ -166,13 +166,8 @@ fn attained(objective: Objective, steps: &[&Step]) -> Attained {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::{
-        Accounting, Client, Connections, Errors, Host, Latencies, Latency, Loop, Plan, Process,
-        Timeline,
-    };
+    use crate::{Accounting, Connections, Latencies, Latency, Plan, Process};
 
     /// A good run of ten seconds with 99 % within 5 ms.
     pub(crate) fn sample_run(connections: f64, rate: f64) -> Run {
@@ -189,8 +184,6 @@ pub(crate) mod tests {
         };
         Run {
             verdict: Verdict::Valid,
-            reasons: Vec::new(),
-            kind: Loop::Closed,
             url: "http://127.0.0.1/".into(),
             duration_s: 10.0,
             warmup_s: 1.0,
@@ -201,14 +194,9 @@ pub(crate) mod tests {
                 good: count,
                 ..Accounting::default()
             },
-            offered_rate: None,
             achieved_rate: rate,
             good_rate: rate,
             bytes: count * 100,
-            errors: Errors {
-                by_kind: BTreeMap::new(),
-            },
-            error_examples: BTreeMap::new(),
             latency_us: Latencies {
                 service: Some(latency),
                 ..Latencies::default()
@@ -217,25 +205,7 @@ pub(crate) mod tests {
                 asked: connections as u64,
                 ..Connections::default()
             },
-            client: Client::default(),
-            little: None,
-            host: Host::default(),
-            command: String::new(),
-            series: Timeline::default(),
-            histogram: Vec::new(),
-            percentiles: Vec::new(),
-            classes: Vec::new(),
-            sessions: None,
-            pauses: None,
-            auto: None,
-            postgres: None,
-            calibration: None,
-            notes: Vec::new(),
-            started_unix_us: 0,
-            histograms: crate::Histograms::default(),
-            merged_from: Vec::new(),
-            probe: None,
-            bottleneck: None,
+            ..Run::default()
         }
     }
 

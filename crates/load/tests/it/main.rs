@@ -5,6 +5,7 @@ mod bodies;
 mod bottleneck;
 mod calibration;
 mod counts;
+mod edges;
 mod hostile;
 mod lateness;
 mod null;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use millpond_load::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 
-use crate::stub::{counted, measure};
+use crate::stub::{counted, measure, once};
 
 fn start(plan: &NullPlan) -> NullServer {
     NullServer::start(plan).unwrap()
@@ -186,6 +186,12 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
 /// kernel takes to bring the request and the answer.
 #[test]
 fn percentiles_are_those_of_the_delays_that_were_made() {
+    // A service time also has what a busy machine adds.
+    assert!(once(|_| most_added() <= 5_000.0));
+}
+
+/// Microseconds that a percentile has at most above that of the delays that were made, of a run of a second; none is below.
+fn most_added() -> f64 {
     let server = start(&NullPlan {
         delay: Delay::Exponential {
             mean: Duration::from_millis(2),
@@ -213,6 +219,7 @@ fn percentiles_are_those_of_the_delays_that_were_made() {
         .collect();
     delays.sort_unstable_by(f64::total_cmp);
     let service = run.latency_us.service.unwrap();
+    let mut most: f64 = 0.0;
     for (q, reported) in [
         (0.5, service.p50),
         (0.9, service.p90),
@@ -222,11 +229,9 @@ fn percentiles_are_those_of_the_delays_that_were_made() {
         let reported = reported.unwrap();
         let rank = ((q * delays.len() as f64).ceil() as usize).max(1) - 1;
         let made = delays[rank];
-        // Never less than was made, but for the third digit of the histogram; above it, what a busy machine may add.
+        // Never less than was made, but for the third digit of the histogram.
         assert!(reported >= made * 0.999, "{q}: {reported} of {made}");
-        assert!(
-            reported <= made * 1.001 + 5_000.0,
-            "{q}: {reported} of {made}"
-        );
+        most = most.max(reported - made * 1.001);
     }
+    most
 }

@@ -126,6 +126,12 @@ pub(crate) fn measure(plan: &Plan) -> Run {
     run
 }
 
+/// Whether `attempt` succeeds once in a few times: the turns of other programs on the cores are in every measured time, but not
+/// for ever.
+pub(crate) fn once(attempt: impl FnMut(usize) -> bool) -> bool {
+    (0..4).any(attempt)
+}
+
 /// What must hold of every run: the accounting, the sums, and that its JSON says the same.
 pub(crate) fn check(run: &Run) {
     let all = &run.accounting;

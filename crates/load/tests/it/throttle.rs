@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millpond_load::{Bandwidth, Plan, Stop, Trust};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, Server, counted, measure, once, serve};
 use crate::tls_stub::{Authority, Stream, start};
 
 fn rate(text: &str) -> Option<Bandwidth> {
@@ -39,24 +39,21 @@ fn speed(run: &millpond_load::Run) -> f64 {
 fn answers_come_no_faster_than_the_line() {
     for (size, limit) in [(2_000, "400kbit"), (20_000, "1600kbit"), (100_000, "8Mbit")] {
         let server = answers(size);
-        let run = measure(&Plan {
-            throttle_down: rate(limit),
-            ..timed(server.url("/"))
-        });
         let bits = rate(limit).unwrap().bytes_per_second() * 8.0;
-        let found = speed(&run);
-        // The last answers, which are followed to their end, come on top.
-        let above = 1.05 + size as f64 * 8.0 / bits / run.duration_s;
-        assert!(
-            found > 0.5 * bits && found < above * bits,
-            "{limit}: {found}"
-        );
-        // 320 kbit/s is far below the faster lines.
-        let conforming = run.connections.conforming;
-        assert!(
-            conforming == Some(2) || limit == "400kbit",
-            "{limit}: {found}"
-        );
+        let is_used = |_| {
+            let run = measure(&Plan {
+                throttle_down: rate(limit),
+                ..timed(server.url("/"))
+            });
+            let found = speed(&run);
+            // The last answers, which are followed to their end, come on top.
+            let above = 1.05 + size as f64 * 8.0 / bits / run.duration_s;
+            assert!(found < above * bits, "{limit}: {found}");
+            // 320 kbit/s is far below the faster lines.
+            let conforms = run.connections.conforming == Some(2) || limit == "400kbit";
+            found > 0.5 * bits && conforms
+        };
+        assert!(once(is_used), "{limit}");
     }
 }
 
@@ -88,7 +85,8 @@ fn a_slow_line_does_not_conform() {
 fn a_server_with_errors_has_no_conforming_connections() {
     let server = Server::start(|stream| {
         serve(&stream, |number, _| {
-            Some(if number % 10 == 9 {
+            // The first of each connection, however many it has.
+            Some(if number % 10 == 0 {
                 b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec()
             } else {
                 answer(5_000)

@@ -333,3 +333,64 @@ fn roots_that_cannot_be_had_end_the_run_before_it_begins() {
         assert!(error.to_string().contains(&name), "{error}");
     }
 }
+
+#[test]
+fn a_connection_for_each_request_of_an_open_loop_waits_for_nothing_but_the_handshake() {
+    let authority = Authority::new();
+    for version in rustls::ALL_VERSIONS {
+        let mut config = authority.sign("127.0.0.1", &[version], |_| ());
+        // After the handshake the server has nothing to say.
+        config.send_tls13_tickets = 0;
+        let (server, _) = fixed(config, HELLO);
+        let run = measure(&Plan {
+            schedule: Some(millpond_load::Schedule {
+                rate: 100.0,
+                process: millpond_load::Process::Constant,
+                deadline: None,
+            }),
+            keep_alive: false,
+            stop: Stop::Duration(Duration::from_millis(200)),
+            timeout: Duration::from_secs(2),
+            ..secure(&server, &authority, 1)
+        });
+        assert_eq!(
+            run.accounting.good, 20,
+            "{:?} {:?}",
+            version.version, run.errors
+        );
+    }
+}
+
+#[test]
+fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
+    const UNTIL: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nuntil the end";
+    const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let authority = Authority::new();
+    for answer in [UNTIL, WHOLE] {
+        // The goodbye comes in one piece with the answer, and the socket is left open until the client closes.
+        let server = start(authority.usual(), move |mut stream: Stream| {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let _ = stream.conn.writer().write_all(answer);
+            stream.conn.send_close_notify();
+            let mut sealed = Vec::new();
+            while stream.conn.wants_write() {
+                stream.conn.write_tls(&mut sealed).unwrap();
+            }
+            let _ = stream.sock.write_all(&sealed);
+            while stream.sock.read(&mut request).is_ok_and(|count| count > 0) {}
+        });
+        let plan = Plan {
+            timeout: Duration::from_secs(2),
+            ..secure(&server, &authority, 8)
+        };
+        let text = "[[class]]\nname = \"all\"\n[[class.step]]\ntarget = \"/\"\n";
+        let workload =
+            millpond_load::Workload::parse(text, std::path::Path::new("plan.toml"), &plan).unwrap();
+        let run = measure(&Plan {
+            workload: Some(std::sync::Arc::new(workload)),
+            ..plan
+        });
+        assert_eq!(run.accounting.good, 8, "{:?}", run.errors);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::{fail, new_site, run, text, write};
+use crate::support::{fail, new_site, run, site_with, text, write};
 
 #[test]
 fn help_lists_the_commands_that_exist() {
@@ -216,12 +216,7 @@ fn a_port_that_is_taken_says_so() {
 
 #[test]
 fn a_log_that_cannot_be_written_says_so() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "log.access = \"none/access.log\"\n",
-    );
+    let site = site_with("log.access = \"none/access.log\"\n");
     let (status, said) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(status, 1);
     assert!(

@@ -4,7 +4,7 @@ use std::iter;
 
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, new_site, write};
+use crate::support::{Connection, Server, new_site, site_with};
 
 /// A server with one limit set.
 struct Limited {
@@ -14,12 +14,7 @@ struct Limited {
 
 impl Limited {
     fn to(limit: &str) -> Self {
-        let site = new_site();
-        write(
-            site.path(),
-            "millpond.toml",
-            &format!("[limits]\n{limit}\n"),
-        );
+        let site = site_with(&format!("[limits]\n{limit}\n"));
         Self {
             server: Server::start(site.path()),
             _site: site,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Connection, Server, millpond, new_site, run, text, write};
+use crate::support::{Connection, Server, millpond, new_site, run, site_with, text, write};
 
 #[test]
 fn a_new_site_is_served_from_memory_and_shows_what_is_posted() {
@@ -59,12 +59,7 @@ fn standard_output_has_one_line() {
 
 #[test]
 fn requests_and_refusals_are_logged() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "log.access = \"access.log\"\n",
-    );
+    let site = site_with("log.access = \"access.log\"\n");
     let server = Server::start(site.path());
     let mut connection = Connection::open(server.address());
     connection.get_with("/", &["User-Agent: tester", "Referer: /from"]);

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::support::{Connection, Server, new_site, write};
+use crate::support::{Connection, Server, new_site, site_with, write};
 
 /// A form of which the last bytes are missing: a request in flight.
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
@@ -42,12 +42,7 @@ fn a_request_in_flight_is_finished() {
 
 #[test]
 fn a_request_that_does_not_finish_is_cut_off() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "limits.drain_timeout = \"50ms\"\n",
-    );
+    let site = site_with("limits.drain_timeout = \"50ms\"\n");
     let server = Server::start(site.path());
     let (mut connection, _) = half_a_form(&server);
     let (status, notes) = server.stop();
@@ -57,12 +52,7 @@ fn a_request_that_does_not_finish_is_cut_off() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "limits.drain_timeout = \"1d\"\n",
-    );
+    let site = site_with("limits.drain_timeout = \"1d\"\n");
     let server = Server::start(site.path());
     let _in_flight = half_a_form(&server);
     server.signal(Signal::TERM);
@@ -73,12 +63,7 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn hangup_reopens_the_log() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "log.access = \"access.log\"\n",
-    );
+    let site = site_with("log.access = \"access.log\"\n");
     let server = Server::start(site.path());
     let mut connection = Connection::open(server.address());
     connection.get("/?first");
@@ -121,12 +106,7 @@ fn hangup_applies_a_new_log_and_names_what_needs_a_restart() {
 
 #[test]
 fn hangup_keeps_a_good_configuration_when_the_new_one_is_wrong() {
-    let site = new_site();
-    write(
-        site.path(),
-        "millpond.toml",
-        "log.access = \"access.log\"\n",
-    );
+    let site = site_with("log.access = \"access.log\"\n");
     let server = Server::start(site.path());
     write(site.path(), "millpond.toml", "[server]\nlisten = 5\n");
     server.signal(Signal::HUP);

@@ -52,6 +52,13 @@ pub(crate) fn new_site() -> TempDir {
     dir
 }
 
+/// The same with this `millpond.toml`.
+pub(crate) fn site_with(settings: &str) -> TempDir {
+    let site = new_site();
+    write(site.path(), "millpond.toml", settings);
+    site
+}
+
 /// What a child has written to standard error so far.
 #[derive(Default)]
 struct Notes {

@@ -4,7 +4,7 @@ mod collection;
 mod compare;
 
 use millpond_load::{
-    Accounting, Client, Connections, Host, Latencies, Latency, Little, Loop, Point, Quantile, Run,
+    Accounting, Client, Connections, Host, Latencies, Latency, Little, Point, Quantile, Run,
     Timeline, Verdict,
 };
 use millpond_report::{
@@ -55,7 +55,6 @@ fn run() -> Run {
         reasons: vec![
             "a client thread used 93 % of a core: the client may be what was measured".to_owned(),
         ],
-        kind: Loop::Closed,
         url: "http://127.0.0.1:8080/read?id=17".to_owned(),
         duration_s: 10.0,
         warmup_s: 1.0,
@@ -66,7 +65,6 @@ fn run() -> Run {
             good: 412_345,
             ..Accounting::default()
         },
-        offered_rate: None,
         achieved_rate: 41_243.7,
         good_rate: 41_234.5,
         bytes: 3_412_000_000,
@@ -116,20 +114,8 @@ fn run() -> Run {
             points: (0..50).map(point).collect(),
             histograms: Vec::new(),
         },
-        histogram: Vec::new(),
         percentiles: (0..130).map(quantile).collect(),
-        classes: Vec::new(),
-        sessions: None,
-        pauses: None,
-        auto: None,
-        postgres: None,
-        calibration: None,
-        notes: Vec::new(),
-        started_unix_us: 0,
-        histograms: millpond_load::Histograms::default(),
-        merged_from: Vec::new(),
-        probe: None,
-        bottleneck: None,
+        ..Run::default()
     }
 }
 

@@ -4,62 +4,40 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use procfs::process::Process;
-
 use super::model::Throttle;
 
-/// Where a process's quotas stand: its group and those above.
+/// Where a process's quotas stand: its group and those above, of which each has its own.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
     folders: Vec<PathBuf>,
-    is_v2: bool,
 }
 
 impl Group {
-    /// The group of `process` that counts CPU time.
+    /// The groups that count the CPU time of the process `pid`.
     ///
     /// # Errors
-    /// No control group that limits CPU time is mounted here.
-    pub(super) fn of(process: &Process) -> io::Result<Self> {
-        let groups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid()))?;
+    /// There is no such process, or no control group that counts CPU time is mounted here.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-        let v1 = path_in(&groups, |controllers| {
-            controllers.split(',').any(|name| name == "cpu")
-        })
-        .zip(mounted(&mounts, "cgroup", Some("cpu")));
-        let v2 = path_in(&groups, str::is_empty).zip(mounted(&mounts, "cgroup2", None));
-        let (is_v2, (path, root)) = match (v1, v2) {
-            (Some(v1), _) => (false, v1),
-            (None, Some(v2)) => (true, v2),
-            (None, None) => {
-                return Err(io::Error::other("no control group for CPU time is mounted"));
-            }
-        };
-        let below = path.trim_start_matches('/');
-        let mut folders: Vec<PathBuf> = root
-            .join(below)
-            .ancestors()
-            .take_while(|folder| folder.starts_with(&root))
-            .filter(|folder| folder.join("cpu.stat").exists())
-            .map(Path::to_path_buf)
-            .collect();
+        let mut folders = folders(&groups, &mounts);
+        folders.retain(|folder| folder.join("cpu.stat").exists());
         if folders.is_empty() {
-            // In a container the path is one of the host; the group itself is mounted at the root.
-            folders.push(root);
+            return Err(io::Error::other("no control group for CPU time is mounted"));
         }
-        Ok(Self { folders, is_v2 })
+        Ok(Self { folders })
     }
 
     /// The counters: of the group whose quota was used up most often, else of the one with the smallest quota.
     ///
     /// # Errors
     /// The group has gone, or counts nothing.
-    pub(super) fn sample(&self) -> io::Result<Throttle> {
+    pub fn sample(&self) -> io::Result<Throttle> {
         let mut all = Vec::new();
         for folder in &self.folders {
             let stat = fs::read_to_string(folder.join("cpu.stat"))?;
             if let Some(mut throttle) = throttle(&stat) {
-                throttle.quota_cores = self.quota(folder);
+                throttle.quota_cores = quota(folder);
                 all.push(throttle);
             }
         }
@@ -71,41 +49,58 @@ impl Group {
             })
             .ok_or_else(|| io::Error::other("the control group has no quota to count"))
     }
+}
 
-    /// Cores that the quota allows.
-    fn quota(&self, folder: &Path) -> Option<f64> {
-        let number = |file: &str| -> Option<f64> {
-            let text = fs::read_to_string(folder.join(file)).ok()?;
-            text.trim().parse().ok()
-        };
-        if self.is_v2 {
-            let text = fs::read_to_string(folder.join("cpu.max")).ok()?;
-            let (quota, period) = text.trim().split_once(' ')?;
-            return Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?);
-        }
-        let quota = number("cpu.cfs_quota_us").filter(|quota| *quota > 0.0)?;
-        Some(quota / number("cpu.cfs_period_us")?)
+/// Cores that the quota of a group allows.
+fn quota(folder: &Path) -> Option<f64> {
+    let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    if let Some(text) = read("cpu.max") {
+        let (quota, period) = text.trim().split_once(' ')?;
+        return Some(number(quota)? / number(period)?);
     }
+    let quota = number(&read("cpu.cfs_quota_us")?).filter(|quota| *quota > 0.0)?;
+    Some(quota / number(&read("cpu.cfs_period_us")?)?)
 }
 
-/// The path in `/proc/PID/cgroup` whose controllers are the wanted ones.
-fn path_in(groups: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
-    let mut parts = groups.lines().map(|line| line.splitn(3, ':'));
-    parts.find_map(|mut parts| {
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        wanted(controllers).then(|| path.to_owned())
-    })
+/// The folders of the group in which CPU time is controlled, and of those above it, as far as they are mounted.
+fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        // proc_pid_mountinfo(5): root and mount point are the fourth and fifth field; type and options follow the dash.
+        let Some((place, kind)) = line.split_once(" - ") else {
+            continue;
+        };
+        let place: Vec<&str> = place.split(' ').collect();
+        let [root, mount] = [place.get(3), place.get(4)].map(|field| field.copied().unwrap_or("/"));
+        let mut kind = kind.split(' ');
+        let (name, options) = (kind.next(), kind.nth(1).unwrap_or_default());
+        let path = match name {
+            Some("cgroup2") => path_of(groups, ""),
+            Some("cgroup") if options.split(',').any(|option| option == "cpu") => {
+                path_of(groups, "cpu")
+            }
+            _ => None,
+        };
+        let Some(path) = path.map(Path::new) else {
+            continue;
+        };
+        // In a container the path may be one of the host; what is mounted is then the group itself or one above it.
+        let below = path.strip_prefix(root).or(path.strip_prefix("/"));
+        let below = below.unwrap_or(path);
+        found.extend(below.ancestors().map(|part| Path::new(mount).join(part)));
+    }
+    found
 }
 
-/// Where a file system of this type, with this option, is mounted (`/proc/PID/mountinfo`, see proc(5)).
-fn mounted(mounts: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut system = system.split(' ');
-        let is_kind = system.next() == Some(kind);
-        let options = system.nth(1).unwrap_or_default();
-        let has_option = option.is_none_or(|option| options.split(',').any(|one| one == option));
-        (is_kind && has_option).then(|| mount.split(' ').nth(4).map(PathBuf::from))?
+/// The path of the group that has the controller, from `/proc/PID/cgroup`: lines of `number:controllers:path`. Version 2
+/// has one line, with the number 0 and no controllers.
+fn path_of<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
+    groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let has = controllers.split(',').any(|name| name == controller);
+        (has && (number == "0") == controller.is_empty()).then_some(path)
     })
 }
 
@@ -141,17 +136,38 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_found_where_it_is_mounted() {
-        let groups = "2:cpuacct:/\n1:cpu:/a/b\n0::/c\n";
-        assert_eq!(path_in(groups, |name| name == "cpu"), Some("/a/b".into()));
-        assert_eq!(path_in(groups, str::is_empty), Some("/c".into()));
-        let mounts = "32 31 0:29 / /cg/cpu rw,relatime - cgroup cgroup rw,cpu\n\
-                      41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(
-            mounted(mounts, "cgroup", Some("cpu")),
-            Some("/cg/cpu".into())
+    fn a_group_is_found_where_it_is_mounted_with_those_above() {
+        let found = |groups: &str, mounts: &str, expected: &[&str]| {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(folders(groups, mounts), expected);
+        };
+        found(
+            "0::/user/one\n",
+            "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n\
+             31 24 0:27 / /proc rw - proc proc rw\n",
+            &[
+                "/sys/fs/cgroup/user/one",
+                "/sys/fs/cgroup/user",
+                "/sys/fs/cgroup/",
+            ],
         );
-        assert_eq!(mounted(mounts, "cgroup2", None), Some("/cg/unified".into()));
-        assert_eq!(mounted(mounts, "cgroup", Some("memory")), None);
+        found(
+            "3:memory:/m\n2:cpu,cpuacct:/docker/abc/x\n0::/\n",
+            "33 24 0:28 /docker/abc /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+             34 24 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+            &[
+                "/sys/fs/cgroup/cpu,cpuacct/x",
+                "/sys/fs/cgroup/cpu,cpuacct/",
+            ],
+        );
+        // Both versions beside each other.
+        found(
+            "2:cpuacct:/\n1:cpu:/a\n0::/\n",
+            "32 31 0:29 / /cg/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+             41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n",
+            &["/cg/cpu/a", "/cg/cpu/", "/cg/unified/"],
+        );
+        found("", "", &[]);
+        found("x", "y - z", &[]);
     }
 }

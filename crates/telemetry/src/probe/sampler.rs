@@ -138,7 +138,8 @@ impl Sampler {
         };
         sampler.find_first()?;
         if let Some(first) = sampler.processes.first() {
-            sampler.group = sampler.missing.or_note("throttle", Group::of(first));
+            let group = Group::of(first.pid().cast_unsigned());
+            sampler.group = sampler.missing.or_note("throttle", group);
         } else {
             sampler
                 .missing
