@@ -157,7 +157,7 @@ impl<'a> Signs<'a> {
             return None;
         }
         let mut evidence = vec![format!(
-            "the {} cores are idle {} of the time; the server uses {:.2} of them",
+            "the {} cores that it may use are idle {} of the time; the server uses {:.2} of them",
             self.room,
             percent(idle),
             self.server
