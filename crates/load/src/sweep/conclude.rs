@@ -285,7 +285,7 @@ pub(crate) mod tests {
         steps[8].run.verdict = Verdict::Invalid;
         let sweep = conclude(&plan(By::Connections), 10, steps, None);
         assert_eq!(sweep.verdict, Verdict::Invalid);
-        assert_eq!(sweep.reasons[0], "at 9, INVALID: why");
+        assert_eq!(sweep.reasons[..2], ["at 9: why", "at 3, SUSPECT: why"]);
         assert_eq!(sweep.reasons.last().unwrap(), "2 more steps in doubt");
         let sweep = conclude(&plan(By::Rate), 10, climb(), Some("no run at 7"));
         assert_eq!(sweep.verdict, Verdict::Invalid);

@@ -4,7 +4,6 @@ use clap::Args;
 
 /// What is shown meanwhile.
 #[derive(Args, Clone, Copy)]
-#[command(next_help_heading = "Result options")]
 pub(crate) struct LiveOptions {
     /// Show progress as one line instead of the whole terminal
     #[arg(long)]
