@@ -235,8 +235,11 @@ pub struct Comparison {
     pub blocks_asked: usize,
     /// Connections of each run.
     pub connections: usize,
-    /// Requests a second of each run in an open loop.
+    /// Requests a second of each run in an open loop; sessions a second with `sessions`.
     pub offered_rate: Option<f64>,
+    /// Whether the rate is one of sessions, which make requests of their own.
+    #[serde(default)]
+    pub sessions: bool,
     /// Length of each run.
     pub duration_s: f64,
     /// Length of the warm-up before each run.

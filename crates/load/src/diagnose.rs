@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::analysis::bottleneck::{Finding, LevelSigns, across, findings};
-use crate::analysis::demand::{Demands, LEAST};
+use crate::analysis::bottleneck::Finding;
+use crate::analysis::demand::Demands;
+use crate::limited::{Seen, Told};
 use crate::{Error, Plan, Progress, Run, Stop, Verdict};
 
 /// Connections below which there is no half of them to compare with.
 const FEWEST: usize = 4;
 /// Connections where the plan has fewer than [`FEWEST`].
 const USUAL: usize = 8;
+/// Levels of a diagnosis.
+const LEVELS: usize = 4;
 
 /// What a few levels say together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +84,7 @@ pub fn diagnose(
     } else {
         plan.connections
     };
-    let steps = [1, all / 2, all, all * 2];
+    let steps: [usize; LEVELS] = [1, all / 2, all, all * 2];
     let mut levels = Vec::new();
     for (number, &connections) in steps.iter().enumerate() {
         let step = Plan {
@@ -112,42 +115,19 @@ pub fn diagnose(
 
 /// What the levels say together.
 fn conclude(levels: Vec<Level>) -> Diagnosis {
-    let mut remarks = Vec::new();
-    let top = levels.iter().map(|level| level.run.achieved_rate);
-    let highest = top.fold(0.0, f64::max);
-    let fastest = levels
+    let seen: Vec<Seen<'_>> = levels
         .iter()
-        .max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
-    let demands = fastest.and_then(|level| {
-        let summary = level.run.probe.as_ref()?.summary.as_ref()?;
-        let share = level.run.achieved_rate / highest;
-        Demands::of(summary, level.run.client_side(), Some(share))
-    });
-    // What is full is told where it is fullest; the lower levels of the same throughput see it less clearly.
-    let mut bottleneck = levels
-        .iter()
-        .rev()
-        .filter(|level| level.run.achieved_rate >= LEAST * highest)
-        .find_map(|level| {
-            let summary = level.run.probe.as_ref()?.summary.as_ref()?;
-            Some(findings(summary, level.run.client_side()))
+        .map(|level| Seen {
+            in_flight: Some(level.in_flight as f64),
+            run: &level.run,
         })
-        .unwrap_or_default();
-    if levels.iter().all(|level| level.run.bottleneck.is_none()) {
-        remarks.push("no level was long enough for two samples of the host".to_owned());
-    }
-    if levels.len() < 4 {
-        remarks.push("it was stopped before the last level".to_owned());
-    }
-    if bottleneck.is_empty() && levels.len() == 4 {
-        let signs: Option<Vec<LevelSigns>> = levels.iter().map(Level::signs).collect();
-        match signs {
-            Some(signs) => bottleneck.extend(across(&signs)),
-            None => remarks.push(
-                "without the server's processes a lock cannot be told from a busy processor"
-                    .to_owned(),
-            ),
-        }
+        .collect();
+    let mut told = Told::of(&seen);
+    if levels.len() < LEVELS {
+        told.remarks
+            .push("it was stopped before the last level".to_owned());
+    } else {
+        told.compare(&seen);
     }
     let graver = |a: Verdict, b: Verdict| match (a, b) {
         (Verdict::Invalid, _) | (_, Verdict::Invalid) => Verdict::Invalid,
@@ -159,25 +139,8 @@ fn conclude(levels: Vec<Level>) -> Diagnosis {
         verdict: verdicts.fold(Verdict::Valid, graver),
         command: String::new(),
         levels,
-        bottleneck,
-        demands,
-        remarks,
-    }
-}
-
-impl Level {
-    /// What is held against the other levels; `None` if the server's processes were not seen, or nothing was answered.
-    fn signs(&self) -> Option<LevelSigns> {
-        let summary = self.run.probe.as_ref()?.summary.as_ref()?;
-        let server = summary.server?;
-        let requests = self.run.achieved_rate * summary.span_s;
-        (requests > 0.0).then(|| LevelSigns {
-            in_flight: self.in_flight as f64,
-            rate: self.run.achieved_rate,
-            response_us: self.in_flight as f64 * 1e6 / self.run.achieved_rate,
-            cpu_us: (server.cpu_s + server.run_delay_s) * 1e6 / requests,
-            server_share: server.cpu_s / summary.span_s / summary.cores.len().max(1) as f64,
-            voluntary: server.voluntary.map(|count| count as f64 / requests),
-        })
+        bottleneck: told.bottleneck,
+        demands: told.demands,
+        remarks: told.remarks,
     }
 }

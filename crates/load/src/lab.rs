@@ -5,6 +5,7 @@
 //! is killed. What is measured is the same for all: the client's run, the server's CPU time from the run times of
 //! all its threads, and what else happened on its cores.
 
+mod asked;
 mod check;
 #[cfg(test)]
 mod check_tests;

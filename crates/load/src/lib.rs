@@ -40,6 +40,7 @@ mod host;
 mod lab;
 mod ladder;
 mod latency;
+mod limited;
 mod limits;
 mod merge;
 mod null;

@@ -27,7 +27,12 @@ impl Plan {
 
     /// Whether connections belong to users who pause or make several requests, and not to whatever is due.
     pub(crate) fn has_users(&self) -> bool {
-        self.pace != Pace::AtOnce || self.session.is_some() || self.workload.is_some()
+        self.pace != Pace::AtOnce || self.has_sessions()
+    }
+
+    /// Whether a rate is one of sessions, which make requests of their own.
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.session.is_some() || self.workload.is_some()
     }
 
     /// Refuses what contradicts itself about pauses, sessions and phases.

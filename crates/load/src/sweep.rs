@@ -1,6 +1,7 @@
 //! A sweep: one run at each level of a ladder, and what they say together.
 
 mod conclude;
+mod limits;
 mod outcome;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 pub use outcome::{Attained, By, Direction, Hysteresis, Judged, Step, Sweep, TopRate};
 
-use crate::{Error, Ladder, Objective, Plan, Process, Progress, Schedule, Stop, clock, limits};
+use crate::{Error, Ladder, Objective, Plan, Process, Progress, Schedule, Stop, clock};
 
 #[cfg(test)]
 pub(crate) use conclude::tests::sample_run;
@@ -150,8 +151,8 @@ fn check(plan: &SweepPlan) -> Result<Duration, Error> {
     for place in places(plan) {
         step_plan(plan, place, 0).check()?;
     }
-    limits::descriptors(highest)?;
-    Ok(plan.plan.warmup + duration)
+    crate::limits::descriptors(highest)?;
+    Ok(plan.plan.unmeasured() + duration)
 }
 
 /// Every step in the order in which it is run.

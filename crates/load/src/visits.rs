@@ -5,7 +5,7 @@ use crate::figures::{ClassFigures, Pauses, Sessions};
 use crate::plan::Process;
 use crate::recorder::Recorder;
 use crate::series::Series;
-use crate::{Pace, Plan, stationary};
+use crate::{Pace, Plan, Run, stationary};
 
 /// Requests a second that were asked for. Where a workload says how long a session is, or the arrivals are recorded, it
 /// is what was due in the `steady` part.
@@ -67,4 +67,12 @@ pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
         mean_us: all.visits.pauses as f64 / all.visits.paused.max(1) as f64 / 1000.0,
         missed_cycles: all.visits.missed_cycles,
     })
+}
+
+impl Run {
+    /// Whether connections paused between requests, so that fewer requests are in flight than there are connections.
+    pub(crate) fn has_pauses(&self) -> bool {
+        let pauses = self.pauses.as_ref();
+        pauses.is_some_and(|pauses| pauses.mean_us > 0.0)
+    }
 }

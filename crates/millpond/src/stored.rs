@@ -21,6 +21,8 @@ struct Shape {
     ladder: Option<IgnoredAny>,
     trials: Option<IgnoredAny>,
     baseline: Option<IgnoredAny>,
+    servers: Option<IgnoredAny>,
+    remarks: Option<IgnoredAny>,
 }
 
 /// Reads a result; what it is, is seen from its content.
@@ -33,7 +35,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Found> {
             path.display()
         ))
         .hint(
-            "give files that --json of load, sweep, capacity or compare has written; samples of a probe go with --probe",
+            "give files that --json of load, sweep, capacity, compare or lab has written; samples of a probe go with --probe",
         ),
     })
 }
@@ -74,6 +76,10 @@ fn found(bytes: &[u8]) -> Result<Found, Trouble> {
     if shape.kind.is_some() {
         return Ok(Found::Run(parse(bytes)?));
     }
+    // An experiment has a baseline too.
+    if shape.servers.is_some() {
+        return Ok(Found::Lab(parse(bytes)?));
+    }
     if shape.ladder.is_some() {
         return Ok(Found::Sweep(parse(bytes)?));
     }
@@ -82,6 +88,9 @@ fn found(bytes: &[u8]) -> Result<Found, Trouble> {
     }
     if shape.trials.is_some() {
         return Ok(Found::Capacity(parse(bytes)?));
+    }
+    if shape.remarks.is_some() {
+        return Ok(Found::Diagnosis(parse(bytes)?));
     }
     Err(Trouble::Unknown)
 }
@@ -97,7 +106,7 @@ fn misread(path: &Path, error: &serde_json::Error) -> Failure {
     let place = format!(" at line {line} column {column}");
     let what = text.strip_suffix(&place).unwrap_or(&text);
     Failure::new(format!("{}:{line}:{column}: {what}", path.display())).hint(
-        "give files that --json of this version's load, sweep, capacity or compare has written",
+        "give files that --json of this version's load, sweep, capacity, compare or lab has written",
     )
 }
 
@@ -124,6 +133,11 @@ mod tests {
             ("{\n \"loop\": \"open\",\n", "line 3"),
             ("{\"loop\": \"open\"}", "missing field"),
             ("{\"ladder\": 3}", "expected a string"),
+            (
+                "{\"servers\": 3, \"baseline\": \"a\"}",
+                "expected a sequence",
+            ),
+            ("{\"remarks\": []}", "missing field"),
             ("{\"loop\": 1, \"loop\": 2}", "duplicate field"),
         ] {
             assert!(refused(text).contains(word), "{text}: {}", refused(text));

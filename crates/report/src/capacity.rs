@@ -256,7 +256,16 @@ fn conditions(capacity: &Capacity) -> Table {
     let rows = [
         (
             "searched",
-            format!("from {} to {}", rate(capacity.from), rate(capacity.to)),
+            format!(
+                "from {} to {}{}",
+                rate(capacity.from),
+                rate(capacity.to),
+                if capacity.sessions {
+                    "; every rate is one of sessions"
+                } else {
+                    ""
+                }
+            ),
         ),
         (
             "a trial",

@@ -3,11 +3,12 @@
 mod charts;
 mod summary;
 
-use millpond_load::{Capacity, Comparison, Run, Sweep, Verdict};
+use millpond_load::{Capacity, Comparison, Diagnosis, Lab, Run, Sweep, Verdict};
 
 use crate::number::{micros, rate};
 use crate::{
-    Column, Report, Section, Table, capacity_report, compare_report, run_report, sweep_report,
+    Column, Report, Section, Table, capacity_report, compare_report, diagnosis_report, lab_report,
+    run_report, sweep_report,
 };
 
 pub use summary::summary_csv;
@@ -23,6 +24,10 @@ pub enum Found {
     Capacity(Box<Capacity>),
     /// A comparison.
     Comparison(Box<Comparison>),
+    /// What limits a server.
+    Diagnosis(Box<Diagnosis>),
+    /// An experiment.
+    Lab(Box<Lab>),
 }
 
 impl Found {
@@ -33,6 +38,8 @@ impl Found {
             Self::Sweep(_) => "sweep",
             Self::Capacity(_) => "capacity",
             Self::Comparison(_) => "comparison",
+            Self::Diagnosis(_) => "diagnosis",
+            Self::Lab(_) => "experiment",
         }
     }
 
@@ -43,6 +50,8 @@ impl Found {
             Self::Sweep(sweep) => sweep.verdict,
             Self::Capacity(capacity) => capacity.verdict,
             Self::Comparison(comparison) => comparison.verdict,
+            Self::Diagnosis(diagnosis) => diagnosis.verdict,
+            Self::Lab(lab) => lab.verdict,
         }
     }
 
@@ -53,6 +62,8 @@ impl Found {
             Self::Sweep(sweep) => sweep_report(sweep),
             Self::Capacity(capacity) => capacity_report(capacity),
             Self::Comparison(comparison) => compare_report(comparison),
+            Self::Diagnosis(diagnosis) => diagnosis_report(diagnosis),
+            Self::Lab(lab) => lab_report(lab),
         }
     }
 }
@@ -112,8 +123,8 @@ pub fn collection_table(found: &[(String, Found)]) -> Table {
             Column::text("of"),
         ],
         rows: found.iter().map(row).collect(),
-        note: "Rate: of a run what was achieved, of a sweep the highest, of a search the capacity, of a comparison the ratio of its \
-               deciding metric. Times of an open loop are from the scheduled send."
+        note: "Rate: of a run what was achieved, of a sweep or a diagnosis the highest, of a search the capacity, of a comparison \
+               the ratio of its deciding metric; an experiment has one for each server. Times of an open loop are from the scheduled send."
             .to_owned(),
     }
 }
@@ -132,6 +143,12 @@ fn key_figures(found: &Found) -> [String; 3] {
         }
         Found::Sweep(sweep) => [known(sweep.top.map(|top| top.rate), rate), none(), none()],
         Found::Capacity(capacity) => [known(capacity.rate.or(capacity.low), rate), none(), none()],
+        Found::Diagnosis(diagnosis) => {
+            let rates = diagnosis.levels.iter();
+            let highest = rates.map(|level| level.run.achieved_rate).reduce(f64::max);
+            [known(highest, rate), none(), none()]
+        }
+        Found::Lab(_) => [none(), none(), none()],
         Found::Comparison(comparison) => {
             let effect = comparison.decisive();
             let ratio = effect.and_then(|effect| effect.ratio.map(|ratio| ratio.ratio));

@@ -75,7 +75,8 @@ fn how(comparison: &Comparison) -> String {
     let kind = comparison
         .offered_rate
         .map_or("closed loop".to_owned(), |offered| {
-            format!("open loop of {}", rate(offered))
+            let what = if comparison.sessions { " sessions" } else { "" };
+            format!("open loop of {}{what}", rate(offered))
         });
     format!(
         "{} blocks of four runs of {}, {kind}, {} connection{}",

@@ -53,6 +53,12 @@ pub fn lab_report(lab: &Lab) -> Report {
             text: file.content.clone(),
         });
     }
+    if let Some(Text { path, content }) = &lab.plan {
+        report.push(Section::Folded {
+            summary: format!("What was asked for: {path}"),
+            text: content.clone(),
+        });
+    }
     report.push(Section::Code {
         caption: "The command".to_owned(),
         text: lab.command.clone(),
@@ -240,7 +246,7 @@ fn conditions(lab: &Lab) -> Table {
         &host.cpu
     };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let rows = vec![
+    let mut rows = vec![
         row(
             "a run",
             format!(
@@ -265,6 +271,10 @@ fn conditions(lab: &Lab) -> Table {
         ),
         row("system", format!("{}, {}", host.kernel, host.machine)),
     ];
+    if let Some(Text { path, .. }) = &lab.plan {
+        let asked = format!("the sessions of {path}; rates are of sessions");
+        rows.insert(0, row("asked for", asked));
+    }
     Table {
         caption: "Conditions".to_owned(),
         columns: vec![Column::text(""), Column::text("")],

@@ -58,7 +58,11 @@ pub(crate) fn bars(lab: &Lab, found: &[&LabFinding]) -> Vec<BarChart> {
 pub(crate) fn lines(lab: &Lab) -> Vec<LineChart> {
     let has_rates = lab.levels.iter().any(|level| level.rate.is_some());
     let x = if has_rates {
-        Axis::linear("requests demanded a second", Unit::Rate)
+        let what = match lab.plan {
+            Some(_) => "sessions demanded a second",
+            None => "requests demanded a second",
+        };
+        Axis::linear(what, Unit::Rate)
     } else {
         Axis::linear("connections", Unit::Count)
     };

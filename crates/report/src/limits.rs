@@ -1,12 +1,12 @@
 //! What limits a server: the findings, what a request takes of each resource, and what the host did.
 
 use millpond_load::{
-    Demand, Demands, Diagnosis, Finding, PerRequest, Probe, Probed, Run, Summary, Verdict,
+    Demand, Demands, Diagnosis, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep, Verdict,
 };
 
 use crate::measured::sentence;
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
-use crate::{Banner, Column, Report, Section, Table, Tone, text_table};
+use crate::{Banner, Column, Report, Section, Table, Tone, probed, text_table};
 
 /// The sections of a run that was probed; none for others.
 pub(crate) fn sections(run: &Run) -> Vec<Section> {
@@ -95,15 +95,60 @@ fn findings_text(found: &[Finding]) -> String {
 
 /// A diagnosis for a terminal.
 pub fn diagnosis_text(diagnosis: &Diagnosis) -> String {
-    let mut text = text_table(&levels_table(diagnosis));
-    if diagnosis.bottleneck.is_empty() {
-        text.push_str("limited by: nothing that shows at these levels\n");
+    let Diagnosis {
+        bottleneck,
+        remarks,
+        demands,
+        ..
+    } = diagnosis;
+    let levels = text_table(&levels_table(diagnosis));
+    levels + &levels_text(bottleneck, remarks, demands.as_ref())
+}
+
+/// What limits the server over the steps of a sweep, for a terminal; none if nothing was sampled.
+pub fn sweep_limits_text(sweep: &Sweep) -> Option<String> {
+    let is_probed = sweep.steps.iter().any(|step| step.run.probe.is_some());
+    is_probed.then(|| {
+        let found = sweep.bottleneck.as_deref().unwrap_or_default();
+        levels_text(found, &sweep.remarks, sweep.demands.as_ref())
+    })
+}
+
+/// The sections of a sweep whose steps were probed; none for others.
+pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
+    if sweep.steps.iter().all(|step| step.run.probe.is_none()) {
+        return Vec::new();
     }
-    text.push_str(&findings_text(&diagnosis.bottleneck));
-    for remark in &diagnosis.remarks {
+    let found = sweep.bottleneck.as_deref().unwrap_or_default();
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    sections.push(match found {
+        [] => Section::Text(sentence(NOWHERE)),
+        _ => Section::Table(findings_table(found)),
+    });
+    let remarks = sweep.remarks.iter();
+    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
+    let demands = sweep.demands.iter();
+    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
+    sections.extend(probed::of_sweep(sweep));
+    let fastest = sweep.steps.iter().filter(|step| step.complete);
+    let fastest = fastest.max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
+    let probed = fastest.and_then(|step| step.run.probe.as_ref());
+    sections.extend(probed.map(|probed| Section::Table(probe_table(&probed.samples))));
+    sections
+}
+
+const NOWHERE: &str = "nothing that shows at these levels";
+
+/// What several levels of load say together.
+fn levels_text(found: &[Finding], remarks: &[String], demands: Option<&Demands>) -> String {
+    let mut text = match found {
+        [] => format!("limited by: {NOWHERE}\n"),
+        _ => findings_text(found),
+    };
+    for remark in remarks {
         text.push_str(&format!("remark: {remark}\n"));
     }
-    if let Some(demands) = &diagnosis.demands {
+    if let Some(demands) = demands {
         text.push_str(&text_table(&demands_table(demands)));
     }
     text

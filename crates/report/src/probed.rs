@@ -114,7 +114,7 @@ fn idle(sweep: &Sweep) -> LineChart {
         title: over(sweep.by, "CPU idle"),
         note: "Of the machine that was probed, by clock ticks; waiting for a disk is idle too."
             .to_owned(),
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::linear("idle", Unit::Percent),
         lines,
     }
@@ -138,7 +138,7 @@ fn network(sweep: &Sweep) -> LineChart {
     LineChart {
         title: over(sweep.by, "Network use"),
         note: "Of the machine that was probed, over all interfaces; loopback is apart.".to_owned(),
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::linear("bytes per second", Unit::Bytes),
         lines,
     }

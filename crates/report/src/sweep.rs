@@ -6,11 +6,12 @@ use millpond_load::{
 
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, probed, sweep_charts};
+use crate::{Banner, Column, Figure, Report, Section, Table, Tone, limits, sweep_charts};
 
 /// A sweep as a report of its own.
 pub fn sweep_report(sweep: &Sweep) -> Report {
     let (kind, levels) = match sweep.by {
+        By::Rate if sweep.sessions => ("Open loop", "sessions a second"),
         By::Rate => ("Open loop", "requests a second"),
         By::Connections => ("Closed loop", "connections"),
     };
@@ -29,13 +30,13 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
         let curves = sweep_charts::percentiles(sweep);
         report.sections.extend(curves.map(Section::Lines));
         report.push(Section::Lines(sweep_charts::client(sweep)));
-        report.sections.extend(probed::of_sweep(sweep));
     }
     match &sweep.usl {
         Some(usl) => report.push(Section::Table(usl_table(usl))),
         None => report.push(Section::Text(no_fit(sweep) + ".")),
     };
     report.push(Section::Table(sweep_table(sweep)));
+    report.sections.extend(limits::sweep_sections(sweep));
     report.push(Section::Code {
         caption: "The command".to_owned(),
         text: sweep.command.clone(),
@@ -223,6 +224,7 @@ fn figures(sweep: &Sweep) -> Vec<Figure> {
         let level = attained.highest.map_or_else(none, plain_level);
         let note = match (attained.highest, sweep.by) {
             (None, _) => "at no level",
+            (Some(_), By::Rate) if sweep.sessions => "sessions a second",
             (Some(_), By::Rate) => "requests a second",
             (Some(_), By::Connections) => "connections",
         };
@@ -261,6 +263,7 @@ fn usl_table(usl: &Usl) -> Table {
 pub(crate) fn at(sweep: &Sweep, level: f64) -> String {
     let plural = if level == 1.0 { "" } else { "s" };
     match sweep.by {
+        By::Rate if sweep.sessions => format!("{} session{plural} a second", plain_level(level)),
         By::Rate => format!("{} request{plural} a second", plain_level(level)),
         By::Connections => format!("{} connection{plural}", plain_level(level)),
     }

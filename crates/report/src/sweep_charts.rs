@@ -13,13 +13,14 @@ pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
     let mut lines = ways(sweep, "measured", |run| Some(run.good_rate));
     let mut note = "The mean of the repeats at each level.".to_owned();
     if sweep.by == By::Rate {
-        let demanded = |step: &Step| (step.level, Some(step.level));
-        let mut points: Vec<(f64, Option<f64>)> = sweep.steps.iter().map(demanded).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points.dedup();
+        // A session is more than one request, and how many a plan's are is only known from the run.
+        let demanded = |step: &Step| {
+            let requests = step.run.offered_rate.filter(|_| sweep.sessions);
+            (step.level, requests.or(Some(step.level)))
+        };
         lines.push(Line {
             name: "demanded".to_owned(),
-            points,
+            points: means(sweep.steps.iter().map(demanded).collect()),
         });
     }
     if let Some(usl) = &sweep.usl {
@@ -39,7 +40,7 @@ pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
     LineChart {
         title: over(sweep.by, "Throughput"),
         note,
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::linear("good answers per second", Unit::Rate),
         lines,
     }
@@ -56,7 +57,7 @@ pub(crate) fn latency(sweep: &Sweep) -> LineChart {
             By::Connections => "From the send to the complete answer.",
         }
         .to_owned(),
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::log("response time", Unit::Micros),
         lines,
     }
@@ -67,7 +68,7 @@ pub(crate) fn failures(sweep: &Sweep) -> LineChart {
     LineChart {
         title: over(sweep.by, "Errors"),
         note: "Requests without a good answer.".to_owned(),
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::linear("share of all requests", Unit::Percent),
         lines: ways(sweep, "errors", share),
     }
@@ -111,7 +112,7 @@ pub(crate) fn client(sweep: &Sweep) -> LineChart {
         title: "CPU time of the client for each request".to_owned(),
         note: "The measuring client’s own, user and system. The busiest of its threads is in the conditions of each run."
             .to_owned(),
-        x: level_axis(sweep.by),
+        x: level_axis(sweep),
         y: Axis::linear("CPU time per request", Unit::Micros),
         lines: ways(sweep, "client", |run| run.client.cpu_us_per_request),
     }
@@ -166,8 +167,9 @@ pub(crate) fn over(by: By, what: &str) -> String {
     }
 }
 
-pub(crate) fn level_axis(by: By) -> Axis {
-    match by {
+pub(crate) fn level_axis(sweep: &Sweep) -> Axis {
+    match sweep.by {
+        By::Rate if sweep.sessions => Axis::linear("demanded sessions per second", Unit::Rate),
         By::Rate => Axis::linear("demanded requests per second", Unit::Rate),
         By::Connections => Axis::linear("connections", Unit::Count),
     }

@@ -3,7 +3,7 @@
 use millpond_load::{Accounting, Attained, Hysteresis, Judged, Latencies, Observation, TopRate};
 
 use super::*;
-use crate::{sweep_csv, text_table};
+use crate::{sweep_csv, sweep_limits_text, text_table};
 
 fn run(rate: f64, p50: f64) -> Run {
     let latency = Latency {
@@ -100,6 +100,10 @@ fn sweep() -> Sweep {
             highest: Some(24.0),
         }),
         command: "millpond sweep http://h/ -c 1..24".into(),
+        sessions: false,
+        bottleneck: None,
+        demands: None,
+        remarks: Vec::new(),
     }
 }
 
@@ -181,6 +185,69 @@ fn rows_have_the_columns_that_are_named() {
         csv.contains("\n1,down,1,true,VALID,,900.000,900.000,1000,1000,998,2,"),
         "{csv}"
     );
+}
+
+/// The same sweep, probed: a server that takes half of one of two cores.
+fn probed() -> Sweep {
+    let mut sweep = sweep();
+    for step in &mut sweep.steps {
+        let mut probed = millpond_load::Probed::default();
+        let summary = probed.summary.insert(Default::default());
+        summary.span_s = 1.0;
+        summary.cores = vec![Default::default(); 2];
+        let server = summary.server.insert(Default::default());
+        (server.cpu_s, server.user_s, server.system_s) = (0.5, 0.3, 0.2);
+        step.run.probe = Some(probed);
+        step.run.bottleneck = Some(Vec::new());
+    }
+    sweep
+}
+
+#[test]
+fn what_limits_the_server_stands_behind_the_steps() {
+    assert!(sweep_limits_text(&sweep()).is_none());
+    let mut sweep = probed();
+    sweep.find_limits();
+    let text = sweep_limits_text(&sweep).unwrap();
+    // The throughput stays from 6 connections on, and the server is idle most of the time.
+    assert!(text.starts_with("limited by: serialisation"), "{text}");
+    assert!(text.contains("server CPU, system"), "{text}");
+    sweep.bottleneck = Some(Vec::new());
+    let text = sweep_limits_text(&sweep).unwrap();
+    assert!(text.starts_with("limited by: nothing that shows"), "{text}");
+    sweep.remarks = vec!["<b>odd".into()];
+    sweep.bottleneck = Some(vec![millpond_load::Finding {
+        name: millpond_load::Limit::Serialised,
+        weight: 1.0,
+        evidence: vec!["it <b>stays".into()],
+        bound_per_s: Some(3500.0),
+    }]);
+    let html = sweep_report(&sweep).to_html();
+    for part in [
+        "What limits the server",
+        "a lock or a pool",
+        "it &lt;b&gt;stays",
+        "&lt;b&gt;odd",
+        "CPU idle against connections",
+        "CPU time of a request by where it is spent",
+        "The host probe",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<b>stays") && !html.contains("<b>odd"));
+}
+
+#[test]
+fn rates_of_sessions_are_called_so() {
+    let sweep = Sweep {
+        by: By::Rate,
+        sessions: true,
+        ..sweep()
+    };
+    let text = sweep_findings(&sweep).join("\n");
+    assert!(text.contains("at 8 sessions a second"), "{text}");
+    let html = sweep_report(&sweep).to_html();
+    assert!(html.contains("demanded sessions per second"));
 }
 
 #[test]

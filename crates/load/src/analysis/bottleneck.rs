@@ -8,7 +8,7 @@
 mod levels;
 mod signs;
 
-pub(crate) use levels::{LevelSigns, across};
+pub(crate) use levels::{LevelSigns, across, are_far_apart};
 
 use millpond_telemetry::probe::Summary;
 use serde::{Deserialize, Serialize};

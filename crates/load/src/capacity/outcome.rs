@@ -168,4 +168,8 @@ pub struct Capacity {
     pub host: Host,
     /// The command line.
     pub command: String,
+    /// Whether the rates of search and trials are of sessions, which make requests of their own. Counts and achieved rates are
+    /// of requests.
+    #[serde(default)]
+    pub sessions: bool,
 }

@@ -85,7 +85,7 @@ fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
         expected: 0,
     };
     trial_plan(plan, &top).check()?;
-    Ok(plan.plan.warmup + duration)
+    Ok(plan.plan.unmeasured() + duration)
 }
 
 fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {
@@ -211,6 +211,7 @@ fn conclude(plan: &CapacityPlan, searched: Searched, trouble: Option<String>) ->
         warmup_s: plan.plan.warmup.as_secs_f64(),
         host: Host::here(),
         command: String::new(),
+        sessions: plan.plan.has_sessions(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::Verdict;
 /// The answer. `low` is the highest rate that was seen to meet the objective.
 pub(super) fn answer(plan: &CapacityPlan, searched: &Searched, low: Option<f64>) -> String {
     let objective = plan.objective;
+    let rate = |value: f64| rate(plan, value);
     let upto = low.map_or_else(String::new, |low| format!("; it was met at {}", rate(low)));
     match (searched.found, searched.crossing) {
         (Found::Rate, Some(crossing)) => format!(
@@ -56,7 +57,7 @@ pub(super) fn judge(
     let mut reasons: Vec<String> = trouble.into_iter().collect();
     let ended = matches!(searched.found, Found::Invalid | Found::ClientLimit);
     if let Some(last) = searched.trials.last().filter(|_| ended) {
-        reasons.extend(last.reasons.iter().map(|reason| at(last, reason)));
+        reasons.extend(last.reasons.iter().map(|reason| at(plan, last, reason)));
         return (Verdict::Invalid, reasons);
     }
     match searched.found {
@@ -103,7 +104,7 @@ pub(super) fn judge(
         reasons.push(format!(
             "{} of {met} trials that met the objective are SUSPECT, the first {}",
             suspect.len(),
-            at(worst, reason)
+            at(plan, worst, reason)
         ));
     }
     let verdict = if reasons.is_empty() {
@@ -114,15 +115,17 @@ pub(super) fn judge(
     (verdict, reasons)
 }
 
-fn at(trial: &CapacityTrial, reason: &str) -> String {
-    format!("at {}: {reason}", rate(trial.rate))
+fn at(plan: &CapacityPlan, trial: &CapacityTrial, reason: &str) -> String {
+    format!("at {}: {reason}", rate(plan, trial.rate))
 }
 
-/// A rate with as many digits as matter.
-fn rate(rate: f64) -> String {
-    if rate >= 100.0 {
-        format!("{rate:.0}/s")
+/// A rate with as many digits as matter, and with what it counts if that is not requests.
+fn rate(plan: &CapacityPlan, rate: f64) -> String {
+    let digits = usize::from(rate < 100.0);
+    let what = if plan.plan.has_sessions() {
+        " sessions"
     } else {
-        format!("{rate:.1}/s")
-    }
+        ""
+    };
+    format!("{rate:.digits$}{what}/s")
 }

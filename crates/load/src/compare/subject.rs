@@ -1,5 +1,6 @@
 //! A comparison of two real servers.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::judge::{Question, judge};
 use super::words::Names;
 use super::{BLOCKS, Comparison, FEWEST_BLOCKS, Metric, PATTERN, Sample, Side, Subject, Trial};
 use crate::clock::{self, Nanos};
-use crate::{Error, Host, Plan, Run, Stop, run};
+use crate::{Error, Host, Plan, Run, Stop, Workload, run};
 
 /// What to compare, and how.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Compare {
     /// One run; its URL is replaced by those of the servers. A warm-up is a run of its own before each measured one, so
     /// that the CPU time and the answers of a run are of the same requests.
     pub plan: Plan,
+    /// What is asked of A and of B instead of their URLs: the same workload, made for either server.
+    pub workloads: Option<[Arc<Workload>; 2]>,
     /// Blocks of each phase, at least [`FEWEST_BLOCKS`].
     pub blocks: usize,
     /// The metric that decides. `None`: server CPU where both servers have processes, else throughput in a closed loop
@@ -58,6 +61,7 @@ impl Compare {
             a,
             b,
             plan,
+            workloads: None,
             blocks: BLOCKS,
             metric: None,
             limit: None,
@@ -97,15 +101,28 @@ impl Compare {
         {
             return refuse("the limit must be a number above 0, such as 1.10");
         }
-        for subject in [&self.a, &self.b] {
-            self.plan_of(subject).check()?;
+        for side in [Side::A, Side::B] {
+            self.plan_of(side).check()?;
         }
         Ok(())
     }
 
-    fn plan_of(&self, subject: &Subject) -> Plan {
+    fn subject(&self, side: Side) -> &Subject {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
+    /// One run against a server.
+    pub fn plan_of(&self, side: Side) -> Plan {
+        let workload = self.workloads.as_ref().map(|[a, b]| match side {
+            Side::A => Arc::clone(a),
+            Side::B => Arc::clone(b),
+        });
         Plan {
-            url: subject.url.clone(),
+            url: self.subject(side).url.clone(),
+            workload: workload.or_else(|| self.plan.workload.clone()),
             ..self.plan.clone()
         }
     }
@@ -164,6 +181,7 @@ pub fn compare(
         blocks_asked: compare.blocks,
         connections: compare.plan.connections,
         offered_rate: compare.plan.schedule.as_ref().map(|schedule| schedule.rate),
+        sessions: compare.plan_of(Side::A).has_sessions(),
         duration_s: length(compare.plan.stop).as_secs_f64(),
         warmup_s: compare.plan.warmup.as_secs_f64(),
         baseline: trials.baseline,
@@ -209,13 +227,10 @@ fn measure(
     show: &mut dyn FnMut(&crate::Progress),
     stop: &AtomicBool,
 ) -> Result<Option<Trial>, Error> {
-    let subject = match step.server() {
-        Side::A => &compare.a,
-        Side::B => &compare.b,
-    };
+    let subject = compare.subject(step.server());
     let plan = Plan {
         warmup: Duration::ZERO,
-        ..compare.plan_of(subject)
+        ..compare.plan_of(step.server())
     };
     if !compare.plan.warmup.is_zero() {
         let warmup = Plan {

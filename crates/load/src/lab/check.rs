@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::fill::Values;
 use super::form::{Ending, Line};
 use super::programs;
-use crate::limits;
+use crate::{Plan, limits};
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
 const MOST: usize = 1000;
@@ -112,6 +112,12 @@ impl Check<'_> {
                     "wrk knows neither rates nor pipelining: cross_check goes with a closed loop of depth 1",
                 );
             }
+            if workload.plan.is_some() {
+                self.say(
+                    checker.span(),
+                    "wrk asks for one URL: cross_check does not go with a plan",
+                );
+            }
         }
     }
 
@@ -145,9 +151,25 @@ impl Check<'_> {
         if let Some(cores) = &inner.cores {
             self.cores(cores);
         }
+        self.runs();
+    }
+
+    /// The run of every level.
+    fn runs(&mut self) {
+        let workload = &self.experiment.workload;
+        let url = format!("http://127.0.0.1:1{}", workload.get_ref().path.get_ref());
+        let base = Plan::new(url.clone());
+        let sessions = match (self.experiment.sessions(&base), &workload.get_ref().plan) {
+            (Ok(sessions), _) => sessions,
+            (Err(mistake), Some(plan)) => return self.say(plan.span(), mistake),
+            (Err(mistake), None) => return self.say(workload.span(), mistake),
+        };
         for level in self.experiment.levels() {
-            let url = format!("http://127.0.0.1:1{}", inner.path.get_ref());
-            if let Err(error) = self.experiment.plan(url, level).check() {
+            let plan = Plan {
+                workload: sessions.clone(),
+                ..self.experiment.plan(url.clone(), level)
+            };
+            if let Err(error) = plan.check() {
                 self.say(workload.span(), error.to_string());
                 break;
             }

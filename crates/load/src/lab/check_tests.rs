@@ -107,3 +107,39 @@ fn hostile_files_are_mistakes_and_no_panic() {
         );
     }
 }
+
+#[test]
+fn a_plan_is_read_and_its_mistakes_have_both_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |head: &str, workload: &str| {
+        format!(
+            "title = 'x'\n{head}[workload]\nplan = 'p.toml'\n{workload}[[server]]\nname = 'a'\nstart = 'x'\n"
+        )
+    };
+    let found = |head: &str, workload: &str| {
+        let read = Experiment::read(&text(head, workload), dir.path());
+        let faults = read.err().unwrap_or_default();
+        faults
+            .iter()
+            .map(Fault::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert!(
+        found("", "").contains("3:8: cannot read"),
+        "{}",
+        found("", "")
+    );
+    let plan = "[[class]]\nname = 'c'\ntarget = '/'\n";
+    fs::write(dir.path().join("p.toml"), plan).unwrap();
+    assert_eq!(found("", ""), "");
+    assert_eq!(found("", "rate = 10\n"), "");
+    assert!(found("", "depth = 2\n").contains("no pipelining"));
+    assert!(found("cross_check = 'wrk'\n", "").contains("does not go with a plan"));
+    fs::write(dir.path().join("p.toml"), plan.replace("target", "tagret")).unwrap();
+    let mistake = found("", "");
+    assert!(
+        mistake.starts_with("3:8: ") && mistake.contains("p.toml:1:1: "),
+        "{mistake}"
+    );
+}

@@ -9,10 +9,10 @@ use toml::Spanned;
 
 use super::fault::Fault;
 use super::form::{Ending, Line, Time};
-use super::outcome::LabLevel;
+use super::outcome::{LabLevel, Text};
 use super::programs::{self, Missing};
 use super::{check, fill::Values};
-use crate::{Ladder, Plan, Process, Schedule, Stop};
+use crate::Ladder;
 
 /// An experiment, read and checked; nothing of it has been started. Its format is in `docs/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Experiment {
     /// The folder of the file.
     #[serde(skip)]
     pub(super) here: PathBuf,
+    /// The plan that the workload names.
+    #[serde(skip)]
+    pub(super) asked: Option<Text>,
 }
 
 /// In which order the servers are measured.
@@ -64,6 +67,8 @@ pub(super) enum Checker {
 pub(super) struct Workload {
     #[serde(default = "root")]
     pub(super) path: Spanned<String>,
+    /// A file of sessions, which are asked for instead of the path.
+    pub(super) plan: Option<Spanned<String>>,
     #[serde(default = "one")]
     pub(super) connections: usize,
     #[serde(default = "one")]
@@ -214,6 +219,7 @@ impl Experiment {
             vec![Fault::at(text, &place, error.message())]
         })?;
         experiment.here = here.to_owned();
+        experiment.read_plan(text).map_err(|fault| vec![fault])?;
         let faults = check::faults(&experiment, text);
         if faults.is_empty() {
             Ok(experiment)
@@ -314,33 +320,6 @@ impl Experiment {
             ..same
         });
         by_rate.chain(by_count).collect()
-    }
-
-    /// The run of one level against `url`, without its warm-up.
-    pub(super) fn plan(&self, url: String, level: LabLevel) -> Plan {
-        let workload = self.workload.get_ref();
-        let field = |field: &Spanned<String>| {
-            let (name, value) = field.get_ref().split_once(':')?;
-            Some((name.trim().to_owned(), value.trim().to_owned()))
-        };
-        Plan {
-            connections: level.connections,
-            depth: workload.depth,
-            stop: Stop::Duration(workload.duration.0),
-            timeout: workload.timeout.0,
-            headers: workload.headers.iter().filter_map(field).collect(),
-            expect: workload.expect.clone(),
-            cores: workload.cores.as_ref().map(|cores| cores.get_ref().clone()),
-            schedule: level.rate.map(|rate| Schedule {
-                rate,
-                process: match workload.arrivals {
-                    Arrivals::Constant => Process::Constant,
-                    Arrivals::Poisson => Process::Poisson(1),
-                },
-                deadline: None,
-            }),
-            ..Plan::new(url)
-        }
     }
 
     /// The path that is asked of `server`.

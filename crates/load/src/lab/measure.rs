@@ -44,7 +44,8 @@ pub(super) fn measure(
 ) -> Result<Option<LabRun>, String> {
     let experiment = scene.shop.experiment;
     let url = scene.subject.url(experiment.path(scene.subject.spec));
-    let plan = experiment.plan(url.clone(), scene.level);
+    let mut plan = experiment.plan(url.clone(), scene.level);
+    plan.workload = experiment.sessions(&plan)?;
     if !warm(scene, &plan, show)? {
         return Ok(None);
     }

@@ -41,6 +41,9 @@ pub struct Lab {
     pub runs: Vec<LabRun>,
     /// Texts that all servers share.
     pub files: Vec<Text>,
+    /// The plan whose sessions were asked for, if it was one: then rates are of sessions.
+    #[serde(default)]
+    pub plan: Option<Text>,
     /// The machine.
     pub host: Host,
     /// The command line.
@@ -82,7 +85,7 @@ pub struct Text {
 pub struct LabLevel {
     /// Connections, all open at the same time.
     pub connections: usize,
-    /// Requests a second; `None` is a closed loop.
+    /// Requests a second, with a plan sessions; `None` is a closed loop.
     pub rate: Option<f64>,
 }
 

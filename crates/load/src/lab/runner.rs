@@ -284,6 +284,7 @@ impl<'a> Bench<'a, '_> {
             findings,
             runs: self.runs,
             files: self.files,
+            plan: experiment.asked.clone(),
             host: Host::here(),
             command: String::new(),
         }

@@ -22,12 +22,16 @@ pub(super) fn conclude(
             let why = "the law is about requests in flight, so it needs a sweep over connections";
             (None, why.to_owned())
         }
+        By::Connections if whole.iter().any(|step| step.run.has_pauses()) => {
+            let why = "the law is about requests in flight, and a connection that pauses has none";
+            (None, why.to_owned())
+        }
         By::Connections => match Usl::fit(&observations(plan, &whole), plan.seed) {
             Ok(usl) => (Some(usl), String::new()),
             Err(refusal) => (None, refusal.to_string()),
         },
     };
-    Sweep {
+    let mut sweep = Sweep {
         verdict,
         reasons,
         by: plan.by,
@@ -41,7 +45,13 @@ pub(super) fn conclude(
         objective: plan.objective.map(|objective| attained(objective, &whole)),
         command: String::new(),
         steps,
-    }
+        sessions: plan.plan.has_sessions(),
+        bottleneck: None,
+        demands: None,
+        remarks: Vec::new(),
+    };
+    sweep.find_limits();
+    sweep
 }
 
 /// The verdict of the worst step, with reasons.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::bottleneck::Finding;
+use crate::analysis::demand::Demands;
 use crate::analysis::usl::Usl;
 use crate::objective::{Met, Objective};
 use crate::{Run, Verdict};
@@ -72,6 +74,19 @@ pub struct Sweep {
     pub objective: Option<Attained>,
     /// The command line.
     pub command: String,
+    /// Whether rates are of sessions, which make requests of their own; each run has its rate of requests.
+    #[serde(default)]
+    pub sessions: bool,
+    /// What limits the server over all levels, the likeliest first. Empty where nothing shows a limit, none where nothing
+    /// was sampled.
+    #[serde(default)]
+    pub bottleneck: Option<Vec<Finding>>,
+    /// What one request takes, at the level with the highest throughput.
+    #[serde(default)]
+    pub demands: Option<Demands>,
+    /// What could not be told of the limits, in sentences without a full stop.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// The highest throughput.

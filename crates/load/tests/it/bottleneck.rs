@@ -14,7 +14,7 @@ use crate::planted::Planted;
 use crate::stub::measure;
 
 /// Ten samples a second of the server, for a second and a half.
-fn plan(server: &Planted) -> Plan {
+pub(crate) fn plan(server: &Planted) -> Plan {
     Plan {
         connections: 4,
         threads: 1,
@@ -54,7 +54,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Measures until `wanted` is what limits most. On a machine that is busy with other things those may be what limits:
 /// only then it is measured again, and at last skipped, which is said. Whatever else is named is an error.
-fn planted<T>(
+pub(crate) fn planted<T>(
     wanted: Limit,
     measure: impl Fn() -> T,
     findings: impl Fn(&T) -> &[Finding],

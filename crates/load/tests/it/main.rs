@@ -3,6 +3,7 @@
 mod auto;
 mod bodies;
 mod bottleneck;
+mod bottleneck_sweep;
 mod calibration;
 mod counts;
 mod edges;

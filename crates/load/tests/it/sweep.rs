@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millpond_load::{By, Met, News, Plan, Process, Stop, Sweep, SweepPlan, Verdict, sweep};
+use millpond_load::{
+    By, Met, News, Pace, Plan, Process, Stop, Sweep, SweepPlan, Think, Verdict, sweep,
+};
 
 use crate::stub::{HELLO, Server};
 
@@ -93,4 +95,39 @@ fn what_there_is_is_kept_when_a_sweep_is_stopped() {
     assert_eq!((sweep.steps.len(), seen.len(), sweep.planned), (1, 1, 3));
     assert_ne!(sweep.verdict, Verdict::Valid);
     assert!(sweep.reasons[0].contains("1 of 3"), "{:?}", sweep.reasons);
+}
+
+#[test]
+fn a_sweep_over_rates_of_sessions_asks_for_more_requests() {
+    let server = Server::fixed(HELLO);
+    let mut plan = SweepPlan {
+        by: By::Rate,
+        ..plan(&server, "50,100")
+    };
+    plan.plan.session = Some(3);
+    let (sweep, _) = stopped_after(&plan, usize::MAX);
+    assert!(sweep.sessions);
+    let offered = sweep.steps.iter().map(|step| step.run.offered_rate);
+    assert_eq!(offered.collect::<Vec<_>>(), [Some(150.0), Some(300.0)]);
+    assert_eq!(
+        (sweep.bottleneck, sweep.remarks.len()),
+        (None, 0),
+        "nothing was probed"
+    );
+}
+
+#[test]
+fn connections_that_pause_are_no_requests_in_flight() {
+    let server = Server::fixed(HELLO);
+    let mut plan = plan(&server, "1..3");
+    plan.plan.pace = Pace::Think(Think::Constant(Duration::from_millis(5)));
+    let (sweep, _) = stopped_after(&plan, usize::MAX);
+    assert!(
+        sweep.usl_refused.contains("pauses"),
+        "{}",
+        sweep.usl_refused
+    );
+    plan.by = By::Rate;
+    let error = millpond_load::sweep(&plan, None, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("need sessions"), "{error}");
 }

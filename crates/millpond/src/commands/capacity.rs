@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_load::{
-    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Stage,
-    Stop, Verdict,
+    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Schedule,
+    Stage, Stop, Verdict,
 };
 use millpond_report::{capacity_csv, capacity_report, capacity_table, number, text_table};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
+use super::pace_options::PaceOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
+use super::single_options::SingleOptions;
 use super::values;
 use super::values::whole;
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -32,12 +35,13 @@ use crate::output::note;
 /// search was stopped.
 #[derive(Args)]
 pub(crate) struct Capacity {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present = "plan")]
+    url: Option<String>,
     /// What must be met: the share of all requests that have a good answer within a time, such as '99% < 50ms'
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Objective,
-    /// The lowest rate, in requests a second
+    /// The lowest rate, in requests a second; with --session or a workload in sessions
     #[arg(long, value_name = "R", default_value_t = 100.0, value_parser = values::number)]
     from: f64,
     /// The highest rate
@@ -67,9 +71,15 @@ pub(crate) struct Capacity {
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]
-    results: ResultOptions,
+    pace: PaceOptions,
+    #[command(flatten)]
+    workload: WorkloadOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    single: SingleOptions,
 }
 
 impl Capacity {
@@ -77,9 +87,17 @@ impl Capacity {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
-        plan.plan.calibration = self.calibration.measure(&plan.plan, &events.stop)?;
+        let highest = Plan {
+            schedule: Some(Schedule {
+                rate: plan.to,
+                process: plan.process.clone(),
+                deadline: None,
+            }),
+            ..plan.plan.clone()
+        };
+        plan.plan.calibration = self.calibration.measure(&highest, &events.stop)?;
         let mut capacity = {
-            let title = format!("millpond capacity {}  {}", self.url, self.objective);
+            let title = format!("millpond capacity {}  {}", plan.plan.url, self.objective);
             let mut live = self.results.live(title).steps(steps());
             let mut watch = |news: CapacityNews<'_>| match news {
                 CapacityNews::Progress(progress) => show(&mut live, progress),
@@ -101,12 +119,16 @@ impl Capacity {
     }
 
     fn plan(&self) -> Outcome<CapacityPlan> {
+        self.single.refuse("--trial")?;
         let plan = Plan {
             connections: self.connections,
             stop: Stop::Duration(self.trial),
             warmup: self.warmup,
-            ..self.requests.plan(&self.url)?
+            ..self
+                .requests
+                .plan(self.url.as_deref().unwrap_or_default())?
         };
+        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
         Ok(CapacityPlan {
             process: self.arrivals.process(self.seed),
             from: self.from,

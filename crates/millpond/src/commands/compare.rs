@@ -11,9 +11,12 @@ use millpond_report::{compare_csv, compare_report, compare_table, text_table};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
+use super::pace_options::PaceOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
+use super::single_options::SingleOptions;
 use super::values::{number, whole};
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -38,7 +41,8 @@ pub(crate) struct Compare {
     /// Connections of each run, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
     connections: usize,
-    /// Requests a second, at equal distances, whatever the server does; without it the loop is closed
+    /// Requests a second, at equal distances, whatever the server does; without it the loop is closed. With --session or a
+    /// workload so many sessions begin
     #[arg(short, long, value_name = "R", value_parser = number, allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long each run measures, such as 2s or 500ms
@@ -62,12 +66,21 @@ pub(crate) struct Compare {
     /// The processes of server B
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_a")]
     pid_b: Vec<u32>,
+    /// The same seed asks the same of both servers with --from-log
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]
-    results: ResultOptions,
+    pace: PaceOptions,
+    #[command(flatten)]
+    workload: WorkloadOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    single: SingleOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -98,7 +111,8 @@ impl Compare {
         let mut compare = self.comparison()?;
         self.results.teller()?;
         let events = Events::listen()?;
-        compare.plan.calibration = self.calibration.measure(&compare.plan, &events.stop)?;
+        let one = compare.plan_of(Side::A);
+        compare.plan.calibration = self.calibration.measure(&one, &events.stop)?;
         let mut comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];
             let [a, b] = &names;
@@ -122,6 +136,7 @@ impl Compare {
     }
 
     fn comparison(&self) -> Outcome<millpond_load::Compare> {
+        self.single.refuse("--duration")?;
         let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
             name: name.clone(),
             url: url.clone(),
@@ -138,7 +153,15 @@ impl Compare {
             }),
             ..self.requests.plan(&self.a.1)?
         };
+        let plan = self.pace.apply(plan);
+        let other = Plan {
+            url: self.b.1.clone(),
+            ..plan.clone()
+        };
+        let both = self.workload.apply([plan.clone(), other], self.seed)?;
+        let [a, b] = both.map(|plan| plan.workload);
         Ok(millpond_load::Compare {
+            workloads: a.zip(b).map(|(a, b)| [a, b]),
             blocks: self.blocks,
             metric: self.metric.map(Metric::from),
             limit: self.limit,

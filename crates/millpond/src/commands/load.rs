@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calibration_options::CalibrationOptions;
 use super::fileset::Fileset;
-use super::headings::WORKLOAD;
+use super::headings::{BESIDE, WORKLOAD};
 use super::loop_options::{Asked, LoopOptions};
 use clap::{Args, Subcommand, ValueEnum};
 use millpond_load::{DiagnoseProgress, Met, Objective, Order, Plan, Run, Stop, Verdict};
@@ -16,13 +16,14 @@ use millpond_report::{
 };
 use millpond_site::Config;
 
+use super::pace_options::PaceOptions;
 use super::postgres_options::PostgresOptions;
 use super::probe_options::ProbeOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use super::values;
 use super::values::whole;
-use super::workload_options::WorkloadOptions;
+use super::workload_options::{LogOptions, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -65,8 +66,10 @@ pub(crate) struct Load {
     objective: Option<Objective>,
     #[command(flatten)]
     loops: LoopOptions,
+    #[command(flatten)]
+    pace: PaceOptions,
     /// A file of paths or URLs on the same server, one a line
-    #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "from_log"], help_heading = WORKLOAD)]
     urls: Option<PathBuf>,
     /// How the next line of --urls is chosen
     #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
@@ -78,11 +81,19 @@ pub(crate) struct Load {
     #[command(flatten)]
     workload: WorkloadOptions,
     #[command(flatten)]
+    log: LogOptions,
+    #[command(flatten)]
     request: RequestOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
     #[command(flatten)]
     probe: ProbeOptions,
+    /// Name what limits the server, by four short runs in --duration
+    #[arg(long, help_heading = BESIDE, conflicts_with_all = ["rate", "requests", "no_probe"])]
+    diagnose: bool,
+    /// Send nothing, only sample for --duration, on the server's machine
+    #[arg(long, help_heading = BESIDE, conflicts_with_all = ["url", "no_probe", "diagnose", "csv"])]
+    probe_only: bool,
     // The database behind the server.
     #[command(flatten)]
     postgres: PostgresOptions,
@@ -106,10 +117,10 @@ impl Load {
         if let Some(LoadCommand::Fileset(command)) = self.command {
             return command.run();
         }
-        if self.workload.teach()? {
+        if self.log.teach(&self.workload)? {
             return Ok(());
         }
-        if self.probe.probe_only {
+        if self.probe_only {
             let probe = self.probe.only(self.duration.unwrap_or(USUAL))?;
             let table = text_table(&probe_table(&probe));
             // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
@@ -120,7 +131,7 @@ impl Load {
         let mut plan = self.plan()?;
         plan.notes().into_iter().for_each(note);
         self.results.teller()?;
-        if self.probe.diagnose {
+        if self.diagnose {
             return self.diagnose(plan);
         }
         let events = Events::listen()?;
@@ -186,21 +197,9 @@ impl Load {
             postgres: self.postgres.url(),
             ..self.request.plan(self.url.as_deref().unwrap_or_default())?
         };
-        let (plan, times) = match self.workload.choose(&plan, self.seed)? {
-            Some(chosen) => {
-                let url = chosen.workload.url().to_owned();
-                let workload = Some(chosen.workload);
-                (
-                    Plan {
-                        url,
-                        workload,
-                        ..plan
-                    },
-                    chosen.times,
-                )
-            }
-            None => (plan, None),
-        };
+        let (plan, times) = self
+            .log
+            .apply(&self.workload, self.pace.apply(plan), self.seed)?;
         let asked = Asked {
             rate: self.rate,
             seed: self.seed,

@@ -1,4 +1,4 @@
-//! The options of `millpond load` that say when requests are sent: arrivals, pauses, sessions, phases.
+//! The options of `millpond load` that say when requests are sent: arrivals and phases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use millpond_load::{Auto, Pace, Plan, Process, Schedule, Stop, Think};
+use millpond_load::{Auto, Plan, Process, Schedule, Stop};
 use millpond_site::Config;
 
 use super::headings::LOOP;
@@ -25,15 +25,6 @@ pub(crate) struct LoopOptions {
     /// Do not send a request of --rate that is later than this; it counts as an error
     #[arg(long, value_name = "TIME", value_parser = Config::duration, hide_short_help = true)]
     deadline: Option<Duration>,
-    /// Pause after each answer: 500ms, exp:500ms (this mean) or uniform:100ms-1s
-    #[arg(long, value_name = "TIME", conflicts_with = "cycle")]
-    think: Option<Think>,
-    /// Send the next request of a connection this long after the last one; at once if the answer came later
-    #[arg(long, value_name = "TIME", value_parser = Config::duration, hide_short_help = true)]
-    cycle: Option<Duration>,
-    /// Sessions of N requests, --think between them, arrive at --rate
-    #[arg(long, value_name = "N")]
-    session: Option<u64>,
     /// Before the warm-up, let the rate or the number of connections rise for this long
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration, hide_short_help = true)]
     ramp_up: Duration,
@@ -123,16 +114,9 @@ impl LoopOptions {
             _ if self.auto => Stop::Duration(self.auto_max),
             stop => stop,
         };
-        let pace = match (self.think, self.cycle) {
-            (Some(think), _) => Pace::Think(think),
-            (None, Some(cycle)) => Pace::Cycle(cycle),
-            (None, None) => Pace::AtOnce,
-        };
         Ok(Plan {
             schedule,
             stop,
-            pace,
-            session: self.session,
             ramp_up: self.ramp_up,
             auto: self.auto.then_some(Auto {
                 precision: self.auto_precision.0,

@@ -1,4 +1,4 @@
-//! The options that say what is sampled on the host while a run lasts, and `--probe-only`, which does nothing else.
+//! The options that say what is sampled on the host while a run lasts, or without one.
 
 use std::time::Duration;
 
@@ -16,18 +16,12 @@ use crate::output::Progress;
 #[derive(Args)]
 #[command(next_help_heading = BESIDE)]
 pub(crate) struct ProbeOptions {
-    /// Name what limits the server, by four short runs in --duration
-    #[arg(long, conflicts_with_all = ["rate", "requests", "no_probe"])]
-    pub(crate) diagnose: bool,
     /// The server's process, with its children; else who listens on the URL's port
     #[arg(long, value_name = "PID", conflicts_with = "no_probe")]
     pid: Vec<i32>,
     /// The server's processes, by a port that they listen on
     #[arg(long, value_name = "PORT", conflicts_with = "no_probe")]
     port: Vec<u16>,
-    /// Send nothing, only sample for --duration, on the server's machine
-    #[arg(long, conflicts_with_all = ["url", "no_probe", "diagnose", "csv"])]
-    pub(crate) probe_only: bool,
     /// Sample nothing beside the run
     #[arg(long, hide_short_help = true)]
     no_probe: bool,

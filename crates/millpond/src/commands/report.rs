@@ -18,7 +18,7 @@ use crate::stored;
 
 /// Make one page, graphs or a table of stored results
 ///
-/// The files are those of --json of load, sweep, capacity and compare; what each one is, is seen from its content.
+/// The files are those of --json of load (with --diagnose too), sweep, capacity, compare and lab; what each one is, is seen from its content.
 ///
 /// With --merge runs become one: generators that ran at the same time on several machines, whose rates add up, or repeats one after
 /// the other, which are averaged. Their histograms are added, so that percentiles are those of all samples together.
@@ -111,10 +111,16 @@ fn attach(found: &mut [(String, Found)], path: &Path) -> Outcome {
         let runs: Vec<&mut Run> = match one {
             Found::Run(run) => vec![run],
             Found::Sweep(sweep) => sweep.steps.iter_mut().map(|step| &mut step.run).collect(),
-            Found::Capacity(_) | Found::Comparison(_) => Vec::new(),
+            // These keep none of their runs, or have a probe beside each already.
+            Found::Capacity(_) | Found::Comparison(_) | Found::Lab(_) | Found::Diagnosis(_) => {
+                Vec::new()
+            }
         };
         for run in runs {
             attached += u64::from(attach_to(run, &probe));
+        }
+        if let Found::Sweep(sweep) = one {
+            sweep.find_limits();
         }
     }
     if attached == 0 {

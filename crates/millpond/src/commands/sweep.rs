@@ -4,18 +4,22 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use millpond_load::{
-    By, Ladder, News, Objective, Plan, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
-    Verdict,
+    By, Ladder, News, Objective, Plan, Schedule, Step, Stop, Sweep as Found, SweepPlan,
+    SweepProgress, Verdict,
 };
 use millpond_report::{
-    Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_report, sweep_row,
-    text_table,
+    Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_limits_text,
+    sweep_report, sweep_row, text_table,
 };
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
+use super::pace_options::PaceOptions;
+use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
+use super::single_options::SingleOptions;
+use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -28,16 +32,19 @@ const CONNECTIONS: usize = 64;
 ///
 /// Each step has its own warm-up. Levels are written as 50..1500/50 (from 50 to 1500 in steps of 50), as 1..10, or as
 /// 1,2,4,8,16. A sweep over connections ends with the Universal Scalability Law, fitted to the steps, or with the reason
-/// why they do not carry a fit. Ctrl-C ends the sweep and keeps the steps that are done.
+/// why they do not carry a fit. Where the server runs on this machine it is sampled at each step, and what limits it is
+/// named. Ctrl-C ends the sweep and keeps the steps that are done.
 ///
 /// Exit status: 0 when every step was run, 1 when a step is INVALID or the sweep was stopped, 3 when no level meets the
 /// --objective.
 #[derive(Args)]
 #[command(group(ArgGroup::new("levels").args(["rates", "connections"]).required(true).multiple(true)))]
 pub(crate) struct Sweep {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1
-    url: String,
-    /// Send this many requests a second at each step, whatever the server does (an open loop)
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present = "plan")]
+    url: Option<String>,
+    /// Send this many requests a second at each step, whatever the server does (an open loop); with --session or a workload
+    /// so many sessions begin
     #[arg(short, long, value_name = "LEVELS")]
     rates: Option<Ladder>,
     /// Connections at each step, in a closed loop; with --rates one number for all steps, 64 if not given
@@ -67,20 +74,36 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]
-    results: ResultOptions,
+    pace: PaceOptions,
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    single: SingleOptions,
 }
 
 /// The plan of the step that asks most of the client.
 fn highest(sweep: &SweepPlan) -> Plan {
-    let levels = sweep.ladder.levels().iter().copied().fold(1.0, f64::max);
-    Plan {
-        connections: match sweep.by {
-            By::Connections => levels as usize,
-            By::Rate => sweep.plan.connections,
+    let level = sweep.ladder.levels().iter().copied().fold(1.0, f64::max);
+    let plan = sweep.plan.clone();
+    match sweep.by {
+        By::Connections => Plan {
+            connections: level as usize,
+            ..plan
         },
-        ..sweep.plan.clone()
+        By::Rate => Plan {
+            schedule: Some(Schedule {
+                rate: level,
+                process: sweep.process.clone(),
+                deadline: None,
+            }),
+            ..plan
+        },
     }
 }
 
@@ -94,7 +117,7 @@ impl Sweep {
         let (mut found, was_screen) = {
             let mut live = self
                 .results
-                .live(format!("millpond sweep {}", self.url))
+                .live(format!("millpond sweep {}", plan.plan.url))
                 .steps(rows.steps());
             let mut is_first = true;
             let mut watch = |news: News<'_>| match news {
@@ -122,9 +145,13 @@ impl Sweep {
     }
 
     fn plan(&self) -> Outcome<SweepPlan> {
-        let mut plan = self.requests.plan(&self.url)?;
+        self.single.refuse("--duration")?;
+        let mut plan = self
+            .requests
+            .plan(self.url.as_deref().unwrap_or_default())?;
         plan.stop = Stop::Duration(self.duration);
         plan.warmup = self.warmup;
+        plan.probe = self.probe.plan();
         let (ladder, by) = match (&self.rates, &self.connections) {
             (Some(rates), connections) => {
                 plan.connections = match connections {
@@ -136,6 +163,7 @@ impl Sweep {
             (None, Some(connections)) => (connections.clone(), By::Connections),
             (None, None) => return Err(Failure::new("--rates or --connections is needed")),
         };
+        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
         Ok(SweepPlan {
             plan,
             ladder,
@@ -151,6 +179,9 @@ impl Sweep {
     fn conclude(&self, found: &Found, tell: fn(&str)) -> Outcome {
         tell("");
         sweep_findings(found).iter().for_each(|line| tell(line));
+        if let Some(limits) = sweep_limits_text(found) {
+            tell(limits.trim_end());
+        }
         for reason in &found.reasons {
             tell(&format!("{}: {reason}", found.verdict));
         }

@@ -1,4 +1,4 @@
-//! The options of `millpond load` that say what is asked for in more than one line: a plan, or an access log.
+//! The options that say what is asked for in more than one line: a plan, or an access log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,48 @@ use crate::output::{note, say};
 #[command(next_help_heading = WORKLOAD)]
 pub(crate) struct WorkloadOptions {
     /// Ask for what this plan says: sessions, templates, checks (docs/plans.md)
-    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["from_log", "urls", "method", "body"])]
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["from_log", "method", "body"])]
     plan: Option<PathBuf>,
     /// Ask as the visitors in this access log did (common or combined; .gz)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "method", "body"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     from_log: Option<PathBuf>,
+}
+
+impl WorkloadOptions {
+    /// A plan for each of `bases` that asks for the workload, if these options name one. URL, fields and expected statuses
+    /// that it does not say itself are those of the base.
+    pub(crate) fn apply<const N: usize>(&self, bases: [Plan; N], seed: u64) -> Outcome<[Plan; N]> {
+        let source = match (&self.plan, &self.from_log) {
+            (None, None) => return Ok(bases),
+            (Some(path), _) => Source::Plan(path),
+            (None, Some(path)) => {
+                let learned = Learned::from_log(path).map_err(Failure::new)?;
+                note(&learned);
+                Source::Log(learned)
+            }
+        };
+        let mut plans = bases;
+        for plan in &mut plans {
+            let workload = match &source {
+                Source::Plan(path) => read_plan(path, plan)?,
+                Source::Log(learned) => learned.workload(plan, seed).map_err(Failure::new)?,
+            };
+            *plan = asking(workload, plan.clone());
+        }
+        Ok(plans)
+    }
+}
+
+/// What a workload is made from.
+enum Source<'a> {
+    Plan(&'a Path),
+    Log(Learned),
+}
+
+/// What a single run can also do with an access log.
+#[derive(Args)]
+#[command(next_help_heading = WORKLOAD)]
+pub(crate) struct LogOptions {
     /// Only say what --from-log has to teach: classes, popularity, arrivals
     #[arg(
         long,
@@ -28,7 +65,7 @@ pub(crate) struct WorkloadOptions {
         conflicts_with = "replay",
         hide_short_help = true
     )]
-    learn_only: bool,
+    pub(crate) learn_only: bool,
     /// Send the log's own GETs and HEADs at its own times
     #[arg(long, requires = "from_log", conflicts_with_all = ["rate", "arrivals", "session"])]
     replay: bool,
@@ -37,16 +74,10 @@ pub(crate) struct WorkloadOptions {
     replay_unsafe: bool,
 }
 
-/// A workload, and where it is a replay when its requests are due, in nanoseconds from the first.
-pub(crate) struct Chosen {
-    pub(crate) workload: Arc<Workload>,
-    pub(crate) times: Option<Vec<u64>>,
-}
-
-impl WorkloadOptions {
+impl LogOptions {
     /// With --learn-only: says what the log has to teach. False if that is not what is asked for.
-    pub(crate) fn teach(&self) -> Outcome<bool> {
-        match &self.from_log {
+    pub(crate) fn teach(&self, workload: &WorkloadOptions) -> Outcome<bool> {
+        match &workload.from_log {
             Some(path) if self.learn_only => {
                 say(Learned::from_log(path).map_err(Failure::new)?);
                 Ok(true)
@@ -55,26 +86,24 @@ impl WorkloadOptions {
         }
     }
 
-    /// The workload, if these options name one. URL, fields and expected statuses that it does not say itself are those of
-    /// `base`.
-    pub(crate) fn choose(&self, base: &Plan, seed: u64) -> Outcome<Option<Chosen>> {
-        let (workload, times) = match (&self.plan, &self.from_log) {
-            (Some(path), _) => (read_plan(path, base)?, None),
-            (None, Some(path)) if self.replay => {
-                let (workload, times) = self.replay(path, base)?;
-                (workload, Some(times))
+    /// `plan` with the workload that is asked for, and where it is a replay when its requests are due, in nanoseconds from
+    /// the first.
+    pub(crate) fn apply(
+        &self,
+        workload: &WorkloadOptions,
+        plan: Plan,
+        seed: u64,
+    ) -> Outcome<(Plan, Option<Vec<u64>>)> {
+        match &workload.from_log {
+            Some(path) if self.replay => {
+                let (replay, times) = self.replay(path, &plan)?;
+                Ok((asking(replay, plan), Some(times)))
             }
-            (None, Some(path)) => {
-                let learned = Learned::from_log(path).map_err(Failure::new)?;
-                note(&learned);
-                (learned.workload(base, seed).map_err(Failure::new)?, None)
+            _ => {
+                let [plan] = workload.apply([plan], seed)?;
+                Ok((plan, None))
             }
-            (None, None) => return Ok(None),
-        };
-        Ok(Some(Chosen {
-            workload: Arc::new(workload),
-            times,
-        }))
+        }
     }
 
     fn replay(&self, path: &Path, base: &Plan) -> Outcome<(Workload, Vec<u64>)> {
@@ -99,4 +128,13 @@ fn read_plan(path: &Path, base: &Plan) -> Outcome<Workload> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
     Workload::parse(&text, path, base).map_err(Failure::new)
+}
+
+/// `plan` with this workload, for the server that it is made for.
+fn asking(workload: Workload, plan: Plan) -> Plan {
+    Plan {
+        url: workload.url().to_owned(),
+        workload: Some(Arc::new(workload)),
+        ..plan
+    }
 }

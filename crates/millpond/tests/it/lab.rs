@@ -310,3 +310,41 @@ fn programs_that_are_missing_can_be_left_out() {
         "{said}"
     );
 }
+
+#[test]
+fn an_experiment_asks_for_a_plan_and_is_reported_again() {
+    let dir = experiment("repeats = 1", "");
+    let path = dir.path().join("it.toml");
+    let text_of = fs::read_to_string(&path).unwrap();
+    write(
+        dir.path(),
+        "it.toml",
+        &text_of.replace("path = '/a.txt'", "plan = 'p.toml'"),
+    );
+    write(
+        dir.path(),
+        "p.toml",
+        "[[class]]\nname = 'both'\n[[class.step]]\ntarget = '/'\ncheck = { contains = 'front' }\n[[class.step]]\n\
+         target = '/a.txt'\ncheck = { contains = 'a text' }\n",
+    );
+    let args = ["lab", "run", "it.toml", "--json", "it.json"];
+    let output = run(dir.path(), &args);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let json = fs::read(dir.path().join("it.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(found["plan"]["path"], "p.toml");
+    for run in found["runs"].as_array().unwrap() {
+        assert!(
+            run["requests"].as_u64().unwrap() > 1 && run["errors"] == 0,
+            "{run}"
+        );
+    }
+    let args = ["report", "it.json", "--report", "again.html", "--csv", "-"];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("experiment"));
+    assert_eq!(text(&output.stdout).lines().count(), 1 + 2);
+    let page = fs::read_to_string(dir.path().join("again.html")).unwrap();
+    assert!(page.contains("What was asked for: p.toml"));
+}

@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod demo;
 mod lab;
+mod ladders;
 mod limits;
 mod loops;
 mod measuring;

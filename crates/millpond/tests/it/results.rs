@@ -125,6 +125,35 @@ fn stored_results_become_one_page_or_one_run() {
 }
 
 #[test]
+fn a_stored_diagnosis_is_a_result() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let url = format!("http://{}/", server.address());
+    let dir = site.path();
+    let args = [
+        "load",
+        &url,
+        "--diagnose",
+        "--duration",
+        "1600ms",
+        "--probe-interval",
+        "100ms",
+        "--no-perf",
+        "--json",
+        "why.json",
+    ];
+    let output = run(dir, &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = ["report", "why.json", "--report", "why.html", "--csv", "-"];
+    let output = run(dir, &report);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("diagnosis"));
+    assert_eq!(text(&output.stdout).lines().count(), 1 + 4);
+    let page = fs::read_to_string(dir.join("why.html")).unwrap();
+    assert!(page.contains("What limits the server") && page.contains("Levels"));
+}
+
+#[test]
 fn what_is_no_result_is_named_with_its_place() {
     let site = new_site();
     let dir = site.path();

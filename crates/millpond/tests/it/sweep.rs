@@ -92,6 +92,7 @@ fn a_sweep_over_rates_is_an_open_loop_and_an_objective_can_be_missed() {
             "20ms",
             "--objective",
             "50% < 1us",
+            "--no-probe",
             "--csv",
             "-",
         ],

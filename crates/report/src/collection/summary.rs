@@ -1,6 +1,8 @@
 //! Several results as comma-separated values: a line for each run, step or trial.
 
-use millpond_load::{CapacityTrial, Comparison, Loop, Run, Side, Trial, Verdict};
+use millpond_load::{
+    CapacityTrial, Comparison, Lab, LabRun, Latency, Loop, Run, Side, Trial, Verdict,
+};
 
 use super::Found;
 use crate::csv::{cell, times, word};
@@ -9,8 +11,8 @@ const COLUMNS: &str = "result,kind,part,url,loop,verdict,started_unix_us,duratio
                        requests,issued,good,errors,bytes,mean_us,p50_us,p90_us,p95_us,p99_us,p999_us,max_us,\
                        client_cpu_us_per_request";
 
-/// A line for each run, for each step of a sweep, for each trial of a search and for each run of a comparison; what a part does
-/// not have is empty. Times are in microseconds, from the scheduled send in an open loop.
+/// A line for each run, for each step of a sweep, trial of a search and level of a diagnosis, and for each run of a comparison or
+/// an experiment; what a part does not have is empty. Times are in microseconds, from the scheduled send in an open loop.
 pub fn summary_csv(found: &[(String, Found)]) -> String {
     let mut text = format!("{COLUMNS}\n");
     for (name, one) in found {
@@ -73,6 +75,20 @@ fn rows(found: &Found) -> Vec<(String, Row<'_>)> {
                 .collect()
         }
         Found::Comparison(comparison) => of_comparison(comparison),
+        Found::Diagnosis(diagnosis) => {
+            let levels = diagnosis.levels.iter();
+            levels
+                .map(|level| (format!("{} in flight", level.in_flight), of_run(&level.run)))
+                .collect()
+        }
+        Found::Lab(lab) => lab
+            .runs
+            .iter()
+            .map(|run| {
+                let part = format!("{}, {}, repeat {}", run.server, run.level, run.repeat);
+                (part, of_lab(lab, run))
+            })
+            .collect(),
     }
 }
 
@@ -162,6 +178,33 @@ fn of_side<'a>(comparison: &Comparison, trial: &Trial, url: &'a str) -> Row<'a> 
             None,
             None,
             None,
+        ],
+    }
+}
+
+/// An experiment keeps its servers by name, and a new port each time.
+fn of_lab<'a>(lab: &'a Lab, run: &'a LabRun) -> Row<'a> {
+    let time = |of: fn(&Latency) -> Option<f64>| run.latency_us.as_ref().and_then(of);
+    Row {
+        url: "",
+        is_open: run.level.rate.is_some(),
+        verdict: run.verdict,
+        rates: [
+            Some(lab.duration_s),
+            run.level.rate,
+            None,
+            Some(run.throughput),
+        ],
+        counts: [None, Some(run.requests), None, None, Some(run.errors), None],
+        times: [
+            time(|latency| Some(latency.mean)),
+            time(|latency| latency.p50),
+            time(|latency| latency.p90),
+            time(|latency| latency.p95),
+            time(|latency| latency.p99),
+            time(|latency| latency.p999),
+            time(|latency| Some(latency.max)),
+            run.client_cpu_us,
         ],
     }
 }

@@ -67,6 +67,7 @@ fn comparison() -> Comparison {
         blocks_asked: 10,
         connections: 8,
         offered_rate: None,
+        sessions: false,
         duration_s: 2.0,
         warmup_s: 0.5,
         baseline: (0..10).map(|n| block(n, 0.02)).collect(),

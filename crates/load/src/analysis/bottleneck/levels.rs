@@ -6,8 +6,9 @@
 
 use super::{Finding, Limit};
 
-/// What may be gained from the second to the last level, with four times the requests in flight, and still be called
-/// flat.
+/// How many times as many requests are in flight at the last level as at the one that it is held against.
+const APART: f64 = 4.0;
+/// What may be gained with [`APART`] times the requests in flight and still be called flat.
 const FLAT: f64 = 1.25;
 /// Share of a core's time that must be left where nothing on the machine is full.
 const IDLE: f64 = 0.5;
@@ -33,22 +34,29 @@ pub(crate) struct LevelSigns {
     pub(crate) voluntary: Option<f64>,
 }
 
-/// A limit that shows in four levels (1, N/2, N, 2N), of which none has shown one by itself.
+/// A limit that shows in several levels, the lowest first, of which none has shown one by itself. `None` too where the levels
+/// do not lie [far enough apart](are_far_apart).
 pub(crate) fn across(levels: &[LevelSigns]) -> Option<Finding> {
-    let [first, low, _, high] = levels else {
-        return None;
-    };
+    let (first, high) = (levels.first()?, levels.last()?);
     if levels.iter().any(|level| level.server_share > IDLE) {
         return None;
     }
+    let is_low = |level: &&LevelSigns| level.in_flight * APART <= high.in_flight;
+    let low = levels.iter().rev().find(is_low)?;
     serialised(low, high).or_else(|| waits_elsewhere(first, high))
+}
+
+/// Whether numbers of requests in flight, the lowest first, have room between them for what [`across`] looks for.
+pub(crate) fn are_far_apart(in_flight: &[f64]) -> bool {
+    let ends = in_flight.first().zip(in_flight.last());
+    ends.is_some_and(|(first, last)| first * APART <= *last)
 }
 
 fn serialised(low: &LevelSigns, high: &LevelSigns) -> Option<Finding> {
     let more = high.in_flight / low.in_flight;
     // With a CPU time as long as the distance between two answers it would be a thread that is full.
     let distance_us = 1e6 / high.rate;
-    if high.rate > low.rate * FLAT || more < 2.0 || high.cpu_us > distance_us * 0.7 {
+    if high.rate > low.rate * FLAT || high.cpu_us > distance_us * 0.7 {
         return None;
     }
     let mut evidence = vec![

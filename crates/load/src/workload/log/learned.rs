@@ -113,7 +113,7 @@ impl Learned {
     /// # Errors
     ///
     /// A URL or field of `base` that cannot be used.
-    pub fn workload(self, base: &Plan, seed: u64) -> Result<Workload, Error> {
+    pub fn workload(&self, base: &Plan, seed: u64) -> Result<Workload, Error> {
         let url = Url::parse(&base.url)?;
         let weights: Vec<f64> = self
             .classes
@@ -132,15 +132,15 @@ impl Learned {
             choices: Vec::new(),
             script: None,
         };
-        for (number, learned) in self.classes.into_iter().enumerate() {
+        for (number, learned) in self.classes.iter().enumerate() {
             workload
                 .classes
                 .push(class(base, &url, Value::Choice(number))?);
-            workload.names.push(learned.name);
+            workload.names.push(learned.name.clone());
             let (targets, counts): (Vec<_>, Vec<f64>) = learned
                 .targets
-                .into_iter()
-                .map(|(target, count)| (target, count as f64))
+                .iter()
+                .map(|(target, count)| (target.clone(), *count as f64))
                 .unzip();
             workload.choices.push(Choice {
                 values: Values::List(targets),
