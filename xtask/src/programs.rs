@@ -46,14 +46,13 @@ pub(crate) fn provide() -> Result<(), String> {
         "apt-get install --yes --no-install-recommends {}",
         packages.join(" ")
     );
+    let brings_postgres = packages.contains(&"postgresql");
     if !may_install() {
-        return Err(format!(
-            "programs are missing; to install them:\n  sudo {install}"
-        ));
+        return Err(advice(&install, brings_postgres));
     }
     println!("{install}");
     let run = || shell(&install) || (shell("apt-get update") && shell(&install));
-    let installed = if packages.contains(&"postgresql") {
+    let installed = if brings_postgres {
         without_cluster(run)?
     } else {
         run()
@@ -63,6 +62,20 @@ pub(crate) fn provide() -> Result<(), String> {
     } else {
         Err(format!("this did not work:\n  {install}"))
     }
+}
+
+/// What somebody else is to type: with PostgreSQL among the packages, first what keeps it from being a service.
+fn advice(install: &str, brings_postgres: bool) -> String {
+    let (path, text) = NO_CLUSTER;
+    let before = if brings_postgres {
+        format!(
+            "echo '{}' | sudo install -D -m 644 /dev/stdin {path}\n  ",
+            text.trim_end()
+        )
+    } else {
+        String::new()
+    };
+    format!("programs are missing; to install them:\n  {before}sudo {install}")
 }
 
 /// Lets PostgreSQL's packages bring programs and no service, for as long as `install` takes.
@@ -114,7 +127,7 @@ fn shell(command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_installed, missing};
+    use super::{advice, is_installed, missing};
 
     #[test]
     fn only_what_is_missing_is_installed() {
@@ -122,5 +135,16 @@ mod tests {
         assert_eq!(missing(|program| program != "cc"), ["gcc", "libc6-dev"]);
         assert_eq!(missing(|program| program != "postgres"), ["postgresql"]);
         assert!(is_installed("sh") && !is_installed("no-such-program"));
+    }
+
+    #[test]
+    fn who_installs_by_hand_gets_no_service_either() {
+        assert_eq!(
+            advice("apt-get install gcc", false),
+            "programs are missing; to install them:\n  sudo apt-get install gcc"
+        );
+        let text = advice("apt-get install postgresql", true);
+        let (first, second) = (text.find("create_main_cluster = off"), text.find("apt-get"));
+        assert!(first.unwrap() < second.unwrap(), "{text}");
     }
 }

@@ -16,8 +16,8 @@ pub(crate) struct Own {
 /// What had added up at one moment; `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Time for which a quota kept ready threads of the cgroup from running, summed over cores; of several cgroups
-    /// that of the one which used up its quota most often.
+    /// Time for which the quota of a cgroup kept its ready threads from running, summed over cores and over the own cgroup and
+    /// those above it: while one stops them, the others have nothing to stop.
     pub(crate) throttled: Option<Nanos>,
     /// Time for which the calling thread was ready and had no core.
     pub(crate) run_delay: Option<Nanos>,
@@ -44,10 +44,13 @@ impl Own {
 
     /// For the calling thread.
     pub(crate) fn read(&self) -> Usage {
-        let throttle = self.group.as_ref().and_then(|group| group.sample().ok());
+        let groups = self.group.as_ref().and_then(|group| group.sample().ok());
         let schedstat = fs::read_to_string("/proc/thread-self/schedstat");
         Usage {
-            throttled: throttle.map(|throttle| throttle.throttled_us.saturating_mul(1000)),
+            throttled: groups.map(|groups| {
+                let all = groups.iter().map(|group| group.throttled_us);
+                all.fold(0, u64::saturating_add).saturating_mul(1000)
+            }),
             run_delay: schedstat.ok().and_then(|text| run_delay(&text)),
         }
     }

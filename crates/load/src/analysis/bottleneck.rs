@@ -21,7 +21,7 @@ use super::demand::ClientSide;
 pub enum Limit {
     /// A few of its threads are always busy while cores are idle.
     Threads,
-    /// Every core is busy, mostly for it.
+    /// Every core that it may run on is busy, mostly for it.
     Cores,
     /// A control group's CPU quota is used up.
     Quota,

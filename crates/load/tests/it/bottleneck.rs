@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use millpond_load::{
-    Diagnosis, Finding, Limit, Plan, ProbePlan, Process, Run, Schedule, Stop, diagnose,
+    Diagnosis, Finding, Limit, Plan, ProbePlan, Process, Run, Schedule, Stop, Summary, diagnose,
 };
 
 use crate::planted::Planted;
@@ -40,20 +41,79 @@ fn levels(server: &Planted) -> Diagnosis {
     diagnose(&plan, None, &AtomicBool::new(false)).unwrap()
 }
 
-/// The first finding. On a machine that is busy with other things that is what limits, and is said so: then there is
-/// nothing to be seen of what was planted.
-fn first(findings: &[Finding]) -> Option<&Finding> {
-    let first = findings.first();
-    if let Some(Finding {
-        name: Limit::Neighbours,
-        evidence,
-        ..
-    }) = first
-    {
-        eprintln!("skipped, because other programs had the cores: {evidence:?}");
-        return None;
+/// How often something planted is looked for while other programs have the cores.
+const ATTEMPTS: usize = 4;
+/// Cores that other programs may take, the client and the server left out, and nothing be excused.
+const LITTLE: f64 = 0.2;
+
+/// The tests of this file take whole cores, so one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Measures until `wanted` is what limits most. On a machine that is busy with other things those may be what limits:
+/// only then it is measured again, and at last skipped, which is said. Whatever else is named is an error.
+fn planted<T>(
+    wanted: Limit,
+    measure: impl Fn() -> T,
+    findings: impl Fn(&T) -> &[Finding],
+    runs: impl Fn(&T) -> Vec<&Run>,
+) -> Option<(T, Finding)> {
+    let _alone = alone();
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let measured = measure();
+        let first = findings(&measured).first().cloned();
+        if let Some(first) = first.as_ref().filter(|first| first.name == wanted) {
+            let first = first.clone();
+            return Some((measured, first));
+        }
+        let others = runs(&measured).into_iter().map(others).fold(0.0, f64::max);
+        let summaries: Vec<_> = runs(&measured).into_iter().map(summary).collect();
+        assert!(
+            others > LITTLE,
+            "{wanted:?} is not named but {first:#?}, and others took {others:.2} cores: {summaries:#?}"
+        );
+        let named = first.map_or("nothing".to_owned(), |first| format!("{:?}", first.name));
+        seen.push(format!("{named} while others had {others:.2} cores"));
     }
-    Some(first.expect("something is named"))
+    eprintln!("skipped: not {wanted:?} but {}", seen.join(", "));
+    None
+}
+
+/// The same for one run.
+fn planted_in_run(wanted: Limit, plan: &Plan) -> Option<(Run, Finding)> {
+    planted(wanted, || measure(plan), |run| found(run), |run| vec![run])
+}
+
+/// The same for several levels of load.
+fn planted_in_levels(wanted: Limit, server: &Planted) -> Option<(Diagnosis, Finding)> {
+    planted(
+        wanted,
+        || levels(server),
+        |all| &all.bottleneck,
+        |all| all.levels.iter().map(|level| &level.run).collect(),
+    )
+}
+
+fn summary(run: &Run) -> Option<&Summary> {
+    run.probe.as_ref()?.summary.as_ref()
+}
+
+/// Cores that neither the server nor the client took.
+fn others(run: &Run) -> f64 {
+    let Some(summary) = summary(run) else {
+        return 0.0;
+    };
+    let idle: f64 = summary
+        .cores
+        .iter()
+        .map(|core| core.idle + core.iowait + core.softirq + core.irq)
+        .sum();
+    let server = summary.server.unwrap_or_default().cpu_s / summary.span_s;
+    let client = run.client.cpu_us_per_request.unwrap_or(0.0) * run.achieved_rate / 1e6;
+    summary.cores.len() as f64 - idle - server - client
 }
 
 fn found(run: &Run) -> &[Finding] {
@@ -67,11 +127,9 @@ fn found(run: &Run) -> &[Finding] {
 #[test]
 fn one_thread_that_computes() {
     let server = Planted::start("spin");
-    let run = measure(&plan(&server));
-    let Some(finding) = first(found(&run)) else {
+    let Some((run, finding)) = planted_in_run(Limit::Threads, &plan(&server)) else {
         return;
     };
-    assert_eq!(finding.name, Limit::Threads, "{:#?}", run.bottleneck);
     // A request takes a millisecond of CPU, so there is no more than a thousand in a second.
     let bound = finding.bound_per_s.unwrap();
     assert!((500.0..1_100.0).contains(&bound), "{finding:?}");
@@ -91,43 +149,31 @@ fn one_thread_that_computes() {
 fn a_disk_that_syncs() {
     let server = Planted::start("sync");
     // It writes as fast as the disk can, so not for long.
-    let run = measure(&Plan {
+    let plan = Plan {
         stop: Stop::Duration(Duration::from_millis(800)),
         ..plan(&server)
-    });
-    let summary = run.probe.as_ref().unwrap().summary.as_ref();
-    assert!(!found(&run).is_empty(), "{summary:#?}");
-    let Some(finding) = first(found(&run)) else {
-        return;
     };
-    assert_eq!(finding.name, Limit::Disk, "{summary:#?}");
+    planted_in_run(Limit::Disk, &plan);
 }
 
 #[test]
 fn the_client_itself() {
     let server = Planted::start("fast");
     // Long pipelines: the server answers all of one in one write, the client has to read each answer.
-    let run = measure(&Plan {
+    let plan = Plan {
         connections: 2,
         depth: 64,
         ..plan(&server)
-    });
-    let summary = run.probe.as_ref().unwrap().summary.as_ref();
-    assert!(!found(&run).is_empty(), "{summary:#?}");
-    let Some(finding) = first(found(&run)) else {
-        return;
     };
-    assert_eq!(finding.name, Limit::Client, "{summary:#?}");
+    planted_in_run(Limit::Client, &plan);
 }
 
 #[test]
 fn a_lock_takes_no_cpu() {
     let server = Planted::start("lock");
-    let diagnosis = levels(&server);
-    let Some(finding) = first(&diagnosis.bottleneck) else {
+    let Some((_, finding)) = planted_in_levels(Limit::Serialised, &server) else {
         return;
     };
-    assert_eq!(finding.name, Limit::Serialised, "{diagnosis:#?}");
     // Two milliseconds for each, one after the other.
     assert!(finding.bound_per_s.unwrap() <= 500.0, "{finding:?}");
 }
@@ -135,15 +181,33 @@ fn a_lock_takes_no_cpu() {
 #[test]
 fn a_server_that_only_sleeps_waits_for_others() {
     let server = Planted::start("sleep");
-    let diagnosis = levels(&server);
-    let Some(finding) = first(&diagnosis.bottleneck) else {
+    planted_in_levels(Limit::WaitsElsewhere, &server);
+}
+
+#[test]
+fn connections_past_a_limit() {
+    let server = Planted::start("full");
+    // It takes one connection, and two more may wait; of the others it does not even hear.
+    let plan = Plan {
+        connections: 8,
+        timeout: Duration::from_millis(400),
+        ..plan(&server)
+    };
+    let Some((run, finding)) = planted_in_run(Limit::Backlog, &plan) else {
         return;
     };
-    assert_eq!(finding.name, Limit::WaitsElsewhere, "{diagnosis:#?}");
+    assert!(run.connections.established < 8, "{:?}", run.connections);
+    assert!(run.errors.count("timeout") > 0, "{:?}", run.errors);
+    let evidence = &finding.evidence[0];
+    assert!(
+        evidence.contains("found the accept queue full"),
+        "{evidence}"
+    );
 }
 
 #[test]
 fn a_healthy_server_has_no_bottleneck() {
+    let _alone = alone();
     let server = Planted::start("fast");
     let run = measure(&Plan {
         schedule: Some(Schedule {
@@ -153,7 +217,10 @@ fn a_healthy_server_has_no_bottleneck() {
         }),
         ..plan(&server)
     });
-    assert_eq!(found(&run), [], "{:#?}", run.probe);
+    // On a machine that is busy with other things those are a limit, and no other is there.
+    let by_others = |finding: &Finding| finding.name == Limit::Neighbours;
+    let excused = others(&run) > LITTLE && found(&run).iter().all(by_others);
+    assert!(found(&run).is_empty() || excused, "{:#?}", run.probe);
 }
 
 #[test]
@@ -166,11 +233,9 @@ fn a_quota_of_a_control_group() {
             return;
         }
     };
-    let run = measure(&plan(&server));
-    let Some(finding) = first(found(&run)) else {
+    let Some((_, finding)) = planted_in_run(Limit::Quota, &plan(&server)) else {
         return;
     };
-    assert_eq!(finding.name, Limit::Quota, "{:#?}", run.bottleneck);
     // A fifth of a core, a millisecond a request.
     assert!(finding.bound_per_s.unwrap() < 300.0, "{finding:?}");
     drop(group);

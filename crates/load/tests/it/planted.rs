@@ -103,6 +103,14 @@ fn serve() {
             std::thread::park_timeout(Duration::from_millis(20));
         }),
         "fast" => per_connection(&listener, || ()),
+        "full" => {
+            // Listening again changes the length of the queue.
+            rustix::net::listen(&listener, 1).unwrap();
+            let (first, _) = listener.accept().unwrap();
+            loop_on(&first, |mut stream, _| {
+                let _ = stream.write_all(HELLO);
+            });
+        }
         other => panic!("no server is called {other}"),
     }
 }
@@ -165,21 +173,25 @@ fn per_connection_with(listener: &TcpListener, answer: impl Fn(&TcpStream, usize
     std::thread::scope(|scope| {
         for stream in listener.incoming().flatten() {
             let answer = &answer;
-            scope.spawn(move || {
-                stream.set_nodelay(true).unwrap();
-                let (mut buffer, mut filled) = ([0; 16 * 1024], 0);
-                while let Ok(count @ 1..) = (&stream).read(&mut buffer[filled..]) {
-                    filled += count;
-                    let text = &buffer[..filled];
-                    let ends = text.windows(4).filter(|end| end == b"\r\n\r\n").count();
-                    let last = text.windows(4).rposition(|end| end == b"\r\n\r\n");
-                    if let Some(last) = last {
-                        answer(&stream, ends);
-                        buffer.copy_within(last + 4..filled, 0);
-                        filled -= last + 4;
-                    }
-                }
-            });
+            scope.spawn(move || loop_on(&stream, answer));
         }
     });
+}
+
+/// The same on one connection, until it is closed.
+fn loop_on(mut stream: &TcpStream, answer: impl Fn(&TcpStream, usize)) {
+    stream.set_nodelay(true).unwrap();
+    let (mut buffer, mut filled) = ([0; 16 * 1024], 0);
+    while let Ok(count @ 1..) = stream.read(&mut buffer[filled..]) {
+        filled += count;
+        let (mut ends, mut last) = (0, None);
+        for end in memchr::memmem::find_iter(&buffer[..filled], b"\r\n\r\n") {
+            (ends, last) = (ends + 1, Some(end));
+        }
+        if let Some(last) = last {
+            answer(stream, ends);
+            buffer.copy_within(last + 4..filled, 0);
+            filled -= last + 4;
+        }
+    }
 }

@@ -28,11 +28,12 @@ impl Group {
         Ok(Self { folders })
     }
 
-    /// The counters: of the group whose quota was used up most often, else of the one with the smallest quota.
+    /// The counters of each group that has some, the innermost first. Which of them matters is seen from what they have
+    /// counted between two samples: what was used up before says nothing.
     ///
     /// # Errors
-    /// The group has gone, or counts nothing.
-    pub fn sample(&self) -> io::Result<Throttle> {
+    /// A group has gone, or none counts anything.
+    pub fn sample(&self) -> io::Result<Vec<Throttle>> {
         let mut all = Vec::new();
         for folder in &self.folders {
             let stat = fs::read_to_string(folder.join("cpu.stat"))?;
@@ -41,13 +42,10 @@ impl Group {
                 all.push(throttle);
             }
         }
-        let smallest = |one: &Throttle| one.quota_cores.unwrap_or(f64::INFINITY);
-        all.into_iter()
-            .min_by(|a, b| {
-                let by_quota = smallest(a).total_cmp(&smallest(b));
-                b.throttled.cmp(&a.throttled).then(by_quota)
-            })
-            .ok_or_else(|| io::Error::other("the control group has no quota to count"))
+        if all.is_empty() {
+            return Err(io::Error::other("the control group has no quota to count"));
+        }
+        Ok(all)
     }
 }
 

@@ -61,11 +61,17 @@ pub struct Sample {
     pub cores: Vec<Core>,
     /// All watched processes together; `None` while there is none.
     pub server: Option<Server>,
-    /// The threads of these processes with the most run time so far, at most sixteen.
+    /// The threads of these processes with the most run time since they are watched, at most sixteen.
     pub threads: Vec<Thread>,
+    /// Numbers of the cores that some of the watched processes' threads may run on, in order; empty if not known.
+    #[serde(default)]
+    pub server_cores: Vec<usize>,
     /// The threads of the program that takes the samples, if it asked for them by their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_threads: Vec<Thread>,
+    /// Numbers of the cores that some of these may run on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_cores: Vec<usize>,
     /// Time for which somebody waited for a resource.
     pub pressure: Pressure,
     /// Network counters, of the first process's network namespace.
@@ -76,8 +82,10 @@ pub struct Sample {
     pub disks: Vec<Disk>,
     /// The machine's memory.
     pub memory: Option<Memory>,
-    /// The CPU quota of the first process's control group.
-    pub throttle: Option<Throttle>,
+    /// The CPU quotas of the first process's control group and of those around it, the innermost first. In a stored
+    /// probe it is always the same groups.
+    #[serde(default)]
+    pub throttles: Vec<Throttle>,
     /// Counters of `perf_event_open`, scaled where the kernel took turns between them.
     pub perf: BTreeMap<String, u64>,
 }

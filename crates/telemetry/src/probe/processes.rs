@@ -5,13 +5,13 @@
 //! used between two looks and took with them is in the process's own tick counters, and is added from there when it is
 //! more than their rounding: so it is neither lost nor counted twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use procfs::process::Process;
 
 use super::missing::Missing;
 use super::model::{Process as Named, Server, Thread};
-use super::threads::Threads;
+use super::threads::{Threads, numbers};
 
 /// Threads that a sample names.
 const NAMED: usize = 16;
@@ -201,15 +201,24 @@ impl Processes {
         })
     }
 
-    /// The threads with the most run time.
+    /// The threads with the most run time since they are watched: an old server has many with a past and no present.
     pub(super) fn busiest(&self) -> Vec<Thread> {
         let alive = self.tracked.iter().filter(|one| one.ended.is_none());
-        let mut threads: Vec<Thread> = alive
-            .flat_map(|one| one.threads.list(one.named.pid))
+        let mut threads: Vec<(u64, Thread)> = alive
+            .flat_map(|one| one.threads.by_use(one.named.pid))
             .collect();
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.run_ns), thread.tid));
+        threads.sort_by_key(|(used, thread)| (std::cmp::Reverse(*used), thread.tid));
         threads.truncate(NAMED);
-        threads
+        threads.into_iter().map(|(_, thread)| thread).collect()
+    }
+
+    /// The cores that some thread may run on.
+    pub(super) fn cores(&self) -> Vec<usize> {
+        let mut rows = BTreeSet::new();
+        for one in self.tracked.iter().filter(|one| one.ended.is_none()) {
+            one.threads.cores("", &mut rows);
+        }
+        numbers(&rows)
     }
 
     /// Ids of the threads alive, for counters that are opened for each.
@@ -287,5 +296,14 @@ impl Tracked {
         self.ended = Some(now);
         self.named.ended_ns = Some(now);
         self.blocked = 0;
+    }
+}
+
+/// Why a process cannot be watched: a sentence without the path of the file.
+pub(super) fn reason(error: &procfs::ProcError) -> String {
+    match error {
+        procfs::ProcError::NotFound(_) => "there is no such process on this machine".to_owned(),
+        procfs::ProcError::PermissionDenied(_) => "it belongs to another user".to_owned(),
+        other => other.to_string(),
     }
 }

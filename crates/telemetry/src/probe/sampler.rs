@@ -1,5 +1,6 @@
 //! The sampling thread: reads everything a few times a second and puts what that cost beside it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use super::cgroup::Group;
 use super::find::{children_of, listening};
 use super::missing::Missing;
-use super::model::{Cost, Probe, Sample, Thread};
+use super::model::{Cost, Probe, Sample};
 use super::perf::Perf;
-use super::processes::Processes;
+use super::processes::{Processes, reason};
 use super::sockets::SocketProbe;
-use super::threads::Threads;
+use super::threads::{Threads, numbers};
 use super::{host, network};
 use crate::clock;
 
@@ -293,7 +294,8 @@ impl Sampler {
         (sample.mono_ns, sample.wall_ns) = (clock::monotonic(), clock::wall());
         sample.server = self.processes.server();
         sample.threads = self.processes.busiest();
-        sample.own_threads = self.own_threads();
+        sample.server_cores = self.processes.cores();
+        self.own_threads(&mut sample);
         host::sample(&mut sample, &mut self.missing);
         let myself;
         let process = match self.processes.first() {
@@ -311,7 +313,8 @@ impl Sampler {
                 .sample(process, ports, searches, &mut self.missing);
         }
         if let Some(group) = &self.group {
-            sample.throttle = self.missing.or_note("throttle", group.sample());
+            let all = self.missing.or_note("throttle", group.sample());
+            sample.throttles = all.unwrap_or_default();
         }
         sample.perf = self.perf.read(&mut self.missing);
         if self.taken == 0 {
@@ -320,17 +323,20 @@ impl Sampler {
         self.keep(sample);
     }
 
-    /// This program's own threads with the prefix that was asked for.
-    fn own_threads(&mut self) -> Vec<Thread> {
+    /// This program's own threads with the prefix that was asked for, and where they may run.
+    fn own_threads(&mut self, sample: &mut Sample) {
         let Some(prefix) = self.options.own_threads else {
-            return Vec::new();
+            return;
         };
         let looked = procfs::process::Process::myself()
             .and_then(|myself| self.own.look(&myself, &mut self.missing));
         self.missing.or_note("own_threads", looked);
         let all = self.own.list(own_pid());
-        all.filter(|thread| thread.name.starts_with(prefix))
-            .collect()
+        let asked_for = all.filter(|thread| thread.name.starts_with(prefix));
+        sample.own_threads = asked_for.collect();
+        let mut rows = BTreeSet::new();
+        self.own.cores(prefix, &mut rows);
+        sample.own_cores = numbers(&rows);
     }
 
     fn keep(&mut self, sample: Sample) {
@@ -367,15 +373,6 @@ impl Sampler {
 
 fn own_pid() -> i32 {
     std::process::id().cast_signed()
-}
-
-/// A sentence without the path of the file.
-fn reason(error: &procfs::ProcError) -> String {
-    match error {
-        procfs::ProcError::NotFound(_) => "there is no such process on this machine".to_owned(),
-        procfs::ProcError::PermissionDenied(_) => "it belongs to another user".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -21,9 +21,15 @@ pub struct Summary {
     pub server: Option<ServerUse>,
     /// Their busiest threads, the busiest first.
     pub threads: Vec<ThreadUse>,
+    /// Places in `cores` of those that the watched processes may run on; empty if not known.
+    #[serde(default)]
+    pub server_cores: Vec<usize>,
     /// The threads of the program that took the samples, the busiest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_threads: Vec<ThreadUse>,
+    /// Places in `cores` of those that these may run on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_cores: Vec<usize>,
     /// Pressure.
     pub pressure: PressureUse,
     /// The network.

@@ -1,6 +1,6 @@
 //! The threads of one process: run time, waiting and context switches, those of ended threads kept.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use procfs::process::{Process, Task};
 
@@ -13,10 +13,14 @@ struct Known {
     name: String,
     run_ns: u64,
     wait_ns: u64,
+    /// Run time when it was first seen, which says nothing about now.
+    before_ns: u64,
     slices: u64,
     voluntary: u64,
     involuntary: u64,
     state: char,
+    /// First and last of each row of cores that it may run on.
+    cores: Vec<(u32, u32)>,
     seen: u64,
 }
 
@@ -61,6 +65,9 @@ impl Threads {
                 }
                 let has_run =
                     schedule.pcount != known.slices || schedule.sum_exec_runtime != known.run_ns;
+                if known.seen == 0 {
+                    known.before_ns = schedule.sum_exec_runtime;
+                }
                 known.run_ns = schedule.sum_exec_runtime;
                 known.wait_ns = schedule.run_delay;
                 known.slices = schedule.pcount;
@@ -108,6 +115,20 @@ impl Threads {
         }
     }
 
+    /// Adds the cores that the threads whose name begins with `prefix` may run on, in rows.
+    pub(super) fn cores(&self, prefix: &str, rows: &mut BTreeSet<(u32, u32)>) {
+        let named = |known: &&Known| known.name.starts_with(prefix);
+        for known in self.known.values().filter(named) {
+            rows.extend(&known.cores);
+        }
+    }
+
+    /// The threads alive, each with its run time since it was first seen.
+    pub(super) fn by_use(&self, pid: i32) -> impl Iterator<Item = (u64, Thread)> + '_ {
+        let used = |(_, known): (_, &Known)| known.run_ns.saturating_sub(known.before_ns);
+        self.known.iter().map(used).zip(self.list(pid))
+    }
+
     /// The threads alive.
     pub(super) fn list(&self, pid: i32) -> impl Iterator<Item = Thread> + '_ {
         self.known.iter().map(move |(&tid, known)| Thread {
@@ -120,6 +141,13 @@ impl Threads {
     }
 }
 
+/// The numbers in rows of cores, in order.
+pub(super) fn numbers(rows: &BTreeSet<(u32, u32)>) -> Vec<usize> {
+    let all = rows.iter().flat_map(|&(first, last)| first..=last);
+    let all: BTreeSet<usize> = all.map(|core| core as usize).collect();
+    all.into_iter().collect()
+}
+
 impl Known {
     /// Name, state and context switches; `None` if the kernel does not count the latter.
     fn read_status(&mut self, task: &Task, missing: &mut Missing) -> Option<()> {
@@ -128,6 +156,7 @@ impl Known {
         };
         self.state = status.state.chars().next().unwrap_or_default();
         self.name = status.name;
+        self.cores = status.cpus_allowed_list.unwrap_or_default();
         let counts = status
             .voluntary_ctxt_switches
             .zip(status.nonvoluntary_ctxt_switches);
@@ -163,6 +192,24 @@ mod tests {
             seen: 1,
             ..Known::default()
         }
+    }
+
+    #[test]
+    fn what_a_thread_did_before_it_was_watched_is_no_use_of_it_now() {
+        let mut threads = Threads::default();
+        let process = Process::myself().unwrap();
+        threads.look(&process, &mut Missing::default()).unwrap();
+        let own = std::process::id().cast_signed();
+        assert!(threads.list(own).any(|thread| thread.run_ns > 0));
+        assert!(threads.by_use(own).all(|(used, _)| used == 0));
+        for known in threads.known.values_mut() {
+            known.run_ns += 7;
+        }
+        assert!(
+            threads
+                .by_use(own)
+                .all(|(used, thread)| used == 7 && thread.run_ns >= 7)
+        );
     }
 
     #[test]

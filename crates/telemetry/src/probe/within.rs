@@ -57,7 +57,9 @@ impl Probe {
             cores: cores(first, last),
             server: server(samples, self.ticks_per_second),
             threads: threads(samples, span_s, |sample| &sample.threads),
+            server_cores: places(samples, |sample| &sample.server_cores),
             own_threads: threads(samples, span_s, |sample| &sample.own_threads),
+            own_cores: places(samples, |sample| &sample.own_cores),
             pressure: PressureUse {
                 cpu: share(last.pressure.cpu_us, first.pressure.cpu_us),
                 io: share(last.pressure.io_us, first.pressure.io_us),
@@ -117,6 +119,16 @@ fn cores(first: &Sample, last: &Sample) -> Vec<CoreUse> {
             }
         })
         .collect()
+}
+
+/// The cores at the last sample that has some, if they are among those that are counted.
+fn places(samples: &[Sample], of: fn(&Sample) -> &Vec<usize>) -> Vec<usize> {
+    let named = |sample: &&Sample| !of(sample).is_empty();
+    let last = samples.iter().rev().find(named);
+    last.map_or_else(Vec::new, |sample| {
+        let counted = of(sample).iter().filter(|core| **core < sample.cores.len());
+        counted.copied().collect()
+    })
 }
 
 /// While the server was there: it may have come later, or have gone.
@@ -224,19 +236,32 @@ fn disks(first: &Sample, last: &Sample, span_s: f64) -> Vec<DiskUse> {
         .collect()
 }
 
+/// Of the group whose quota was used up most often in this time, else of the one with the smallest quota.
 fn throttle(first: &Sample, last: &Sample) -> Option<ThrottleUse> {
-    let (earlier, later) = (first.throttle?, last.throttle?);
-    Some(ThrottleUse {
-        quota_cores: later.quota_cores,
-        periods: later.periods.saturating_sub(earlier.periods),
-        throttled: later.throttled.saturating_sub(earlier.throttled),
-        throttled_s: later.throttled_us.saturating_sub(earlier.throttled_us) as f64 / 1e6,
+    let (earlier, later) = (&first.throttles, &last.throttles);
+    if earlier.len() != later.len() {
+        return None;
+    }
+    let quota = |one: &ThrottleUse| one.quota_cores.unwrap_or(f64::INFINITY);
+    let uses = earlier
+        .iter()
+        .zip(later)
+        .map(|(earlier, later)| ThrottleUse {
+            quota_cores: later.quota_cores,
+            periods: later.periods.saturating_sub(earlier.periods),
+            throttled: later.throttled.saturating_sub(earlier.throttled),
+            throttled_s: later.throttled_us.saturating_sub(earlier.throttled_us) as f64 / 1e6,
+        });
+    uses.min_by(|a, b| {
+        let by_quota = quota(a).total_cmp(&quota(b));
+        b.throttled.cmp(&a.throttled).then(by_quota)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::model::Throttle;
 
     fn sample(number: u64, run_ns: u64) -> Sample {
         let core = Core {
@@ -293,6 +318,37 @@ mod tests {
         assert!((found.threads[0].busy - 0.5).abs() < 1e-9);
         assert!((found.cores[0].user - 0.6).abs() < 1e-9);
         assert!((found.tick_error - 0.005).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_quota_that_was_used_up_in_this_time_is_the_one_that_counts() {
+        let group = |quota, periods, throttled| Throttle {
+            quota_cores: quota,
+            periods,
+            throttled,
+            throttled_us: throttled * 1_000,
+        };
+        let mut probe = probe();
+        for (n, sample) in (0..).zip(&mut probe.samples) {
+            // The outer one was used up a thousand times before, the inner one is now.
+            let inner = group(Some(0.5), 10 * n, 8 * n);
+            sample.throttles = vec![inner, group(Some(2.0), 5_000 + 10 * n, 1_000)];
+        }
+        let whole = |probe: &Probe| {
+            let end = Moment::Monotonic(u64::MAX);
+            let summary = probe.within(Moment::Monotonic(0), end).unwrap();
+            summary.throttle
+        };
+        let found = whole(&probe).unwrap();
+        assert_eq!((found.quota_cores, found.periods), (Some(0.5), 90));
+        assert_eq!((found.throttled, found.throttled_s), (72, 0.072));
+        // Where none was used up, the smallest one is told.
+        for sample in &mut probe.samples {
+            sample.throttles = vec![group(None, 7, 0), group(Some(1.5), 7, 0)];
+        }
+        assert_eq!(whole(&probe).unwrap().quota_cores, Some(1.5));
+        probe.samples[9].throttles.pop();
+        assert_eq!(whole(&probe), None);
     }
 
     #[test]

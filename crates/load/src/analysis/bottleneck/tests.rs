@@ -91,6 +91,38 @@ fn one_thread_is_told_from_all_cores() {
 }
 
 #[test]
+fn a_server_that_is_kept_on_one_core_has_no_more() {
+    // Core 3 of four, with two threads there, and the client on core 0.
+    let confined = |s: &mut Summary| {
+        s.threads = vec![thread(0.5, 0.49), thread(0.49, 0.5)];
+        s.server = server(|s| (s.cpu_s, s.run_delay_s) = (9.9, 9.9));
+        s.cores[3] = cores(0.0)[3];
+        (s.server_cores, s.own_cores) = (vec![3], vec![0]);
+    };
+    let found = first(confined).unwrap();
+    assert_eq!(found.name, Limit::Cores, "{found:?}");
+    // Twice as much would be two threads with a core each.
+    assert!(
+        (found.bound_per_s.unwrap() - 1_000.0).abs() < 1.0,
+        "{found:?}"
+    );
+    let text = found.evidence.join("; ");
+    assert!(text.contains("may run on 1 of 4 cores only"), "{text}");
+    // What other programs do elsewhere takes nothing from it; on its own core it does.
+    let elsewhere = first(|s| {
+        confined(s);
+        s.cores[1] = cores(0.0)[1];
+    });
+    assert_eq!(elsewhere.unwrap().name, Limit::Cores);
+    let there = first(|s| {
+        confined(s);
+        s.server = server(|s| (s.cpu_s, s.run_delay_s) = (3.0, 16.0));
+        s.threads = vec![thread(0.15, 0.8), thread(0.15, 0.8)];
+    });
+    assert_eq!(there.unwrap().name, Limit::Neighbours);
+}
+
+#[test]
 fn a_quota_stands_above_what_looks_busy_because_of_it() {
     let found = first(|s| {
         s.threads = vec![thread(0.3, 0.65)];
@@ -125,6 +157,21 @@ fn neighbours_are_named_when_they_take_more_than_is_left() {
     .unwrap();
     assert_eq!(found.name, Limit::Neighbours);
     assert_eq!(found.bound_per_s, None);
+    // A client that takes two cores, and the interrupts that the packets of both cause: no other program is here.
+    let among_themselves = first(|s| {
+        s.threads = vec![thread(0.6, 0.35)];
+        s.own_threads = vec![thread(0.8, 0.0)];
+        s.server = server(|s| (s.cpu_s, s.run_delay_s) = (30.0, 8.0));
+        let core = CoreUse {
+            softirq: 0.25,
+            ..cores(0.0)[0]
+        };
+        s.cores = vec![core; 4];
+    });
+    assert!(
+        among_themselves.is_none_or(|found| found.name != Limit::Neighbours),
+        "interrupts are nobody's program"
+    );
 }
 
 #[test]
@@ -154,6 +201,15 @@ fn a_disk_needs_threads_that_wait_for_it() {
     })
     .unwrap();
     assert_eq!(alternates.name, Limit::Disk);
+    // A lock of the kernel, such as that of a process's memory map, cannot be interrupted either.
+    let lock = first(|s| {
+        s.disks = vec![DiskUse {
+            busy: 0.01,
+            ..disk.clone()
+        }];
+        s.server = server(|s| s.blocked_threads = 3.0);
+    });
+    assert_eq!(lock, None);
     // Somebody else keeps the disk busy.
     assert_eq!(first(|s| s.disks = vec![disk]), None);
 }
