@@ -8,7 +8,7 @@ use crate::hdr::Histograms;
 use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
-use crate::run::{Accounting, Client, Connections, Loop, Run};
+use crate::run::{Accounting, Client, Connections, Loop, Protocol, Run};
 use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict, visits};
 
 /// Makes one run of what the threads brought home.
@@ -30,12 +30,13 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
     let (throttled, run_delay, waited) = kept(&harvests, duration);
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
     let connections = connections(plan, &harvests);
+    let depth = depth(plan, &harvests);
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
     let all = together(harvests);
     let accounting = accounting(&all, in_flight);
     let errors = Errors::new(&all.errors);
     let little = match plan.schedule {
-        None => verdict::little(&all.series, steady, (plan.connections * plan.depth) as f64),
+        None => verdict::little(&all.series, steady, (plan.connections * depth) as f64),
         Some(_) => verdict::little_sampled(&all.series, steady),
     };
     let offered_rate = visits::offered_rate(plan, &all, steady);
@@ -66,7 +67,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         waited,
     };
     let (verdict, reasons) = verdict::judge(&evidence);
-    let notes = verdict::notes(&evidence);
+    let mut notes = verdict::notes(&evidence);
+    notes.extend(fewer_streams(plan, depth));
     let finished = all.answered + all.failed;
     let times = all
         .open
@@ -80,6 +82,11 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             Loop::Open
         } else {
             Loop::Closed
+        },
+        protocol: if plan.http2 {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
         },
         url: plan.url.clone(),
         duration_s: seconds,
@@ -186,9 +193,25 @@ fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
             .map(|harvest| harvest.recorder.connects)
             .sum(),
         keep_alive: plan.keep_alive,
-        depth: plan.depth as u64,
+        depth: depth(plan, harvests) as u64,
         conforming: harvests.iter().map(|harvest| harvest.conforming).sum(),
     }
+}
+
+/// Requests for which every connection had room at a time.
+fn depth(plan: &Plan, harvests: &[Harvest]) -> usize {
+    let depths = harvests.iter().map(|harvest| harvest.depth);
+    depths.min().unwrap_or(plan.depth)
+}
+
+/// What to say where the server allows fewer streams at a time than are asked for.
+fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
+    (depth < plan.depth).then(|| {
+        format!(
+            "the server allows {depth} streams at a time on a connection, and {} were asked for",
+            plan.depth
+        )
+    })
 }
 
 /// What the kernel kept from the client: throttled time, as the last thread to end saw it; the sum of the times for which

@@ -1,5 +1,7 @@
 //! One connection of the client: its socket, what is in flight on it, what is still to be written.
 
+mod streams;
+
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,6 +10,7 @@ use rustix::io::Errno;
 use crate::Plan;
 use crate::body::{self, BodySink};
 use crate::clock::{MS, Nanos};
+use crate::http2::Http2;
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
 use crate::request::Requests;
@@ -22,7 +25,9 @@ const LONGEST_PAUSE: Nanos = 250 * MS;
 pub(crate) struct Connection {
     pub(crate) state: State,
     pub(crate) parser: Parser,
-    /// Requests issued on this connection, in the order of their answers.
+    /// HTTP/2, once the socket is open; the parser has nothing to do then.
+    pub(crate) http2: Option<Box<Http2>>,
+    /// Requests issued on this connection, in the order of their answers; over HTTP/2 those that have no stream.
     pub(crate) pending: VecDeque<Pending>,
     /// Rendered requests that the socket has not taken, from `written` on.
     out: Vec<u8>,
@@ -81,6 +86,7 @@ impl Connection {
         Self {
             state: State::Idle,
             parser: Parser::new(),
+            http2: None,
             pending: VecDeque::new(),
             out: Vec::new(),
             written: 0,
@@ -168,13 +174,16 @@ impl Connection {
     pub(crate) fn awaits(&self) -> Option<&'static str> {
         match self.state {
             State::Shaking(..) => Some("the TLS handshake did not end in time"),
+            State::Open(_) if self.is_greeting() => {
+                Some("the SETTINGS of HTTP/2 did not come in time")
+            }
             _ => None,
         }
     }
 
     /// Whether it is on its way to be open.
     pub(crate) fn is_opening(&self) -> bool {
-        matches!(self.state, State::Connecting(..) | State::Shaking(..))
+        matches!(self.state, State::Connecting(..) | State::Shaking(..)) || self.is_greeting()
     }
 
     /// The socket, if there is one.
@@ -247,6 +256,9 @@ impl Connection {
     pub(crate) fn stop_writing(&mut self) {
         self.out.clear();
         self.written = 0;
+        if let Some(http2) = &mut self.http2 {
+            http2.stop_writing();
+        }
     }
 
     /// A place on it has become free. Where there was room before, it has been free since then: a request that was due and not
@@ -275,6 +287,7 @@ impl Connection {
     /// Forgets the socket and what was to be written. What is pending stays, and can be written again by
     /// [`rewind`](Self::rewind).
     pub(crate) fn close(&mut self) {
+        self.recall();
         self.state = State::Idle;
         self.parser = Parser::new();
         self.out.clear();
@@ -302,6 +315,7 @@ impl Connection {
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
             State::Connecting(_, since) | State::Shaking(_, since) => Some(*since),
+            State::Open(_) if let Some(http2) = &self.http2 => http2.opening_since(),
             State::Open(_) => self
                 .pending
                 .front()

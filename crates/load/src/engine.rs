@@ -2,8 +2,11 @@
 //!
 //! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
 //! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
-//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`.
+//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`. Connections
+//! with streams are in `http2`.
 
+mod harvest;
+mod http2;
 mod lifecycle;
 mod open;
 mod pace;
@@ -21,6 +24,7 @@ use rustix::io::Errno;
 use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
 use crate::glimpse::Glimpses;
+use crate::http2::End;
 use crate::outcome::{Fault, Kind};
 use crate::own::Own;
 use crate::recorder::{Live, Pending, Recorder};
@@ -28,6 +32,7 @@ use crate::request::Requests;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
 use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
+pub(crate) use harvest::Harvest;
 use open::Open;
 use pace::Wakes;
 use spent::Spent;
@@ -46,26 +51,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) agreed: Option<&'a Agreed>,
     pub(crate) own: &'a Own,
     pub(crate) glimpses: &'a Glimpses,
-}
-
-/// What a thread brings home.
-pub(crate) struct Harvest {
-    pub(crate) recorder: Recorder,
-    /// Places for a connection that were ever connected.
-    pub(crate) established: usize,
-    /// Places for a connection that never succeeded, however often they tried.
-    pub(crate) never: usize,
-    /// Places that kept SPECweb99's pace, where bandwidth was limited.
-    pub(crate) conforming: Option<u64>,
-    /// Measured requests without an end, because the run was stopped.
-    pub(crate) in_flight: u64,
-    /// CPU time from the beginning of the measured part to the last answer.
-    pub(crate) cpu: Nanos,
-    /// What it used of a core while requests could be issued.
-    pub(crate) used: Used,
-    pub(crate) times: Times,
-    /// When the first request could not be issued any more.
-    pub(crate) stopped_at: Nanos,
 }
 
 /// Bytes read at once. Also the most that is read of one connection before the others have their turn.
@@ -102,6 +87,10 @@ struct Engine<'a> {
     spent: Spent,
     /// Which of the threads this is.
     thread: usize,
+    /// Requests that every connection has had room for at a time.
+    depth: usize,
+    /// Requests that have ended on streams; kept for its memory.
+    ends: Vec<End>,
 }
 
 /// Which of the threads this is, and what its part is.
@@ -140,6 +129,8 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         wakes: Wakes::default(),
         spent: Spent::default(),
         thread: part.thread,
+        depth: shared.plan.depth,
+        ends: Vec::new(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
@@ -260,6 +251,9 @@ impl Engine<'_> {
             end => return self.ended(id, end),
         };
         let now = clock::now();
+        if connection.http2.is_some() {
+            return self.read_streams(id, count, now);
+        }
         if self.users.as_ref().is_some_and(Users::has_workload) {
             return self.read_content(id, count, now);
         }
@@ -329,7 +323,7 @@ impl Engine<'_> {
         if self.users.is_some() {
             return self.write(id);
         }
-        while self.connections[id].pending.len() < self.shared.plan.depth
+        while self.connections[id].has_place(self.shared.plan.depth)
             && self.connections[id].left > 0
             && self.issue(id, now)
         {}
@@ -364,7 +358,13 @@ impl Engine<'_> {
 
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        match connection.flush(clock::now()) {
+        let flushed = if connection.http2.is_some() {
+            let Shared { plan, requests, .. } = self.shared;
+            connection.flush_streams(requests, plan.depth, clock::now())
+        } else {
+            connection.flush(clock::now())
+        };
+        match flushed {
             Ok(flushed) => {
                 if let Flushed::At(at) = flushed {
                     self.wakes.add(at, id);

@@ -1,10 +1,10 @@
 //! The measuring client: sends requests to an HTTP server and says what came back, how fast, and whether to believe
 //! it.
 //!
-//! It knows sockets, HTTP/1.1 as a client sees it, and statistics. It must not know any code of the server (a shared
+//! It knows sockets, HTTP/1.1 and HTTP/2 as a client sees them, and statistics. It must not know any code of the server (a shared
 //! bug would hide itself), nor how results are drawn. Each thread runs an epoll loop of its own; requests are
 //! rendered beforehand; responses are validated in full and kept only where a workload or a check looks at them. However
-//! hostile the server, a connection holds at most a head of 64 KiB and, for those who look, 16 MiB of a body (all
+//! hostile the server, a connection (of HTTP/2 each stream) holds at most a head of 64 KiB and, for those who look, 16 MiB of a body (all
 //! connections together 1 GiB, or 64 KiB each); and a request ends with its timeout.
 //!
 //! ```no_run
@@ -37,6 +37,7 @@ mod figures;
 mod glimpse;
 mod hdr;
 mod host;
+mod http2;
 mod lab;
 mod ladder;
 mod latency;
@@ -112,7 +113,9 @@ pub use plan::{Order, Plan, Process, Schedule, Stop};
 pub use postgres::Postgres;
 pub use probe::{ProbePlan, Probed};
 pub use progress::{Phase, Progress};
-pub use run::{Accounting, Client, Connections, Little, Loop, Point, Run, Timeline, Verdict};
+pub use run::{
+    Accounting, Client, Connections, Little, Loop, Point, Protocol, Run, Timeline, Verdict,
+};
 pub use sweep::{
     Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
     TopRate, sweep,

@@ -131,6 +131,7 @@ impl Run {
             verdict,
             reasons,
             kind: first.kind,
+            protocol: first.protocol,
             url: first.url.clone(),
             duration_s: seconds,
             warmup_s: first.warmup_s,

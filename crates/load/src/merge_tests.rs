@@ -82,6 +82,7 @@ fn run_of(samples: &[Sample]) -> Run {
         in_flight: 0,
         cpu: MS,
         used: Used::default(),
+        depth: 1,
         times: Times {
             start: START,
             end: START + LENGTH,

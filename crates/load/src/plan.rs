@@ -30,7 +30,7 @@ pub struct Plan {
     pub keep_alive: bool,
     /// Requests that a connection serves before a new one takes its place; no limit if none.
     pub per_connection: Option<u64>,
-    /// Requests in flight on one connection (pipelining), at least 1.
+    /// Requests in flight on one connection (pipelining, or streams of HTTP/2), at least 1.
     pub depth: usize,
     /// Client threads; 0 is one for each core, never more than connections.
     pub threads: usize,
@@ -61,6 +61,10 @@ pub struct Plan {
     /// What is asked for and in which order, instead of `urls`, `method`, `headers`, `body` and `expect`: sessions one
     /// after the other on each connection, or with a schedule as it says.
     pub workload: Option<Arc<Workload>>,
+
+    /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear text because the server is known to speak it. `depth` is then
+    /// the number of streams at a time on one connection, of which the server may allow fewer.
+    pub http2: bool,
 
     // How the server is reached, and what is demanded of its answers.
     /// Connections go through this Unix socket; the URL's host is only named in the request.
@@ -164,6 +168,7 @@ impl Plan {
             ramp_up: Duration::ZERO,
             auto: None,
             workload: None,
+            http2: false,
             unix_socket: None,
             connect_to: None,
             trust: Trust::System,
@@ -233,8 +238,21 @@ impl Plan {
             return refuse("the list of cores is empty");
         }
         self.check_phases()?;
+        self.check_http2()?;
         self.check_reaching(&url)?;
         Ok(url)
+    }
+
+    /// Refuses what does not go together with HTTP/2.
+    fn check_http2(&self) -> Result<(), Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if self.http2 && self.workload.is_some() {
+            return refuse("workloads are sent over HTTP/1.1 only, not over HTTP/2");
+        }
+        if self.http2 && (self.throttle_down.is_some() || self.throttle_up.is_some()) {
+            return refuse("bandwidth is limited for HTTP/1.1 only: HTTP/2 has windows of its own");
+        }
+        Ok(())
     }
 
     /// The part of the check that is about how the server is reached.
@@ -320,6 +338,11 @@ mod tests {
             },
             Plan {
                 trust: Trust::Everybody,
+                ..good.clone()
+            },
+            Plan {
+                http2: true,
+                throttle_up: Some("1K".parse().unwrap()),
                 ..good.clone()
             },
             Plan {

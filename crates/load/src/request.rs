@@ -1,13 +1,16 @@
 //! Requests, rendered before the run: on the hot path one is a slice of bytes.
 
 use crate::body::BodyCheck;
+use crate::http2::Prepared;
 use crate::random::mix;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
 
 /// All requests of a plan.
 pub(crate) struct Requests {
+    /// For HTTP/1.1; over HTTP/2 they are empty, and `prepared` has the requests.
     rendered: Vec<Box<[u8]>>,
+    prepared: Vec<Prepared>,
     order: Order,
     checks: Vec<BodyCheck>,
     /// Answers to HEAD have no body, whatever their fields say.
@@ -19,24 +22,25 @@ impl Requests {
         check_method(&plan.method).map_err(Error::Plan)?;
         let fields = fields(plan, url)?;
         let one = |target: &str| {
+            if plan.http2 {
+                return Box::default();
+            }
             let mut bytes = format!("{} {target} HTTP/1.1\r\n", plan.method).into_bytes();
             bytes.extend_from_slice(fields.as_bytes());
             bytes.extend_from_slice(&plan.body);
             bytes.into_boxed_slice()
         };
-        let rendered = if plan.urls.is_empty() {
-            vec![one(&url.target)]
-        } else {
-            let targets = plan.urls.iter().enumerate().map(|(n, text)| {
-                url.join(text)
-                    .map_err(|error| Error::Plan(format!("URL {}: {error}", n + 1)))
-            });
-            targets
-                .map(|target| target.map(|target| one(&target)))
+        let targets = targets(plan, url)?;
+        let prepared = if plan.http2 {
+            let all = targets.iter();
+            all.map(|target| Prepared::new(plan, url, target))
                 .collect::<Result<_, _>>()?
+        } else {
+            Vec::new()
         };
         Ok(Self {
-            rendered,
+            rendered: targets.iter().map(|target| one(target)).collect(),
+            prepared,
             order: plan.order,
             checks: checks(plan)?,
             head: plan.method == "HEAD",
@@ -66,6 +70,28 @@ impl Requests {
     pub(crate) fn bytes(&self, index: u32) -> &[u8] {
         &self.rendered[index as usize]
     }
+
+    /// The same for HTTP/2, of a plan that says so.
+    pub(crate) fn prepared(&self, index: u32) -> &Prepared {
+        &self.prepared[index as usize]
+    }
+}
+
+/// What is asked for, in order.
+fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
+    if plan.urls.is_empty() {
+        return Ok(vec![url.target.clone()]);
+    }
+    let targets = plan.urls.iter().enumerate().map(|(n, text)| {
+        url.join(text)
+            .map_err(|error| Error::Plan(format!("URL {}: {error}", n + 1)))
+    });
+    targets.collect()
+}
+
+/// Whether the length of the body is said, though it may be none.
+pub(crate) fn has_length(plan: &Plan) -> bool {
+    !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH")
 }
 
 fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
@@ -86,7 +112,7 @@ fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
 /// The fields with the empty line that ends them.
 fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
     let mut text = head_fields(plan, &url.authority).map_err(Error::Plan)?;
-    if !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
+    if has_length(plan) {
         text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
     }
     text.push_str("\r\n");
@@ -111,6 +137,9 @@ pub(crate) fn head_fields(plan: &Plan, authority: &str) -> Result<String, String
     Ok(text)
 }
 
+/// The client's name.
+pub(crate) const OWN_USER_AGENT: &str = concat!("millpond-load/", env!("CARGO_PKG_VERSION"));
+
 /// The fields that each request has, but for those that are `given`.
 pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> String {
     let mut text = String::new();
@@ -118,11 +147,7 @@ pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> Strin
         text.push_str(&format!("Host: {authority}\r\n"));
     }
     if !given("user-agent") {
-        text.push_str(concat!(
-            "User-Agent: millpond-load/",
-            env!("CARGO_PKG_VERSION"),
-            "\r\n"
-        ));
+        text.push_str(&format!("User-Agent: {OWN_USER_AGENT}\r\n"));
     }
     text
 }

@@ -45,6 +45,27 @@ pub enum Loop {
     Open,
 }
 
+/// The version of HTTP that was spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// HTTP/1.1 (RFC 9112).
+    #[default]
+    #[serde(rename = "HTTP/1.1")]
+    Http1,
+    /// HTTP/2 (RFC 9113).
+    #[serde(rename = "HTTP/2")]
+    Http2,
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.pad(match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        })
+    }
+}
+
 /// One measured run. Its JSON is the format of `millpond load --json`; times are in the unit of their name.
 ///
 /// The default is a run of nothing: a closed loop without a request, which is `INVALID`.
@@ -57,6 +78,9 @@ pub struct Run {
     /// Open or closed loop.
     #[serde(rename = "loop")]
     pub kind: Loop,
+    /// The version of HTTP; HTTP/1.1 in results that do not say.
+    #[serde(default)]
+    pub protocol: Protocol,
     /// The URL that was asked for, or stood for the server of a list.
     pub url: String,
     /// Length of the measured part: to its planned end, or to the last answer of a counted run.
@@ -173,7 +197,8 @@ pub struct Connections {
     pub opened: u64,
     /// Whether a connection served more than one request.
     pub keep_alive: bool,
-    /// Requests in flight on one connection.
+    /// Requests in flight on one connection: of HTTP/2 as many streams as were asked for, or as the server allows if that is
+    /// fewer.
     pub depth: u64,
     /// With limited bandwidth: connections whose answers came at 320 kbit/s or more, over all the time in which one was
     /// awaited, and which had good answers to 99 % of their requests (SPECweb99's conforming connections).

@@ -92,6 +92,22 @@ impl Wire {
         }
     }
 
+    /// Whether both sides have agreed on HTTP/2: in clear text there is nothing to agree on.
+    pub(crate) fn is_for_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Tls(session) => session.is_for_http2(),
+        }
+    }
+
+    /// Takes what came together with the end of the handshake.
+    pub(crate) fn recv_early(&mut self, buffer: &mut [u8]) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(session) => session.recv_early(buffer),
+        }
+    }
+
     /// Bytes that the socket holds, TLS not taken off.
     pub(crate) fn waiting(&self) -> usize {
         // Only fails for what is no socket.

@@ -4,7 +4,7 @@ mod charts;
 mod merged;
 mod words;
 
-use millpond_load::{Errors, Latency, Loop, Point, Run, Verdict};
+use millpond_load::{Errors, Latency, Loop, Point, Protocol, Run, Verdict};
 
 use crate::calibrated;
 use crate::kinds::kind_name;
@@ -123,6 +123,9 @@ fn how(run: &Run) -> String {
     };
     let plural = if connections.asked == 1 { "" } else { "s" };
     let mut text = format!("{kind}, {} connection{plural}", count(connections.asked));
+    if run.protocol != Protocol::Http1 {
+        text.push_str(&format!(", {}", run.protocol));
+    }
     if !connections.keep_alive {
         text.push_str(", a new one for each request");
     }

@@ -5,12 +5,12 @@ use rustix::net::sockopt::socket_error;
 
 use super::open::Open;
 use super::users::{Ended, Users};
-use super::{Engine, Harvest, Part, interest};
+use super::{Engine, Part, interest};
 use crate::Error;
 use crate::Stop;
 use crate::classes::ClassTimes;
 use crate::clock::{self, MS, Nanos, nanos};
-use crate::connection::{Connection, State};
+use crate::connection::State;
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
@@ -200,10 +200,18 @@ impl Engine<'_> {
         }
     }
 
-    /// A connection that was begun at `since` is ready for requests.
+    /// A connection that was begun at `since` carries bytes.
     fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
+        if self.shared.plan.http2 {
+            return self.greet(id, wire, since);
+        }
+        self.connections[id].state = State::Open(wire);
+        self.ready(id, since);
+    }
+
+    /// A connection that was begun at `since` is ready for requests.
+    pub(super) fn ready(&mut self, id: usize, since: Nanos) {
         let connection = &mut self.connections[id];
-        connection.state = State::Open(wire);
         connection.established = true;
         self.no_connection = None;
         let now = clock::now();
@@ -227,6 +235,9 @@ impl Engine<'_> {
     /// The connection has come to an end.
     pub(super) fn ended(&mut self, id: usize, end: Received) {
         match end {
+            Received::Closed | Received::CutOff if self.connections[id].http2.is_some() => {
+                self.closed_streams(id);
+            }
             Received::Failed((kind, example)) => self.fail(id, kind, example),
             Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
                 id,
@@ -254,7 +265,7 @@ impl Engine<'_> {
     }
 
     /// Begins anew, after a pause if that has been fruitless before.
-    fn begin_again(&mut self, id: usize, now: Nanos) {
+    pub(super) fn begin_again(&mut self, id: usize, now: Nanos) {
         match self.connections[id].pause() {
             0 => self.begin(id),
             pause => {
@@ -267,14 +278,16 @@ impl Engine<'_> {
     /// A connection has had its last answer: a new one takes its place, with the requests that were sent after that
     /// answer and that the server will not look at.
     pub(super) fn reopen(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        self.recorder.resent += connection
-            .pending
-            .iter()
-            .filter(|request| request.measured)
-            .count() as u64;
-        connection.close();
+        self.count_resent(id);
+        self.connections[id].close();
         self.begin(id);
+    }
+
+    /// Counts the requests that were sent and are pending on the connection that takes another's place.
+    pub(super) fn count_resent(&mut self, id: usize) {
+        let pending = self.connections[id].pending.iter();
+        let resent = pending.filter(|request| request.measured && request.sent_at != 0);
+        self.recorder.resent += resent.count() as u64;
     }
 
     /// Bytes came that answer nothing: whatever follows cannot be told apart from an answer.
@@ -291,6 +304,8 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, id: usize, kind: Kind, example: Option<&'static str>) {
         let now = clock::now();
         let connection = &mut self.connections[id];
+        let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
+        connection.recall();
         for request in connection.pending.drain(..) {
             if let Some(pace) = &mut connection.pace {
                 pace.failed(&request);
@@ -309,7 +324,7 @@ impl Engine<'_> {
         }
         connection.close();
         connection.free_at = now;
-        if kind.is_about_connecting() {
+        if is_about_connecting {
             self.no_connection = Some((kind, example));
         }
         if !self.started {
@@ -328,6 +343,9 @@ impl Engine<'_> {
             self.stopped_at.get_or_insert(now);
         }
         for id in 0..self.connections.len() {
+            if self.shared.plan.http2 {
+                self.expire_streams(id, now);
+            }
             match &self.connections[id].state {
                 State::Paused(until) if *until <= now => self.begin(id),
                 State::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
@@ -339,44 +357,6 @@ impl Engine<'_> {
                     }
                 }
             }
-        }
-    }
-
-    /// The run is over for this thread.
-    pub(super) fn finish(self) -> Harvest {
-        let used = self.used();
-        let in_flight = self
-            .connections
-            .iter()
-            .flat_map(|connection| &connection.pending);
-        let waiting = self.open.as_ref().map_or(0, Open::measured_waiting);
-        Harvest {
-            in_flight: in_flight.filter(|request| request.measured).count() as u64 + waiting,
-            never: self
-                .connections
-                .iter()
-                .filter(|c| c.attempted && !c.established)
-                .count(),
-            established: self
-                .connections
-                .iter()
-                .filter(|connection| connection.established)
-                .count(),
-            conforming: self
-                .connections
-                .iter()
-                .filter_map(Connection::conforms)
-                .fold(None, |count, conforms| {
-                    Some(count.unwrap_or(0) + u64::from(conforms))
-                }),
-            cpu: self.recorder.cpu(),
-            used,
-            times: self.times,
-            stopped_at: self
-                .stopped_at
-                .unwrap_or_else(clock::now)
-                .min(self.times.end),
-            recorder: self.recorder,
         }
     }
 }

@@ -233,7 +233,7 @@ impl Engine<'_> {
         let plan = self.shared.plan;
         match connection.state {
             State::Open(_) => {
-                plan.keep_alive && connection.left > 0 && connection.pending.len() < plan.depth
+                plan.keep_alive && connection.left > 0 && connection.has_place(plan.depth)
             }
             State::Idle => !plan.keep_alive && connection.pending.is_empty(),
             State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,

@@ -70,6 +70,10 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
     differ("the URLs", one.url.clone(), other.url.clone())
         .or_else(|| differ("loops", kind(one), kind(other)))
         .or_else(|| {
+            let protocol = |run: &Run| run.protocol.to_string();
+            differ("protocols", protocol(one), protocol(other))
+        })
+        .or_else(|| {
             let keep = |run: &Run| {
                 if run.connections.keep_alive {
                     "kept"

@@ -193,6 +193,7 @@ pub(crate) mod tests {
             max: 20_000.0,
         };
         Run {
+            protocol: crate::Protocol::default(),
             verdict: Verdict::Valid,
             url: "http://127.0.0.1/".into(),
             duration_s: 10.0,

@@ -51,7 +51,7 @@ impl Target {
             limits::source_ports(plan.connections)?;
         }
         let tls = if url.secure {
-            Some(Client::new(&plan.trust, &url.host)?)
+            Some(Client::new(&plan.trust, &url.host, plan.http2)?)
         } else {
             None
         };

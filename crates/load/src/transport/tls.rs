@@ -22,6 +22,8 @@ use crate::outcome::{Fault, Kind};
 pub(super) const CIPHERTEXT: usize = 32 * 1024;
 /// Plaintext sealed at once: one record.
 const RECORD: usize = 16 * 1024;
+/// HTTP/2 by ALPN (RFC 9113, section 3.1).
+const HTTP2: &[u8] = b"h2";
 
 /// What is needed to begin a session with the server.
 pub(super) struct Client {
@@ -31,7 +33,7 @@ pub(super) struct Client {
 
 impl Client {
     /// For a server that must prove to be `host`. All threads share what is needed to resume a session.
-    pub(super) fn new(trust: &Trust, host: &str) -> Result<Self, Error> {
+    pub(super) fn new(trust: &Trust, host: &str, http2: bool) -> Result<Self, Error> {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
         };
@@ -41,7 +43,7 @@ impl Client {
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(&error))?;
         let mut config = trust.apply(builder, &provider)?.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![if http2 { HTTP2 } else { b"http/1.1" }.to_vec()];
         Ok(Self {
             config: Arc::new(config),
             name,
@@ -170,6 +172,19 @@ impl Session {
         (count, Ok(()))
     }
 
+    pub(super) fn is_for_http2(&self) -> bool {
+        self.tls.alpn_protocol() == Some(HTTP2)
+    }
+
+    /// Plaintext that was opened with the last messages of the handshake, where the server speaks first.
+    pub(super) fn recv_early(&mut self, buffer: &mut [u8]) -> usize {
+        let mut count = 0;
+        while let Ok(more @ 1..) = self.tls.reader().read(&mut buffer[count..]) {
+            count += more;
+        }
+        count
+    }
+
     pub(super) fn is_ended(&self) -> bool {
         self.end.is_some()
     }
@@ -257,6 +272,9 @@ fn fault(error: &rustls::Error) -> Fault {
         }
         Tls::AlertReceived(AlertDescription::CertificateRequired) => {
             "the server asks for a client certificate"
+        }
+        Tls::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            "the server does not offer the version of HTTP that is asked for (ALPN)"
         }
         Tls::AlertReceived(_) => "the server ended TLS with an alert",
         Tls::PeerMisbehaved(_)

@@ -8,6 +8,8 @@ mod calibration;
 mod counts;
 mod edges;
 mod hostile;
+mod http2;
+mod http2_stub;
 mod lateness;
 mod null;
 mod open;

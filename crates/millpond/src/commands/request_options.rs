@@ -43,7 +43,10 @@ pub(crate) struct RequestOptions {
         hide_short_help = true
     )]
     per_connection: Option<u64>,
-    /// Requests in flight on one connection (pipelining)
+    /// HTTP/2: over TLS by ALPN, in clear text with prior knowledge
+    #[arg(long)]
+    http2: bool,
+    /// Requests in flight on one connection (pipelining); with --http2 streams at a time
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     depth: usize,
     #[command(flatten)]
@@ -89,6 +92,7 @@ impl RequestOptions {
         Ok(self.transport.apply(Plan {
             keep_alive: !self.no_keep_alive,
             per_connection: self.per_connection,
+            http2: self.http2,
             depth: self.depth,
             threads: self.threads,
             timeout: self.timeout,

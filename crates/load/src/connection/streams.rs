@@ -1,0 +1,77 @@
+//! What of a connection is different when it has streams: requests are pending until they have one, and end in any order.
+
+use rustix::io::Errno;
+
+use super::{Connection, Flushed, State};
+use crate::clock::Nanos;
+use crate::http2::End;
+use crate::outcome::Kind;
+use crate::request::Requests;
+
+impl Connection {
+    /// Whether the server's part of the HTTP/2 preface is awaited.
+    pub(crate) fn is_greeting(&self) -> bool {
+        let http2 = self.http2.as_ref();
+        http2.is_some_and(|http2| http2.opening_since().is_some())
+    }
+
+    /// Requests issued on this connection and not ended.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.pending.len() + self.http2.as_ref().map_or(0, |http2| http2.in_flight())
+    }
+
+    /// Whether an open connection takes one more request, where `depth` are wanted at a time.
+    #[inline]
+    pub(crate) fn has_place(&self, depth: usize) -> bool {
+        let depth = self.http2.as_ref().map_or(depth, |http2| http2.room(depth));
+        self.in_flight() < depth
+    }
+
+    /// Makes everything on streams pending again: the connection is given up.
+    pub(crate) fn recall(&mut self) {
+        if let Some(http2) = self.http2.take() {
+            self.pending.extend(http2.into_requests());
+        }
+    }
+
+    /// Puts what is pending on streams, as far as the server allows, and offers what is to be written to the socket.
+    pub(crate) fn flush_streams(
+        &mut self,
+        requests: &Requests,
+        depth: usize,
+        now: Nanos,
+    ) -> Result<Flushed, Errno> {
+        let (State::Open(wire), Some(http2)) = (&mut self.state, &mut self.http2) else {
+            return Ok(Flushed::All);
+        };
+        while http2.in_flight() < http2.room(depth)
+            && let Some(request) = self.pending.pop_front()
+        {
+            if let Err(request) = http2.send(request, requests, now) {
+                self.pending.push_front(request);
+                break;
+            }
+        }
+        self.unsent = 0;
+        Ok(if http2.flush(wire)? {
+            Flushed::All
+        } else {
+            Flushed::NeedsRoom
+        })
+    }
+
+    /// Gives up what was sent over HTTP/2 at `before` or earlier, on a connection that may be gone since.
+    pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<End>) {
+        if let Some(http2) = &mut self.http2 {
+            http2.expire(before, ends);
+        }
+        self.pending.retain(|request| {
+            let is_late = request.sent_at != 0 && request.sent_at <= before;
+            if is_late {
+                ends.push(End::Failed(*request, (Kind::Timeout, None)));
+            }
+            !is_late
+        });
+    }
+}

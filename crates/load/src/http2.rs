@@ -1,0 +1,325 @@
+//! HTTP/2 (RFC 9113): one connection with its streams, without a socket, a clock or a runtime.
+//!
+//! The protocol is `h2`'s. Its connection is a future over two queues in memory; the engine's loop feeds one queue from the
+//! socket, polls the connection and the streams for which something came, and empties the other queue into the socket.
+//! The server's first SETTINGS are awaited before the first request, so that no more streams are opened than it allows.
+
+mod pipe;
+mod prepared;
+mod ready;
+mod stream;
+mod words;
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::client;
+use rustix::io::Errno;
+
+use crate::body::BodySink;
+use crate::clock::Nanos;
+use crate::outcome::{Fault, Kind};
+use crate::recorder::Pending;
+use crate::request::Requests;
+use crate::transport::Wire;
+use pipe::Pipe;
+pub(crate) use prepared::Prepared;
+use ready::Ready;
+use stream::{Lost, Stream};
+
+/// What a stream may carry before this side has read it. Read is at once, so that it is the round trip that this covers.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// The same of all streams of a connection together.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Longest head of an answer, as for HTTP/1.1.
+const HEAD: u32 = 64 * 1024;
+/// Streams given up by this side whose late frames are still told from those of a server that breaks the rules.
+const GIVEN_UP: usize = 10_000;
+
+/// How a request ended on a stream.
+pub(crate) enum End {
+    /// With a complete answer.
+    Answered {
+        request: Pending,
+        status: u16,
+        /// What came on the connection since the answer before: heads are compressed together, so that only the sum has a
+        /// meaning for each of them.
+        bytes: u64,
+        /// Whether the body is what the plan wants it to be.
+        body: Result<(), &'static str>,
+    },
+    /// Without one.
+    Failed(Pending, Fault),
+    /// Unseen by the server, which is about to close the connection.
+    Unseen(Pending),
+}
+
+/// A place for one stream at a time.
+struct Place {
+    stream: Option<Stream>,
+    waker: Waker,
+    /// Takes the body, where bodies are checked.
+    sink: Option<Box<BodySink>>,
+}
+
+/// One connection.
+pub(crate) struct Http2 {
+    pipe: Pipe,
+    connection: client::Connection<Pipe, Bytes>,
+    sender: client::SendRequest<Bytes>,
+    places: Vec<Place>,
+    /// Bytes of each body that are kept for a check at most.
+    body_room: usize,
+    free: Vec<usize>,
+    ready: Arc<Ready>,
+    /// The places being looked at; kept for its memory.
+    looked_at: Vec<usize>,
+    /// Since when it was being opened, until the server's SETTINGS have come.
+    opening_since: Option<Nanos>,
+    /// It takes no more requests.
+    is_draining: bool,
+    /// What this side found wrong with the connection.
+    fault: Option<Fault>,
+    /// Bytes received since the last answer.
+    received: u64,
+    heard_at: Nanos,
+}
+
+impl Http2 {
+    /// A connection that has been opened since `since`; what is to be said first is ready to be flushed. Of a body that is
+    /// checked `body_room` bytes are kept.
+    pub(crate) fn begin(since: Nanos, body_room: usize) -> Result<Self, Fault> {
+        let pipe = Pipe::default();
+        let mut builder = client::Builder::new();
+        builder
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(HEAD)
+            .max_concurrent_reset_streams(GIVEN_UP)
+            .initial_max_send_streams(0);
+        let handshake = pin!(builder.handshake::<_, Bytes>(pipe.clone()));
+        // The queue takes the preface at once, and there is nothing else to wait for.
+        let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut nobody()) else {
+            return Err((Kind::ConnectFailed, Some("HTTP/2 could not be begun")));
+        };
+        Ok(Self {
+            pipe,
+            connection,
+            sender,
+            places: Vec::new(),
+            body_room,
+            free: Vec::new(),
+            ready: Arc::default(),
+            looked_at: Vec::new(),
+            opening_since: Some(since),
+            is_draining: false,
+            fault: None,
+            received: 0,
+            heard_at: since,
+        })
+    }
+
+    /// Since when it is being opened, if the server's SETTINGS have not come.
+    pub(crate) fn opening_since(&self) -> Option<Nanos> {
+        self.opening_since
+    }
+
+    /// Whether the server's SETTINGS have come since this was asked last: since when it was being opened.
+    pub(crate) fn has_opened(&mut self) -> Option<Nanos> {
+        if self.sender.current_max_send_streams() == 0 {
+            return None;
+        }
+        self.opening_since.take()
+    }
+
+    /// Requests on streams.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Whether it takes no more requests: the server has said so, or says nothing any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Streams that may be open at a time, of `depth` that are wanted.
+    pub(crate) fn room(&self, depth: usize) -> usize {
+        if self.is_draining || self.opening_since.is_some() {
+            return 0;
+        }
+        depth.min(self.sender.current_max_send_streams())
+    }
+
+    /// Puts a request on a stream of its own; returns it if the connection takes none.
+    pub(crate) fn send(
+        &mut self,
+        mut request: Pending,
+        requests: &Requests,
+        now: Nanos,
+    ) -> Result<(), Pending> {
+        if !matches!(self.sender.poll_ready(&mut nobody()), Poll::Ready(Ok(()))) {
+            return Err(request);
+        }
+        let prepared = requests.prepared(request.index);
+        let body = prepared.body.clone();
+        let Ok((response, mut stream)) = self
+            .sender
+            .send_request(prepared.request(), body.is_empty())
+        else {
+            // The numbers for streams are used up, or the end has come in between.
+            self.is_draining = true;
+            return Err(request);
+        };
+        if !body.is_empty() && stream.send_data(body, true).is_err() {
+            self.is_draining = true;
+            return Err(request);
+        }
+        if request.sent_at == 0 {
+            request.sent_at = now;
+        }
+        let at = self.free.pop().unwrap_or_else(|| self.add_place());
+        let place = &mut self.places[at];
+        if requests.has_checks() {
+            let new = || Box::new(BodySink::new(self.body_room));
+            let sink = place.sink.get_or_insert_with(new);
+            sink.begin(requests.checks(request.index));
+        }
+        place.stream = Some(Stream::new(request, response));
+        // Its first look leaves its waker.
+        self.ready.add(at);
+        Ok(())
+    }
+
+    fn add_place(&mut self) -> usize {
+        let at = self.places.len();
+        self.places.push(Place {
+            stream: None,
+            waker: self.ready.waker(at),
+            sink: None,
+        });
+        at
+    }
+
+    /// Bytes of the socket, which came `now`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], now: Nanos) {
+        self.pipe.feed(bytes);
+        self.received += bytes.len() as u64;
+        self.heard_at = now;
+    }
+
+    /// Goes on as far as what was fed allows. Requests that have ended are put into `ends`; an error is the connection's,
+    /// and leaves the other requests without an answer.
+    pub(crate) fn drive(&mut self, requests: &Requests, ends: &mut Vec<End>) -> Result<(), Fault> {
+        loop {
+            self.poll();
+            let mut places = std::mem::take(&mut self.looked_at);
+            self.ready.take(&mut places);
+            for &at in &places {
+                self.look_at(at, requests, ends);
+            }
+            let is_done = places.is_empty();
+            self.looked_at = places;
+            if is_done {
+                break;
+            }
+        }
+        let no_more = self.sender.poll_ready(&mut nobody());
+        self.is_draining |= matches!(no_more, Poll::Ready(Err(_)));
+        match self.fault {
+            Some(_) if self.opening_since.is_some() => Err((
+                Kind::BadResponse,
+                Some("what came first is not HTTP/2: the server may only speak HTTP/1.1"),
+            )),
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Polls the connection itself: frames are taken and made.
+    fn poll(&mut self) {
+        match Pin::new(&mut self.connection).poll(&mut nobody()) {
+            Poll::Pending => {}
+            Poll::Ready(Ok(())) => self.is_draining = true,
+            // A server that goes away leaves it to the streams whether that hurts.
+            Poll::Ready(Err(error)) if error.is_remote() => self.is_draining = true,
+            Poll::Ready(Err(error)) => {
+                self.is_draining = true;
+                self.fault = Some(words::of_connection(&error));
+            }
+        }
+    }
+
+    fn look_at(&mut self, at: usize, requests: &Requests, ends: &mut Vec<End>) {
+        let place = &mut self.places[at];
+        let Some(stream) = &mut place.stream else {
+            return;
+        };
+        let mut context = Context::from_waker(&place.waker);
+        let sink = place.sink.as_deref_mut();
+        let Poll::Ready(end) = stream.poll(&mut context, requests.head, sink) else {
+            return;
+        };
+        let request = stream.request;
+        ends.push(match end {
+            Ok(status) => End::Answered {
+                request,
+                status,
+                bytes: std::mem::take(&mut self.received),
+                body: match &mut place.sink {
+                    Some(sink) => sink.judge(requests.checks(request.index)),
+                    None => Ok(()),
+                },
+            },
+            Err(Lost::Failed(fault)) => End::Failed(request, fault),
+            Err(Lost::Unseen) => End::Unseen(request),
+        });
+        place.stream = None;
+        self.free.push(at);
+    }
+
+    /// Gives up the requests that were sent at `before` or earlier. Where nothing at all has come since then, the
+    /// connection takes no more of them.
+    pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<End>) {
+        for (at, place) in self.places.iter_mut().enumerate() {
+            let is_late = |stream: &mut Stream| stream.request.sent_at <= before;
+            if let Some(stream) = place.stream.take_if(is_late) {
+                self.is_draining |= self.heard_at <= stream.request.sent_at;
+                self.free.push(at);
+                ends.push(End::Failed(stream.request, (Kind::Timeout, None)));
+            }
+        }
+    }
+
+    /// Writes what is to be sent: whether the socket took all of it.
+    pub(crate) fn flush(&mut self, wire: &mut Wire) -> Result<bool, Errno> {
+        loop {
+            self.poll();
+            if !self.pipe.drain(wire)? {
+                return Ok(false);
+            }
+            if !self.pipe.was_stalled() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The socket takes no more: what is in flight may still be answered.
+    pub(crate) fn stop_writing(&mut self) {
+        self.pipe.stop_writing();
+        self.is_draining = true;
+    }
+
+    /// What is in flight, when the connection is given up.
+    pub(crate) fn into_requests(self) -> impl Iterator<Item = Pending> {
+        let streams = self.places.into_iter().filter_map(|place| place.stream);
+        streams.map(|stream| stream.request)
+    }
+}
+
+/// A context in which nobody is woken: the connection is polled whenever anything may have changed.
+fn nobody() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
