@@ -168,6 +168,11 @@ impl<'a> Director<'a> {
         }
     }
 
+    /// Whether the end was decided, and the run not stopped before that.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.end.is_some()
+    }
+
     fn is_content(&self) -> bool {
         self.widths
             .iter()
@@ -222,9 +227,12 @@ fn half_widths(bins: &[(f64, f64)]) -> [Option<f64>; 2] {
     ]
 }
 
-/// Puts what was decided into the run, with its part of the verdict.
-pub(crate) fn conclude(run: &mut Run, figures: AutoFigures) {
-    let doubt = if !figures.steady {
+/// Puts what was decided into the run, with its part of the verdict; `is_decided` says that the run was not stopped before.
+pub(crate) fn conclude(run: &mut Run, figures: AutoFigures, is_decided: bool) {
+    let doubt = if !is_decided {
+        // Somebody stopped it, which is said already; whether it drifted was not looked at.
+        None
+    } else if !figures.steady {
         Some(
             "the run never became steady: rate or time still drifted when half the time was over"
                 .to_owned(),

@@ -76,7 +76,7 @@ pub fn run(
     if let Some(director) = director {
         let opened_at = gate.opened_at().unwrap_or_default();
         let figures = director.figures(opened_at, run.duration_s);
-        auto::conclude(&mut run, figures);
+        auto::conclude(&mut run, figures, director.is_decided());
     }
     run.postgres = watched.map(|probe| postgres::attach(probe, start.unwrap_or(0), &run));
     Ok(probe::attached(run, probed))

@@ -16,8 +16,8 @@ pub(crate) struct Own {
 /// What had added up at one moment; `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Time for which a quota kept ready threads of the cgroup from running, summed over cores and over the cgroup
-    /// with those above it, so that it only rises.
+    /// Time for which the quota of a cgroup kept its ready threads from running, summed over cores and over the own cgroup and
+    /// those above it: while one stops them, the others have nothing to stop.
     pub(crate) throttled: Option<Nanos>,
     /// Time for which the calling thread was ready and had no core.
     pub(crate) run_delay: Option<Nanos>,
@@ -44,11 +44,13 @@ impl Own {
 
     /// For the calling thread.
     pub(crate) fn read(&self) -> Usage {
-        let throttles = self.group.as_ref().and_then(|group| group.sample().ok());
-        let kept_us = throttles.map(|all| all.iter().map(|one| one.throttled_us).sum::<u64>());
+        let groups = self.group.as_ref().and_then(|group| group.sample().ok());
         let schedstat = fs::read_to_string("/proc/thread-self/schedstat");
         Usage {
-            throttled: kept_us.map(|kept_us| kept_us.saturating_mul(1000)),
+            throttled: groups.map(|groups| {
+                let all = groups.iter().map(|group| group.throttled_us);
+                all.fold(0, u64::saturating_add).saturating_mul(1000)
+            }),
             run_delay: schedstat.ok().and_then(|text| run_delay(&text)),
         }
     }

@@ -32,14 +32,22 @@ pub(crate) fn read(path: &Path) -> Outcome<Found> {
             "{}:1:1: this is no result of a measuring command",
             path.display()
         ))
-        .hint("give files that --json of load, sweep, capacity or compare has written"),
+        .hint(
+            "give files that --json of load, sweep, capacity or compare has written; samples of a probe go with --probe",
+        ),
     })
 }
 
 /// Reads what a probe has stored.
 pub(crate) fn read_probe(path: &Path) -> Outcome<Probe> {
     let bytes = bytes_of(path)?;
-    serde_json::from_slice(&bytes).map_err(|error| misread(path, &error))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::new(format!(
+            "{} has no samples of a probe: {error}",
+            path.display()
+        ))
+        .hint("give a file that `millpond load --probe-only --json` of this version has written")
+    })
 }
 
 fn bytes_of(path: &Path) -> Outcome<Vec<u8>> {

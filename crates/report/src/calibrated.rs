@@ -5,14 +5,14 @@ use millpond_load::{Run, Verdict};
 use crate::measured::sentence;
 use crate::number::{bytes, micros, rate};
 
-/// The reasons of the verdict and the notes, in one paragraph for a terminal.
-pub(crate) fn remarks(run: &Run) -> String {
+/// The reasons of the verdict and the notes, a line each for a terminal.
+pub(crate) fn remarks(run: &Run) -> impl Iterator<Item = String> {
     let reasons = run
         .reasons
         .iter()
         .map(|reason| format!("{}: {reason}", run.verdict));
     let notes = run.notes.iter().map(|note| format!("note: {note}"));
-    reasons.chain(notes).collect::<Vec<_>>().join("; ")
+    reasons.chain(notes)
 }
 
 /// The same as sentences.

@@ -37,7 +37,7 @@ pub(crate) fn page(report: &Report) -> String {
                 let _ = writeln!(html, "<p>{}</p>", Escaped(text));
             }
             Section::Code { caption, text } => {
-                let (caption, text) = (Escaped(caption), Escaped(text));
+                let (caption, text) = (Escaped(caption), words(text));
                 let _ = writeln!(
                     html,
                     "<figure><figcaption>{caption}</figcaption><pre>{text}</pre></figure>"
@@ -60,6 +60,15 @@ pub(crate) fn page(report: &Report) -> String {
     }
     html.push_str("</main>\n</body>\n</html>\n");
     html
+}
+
+/// A command with each of its words in one piece; a text of several lines as it is.
+fn words(text: &str) -> String {
+    if text.contains('\n') {
+        return Escaped(text).to_string();
+    }
+    let word = |word| format!("<span>{}</span>", Escaped(word));
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn write_banner(html: &mut String, banner: &Banner) {

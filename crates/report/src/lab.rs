@@ -150,7 +150,7 @@ fn answers(level: LabLevel, found: &[&LabFinding]) -> Table {
             Column::number("p50"),
             Column::number("p99"),
             Column::number("runs"),
-            Column::text(""),
+            Column::text("verdict"),
         ],
         rows: found.iter().map(row).collect(),
         note: "Medians of the runs that are not INVALID; ± is half of the distance between the smallest and the largest."
@@ -244,7 +244,7 @@ fn conditions(lab: &Lab) -> Table {
         row(
             "a run",
             format!(
-                "{}, after a warm-up of {} on connections of its own; {} requests in flight on a connection",
+                "{}, after a warm-up of {} on connections of its own; requests in flight on a connection: {}",
                 Unit::Seconds.format(lab.duration_s),
                 Unit::Seconds.format(lab.warmup_s),
                 count(lab.depth as u64)

@@ -89,14 +89,14 @@ pub fn run_table(run: &Run) -> Table {
         "client CPU per request".to_owned(),
         run.client.cpu_us_per_request.map_or_else(none, micros),
     ]);
-    let note = std::iter::once(calibrated::remarks(run))
-        .filter(|remarks| !remarks.is_empty())
-        .chain(words::examples(run, kind_name))
+    // What went wrong in words comes before what that does to the verdict.
+    let note = words::examples(run, kind_name)
+        .chain(calibrated::remarks(run))
         .collect::<Vec<_>>()
-        .join("; ");
+        .join("\n");
     Table {
         caption: how(run),
-        columns: vec![Column::text(""), Column::number("")],
+        columns: vec![Column::text(""), Column::text("")],
         rows,
         note,
     }
@@ -153,7 +153,9 @@ pub(crate) fn sentence(text: &str) -> String {
         .next()
         .map(|first| first.to_uppercase().collect())
         .unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+    // A line that begins with a percent sign reads badly.
+    let rest = letters.as_str().replace(" %", "\u{a0}%");
+    format!("{first}{rest}.")
 }
 
 /// From the schedule where there is one, else from the send.

@@ -145,7 +145,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows; a cell that is missing is empty.
     pub rows: Vec<Vec<String>>,
-    /// A remark in small print; may be empty.
+    /// A remark in small print, or one on each line; may be empty.
     pub note: String,
 }
 

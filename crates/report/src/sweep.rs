@@ -1,6 +1,8 @@
 //! A sweep as a report and as a table.
 
-use millpond_load::{By, Direction, Estimate, Latency, Met, Run, Step, Sweep, Usl, Verdict};
+use millpond_load::{
+    By, Direction, Estimate, Hysteresis, Latency, Met, Run, Step, Sweep, Usl, Verdict,
+};
 
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, rate};
@@ -8,13 +10,13 @@ use crate::{Banner, Column, Figure, Report, Section, Table, Tone, probed, sweep_
 
 /// A sweep as a report of its own.
 pub fn sweep_report(sweep: &Sweep) -> Report {
-    let levels = match sweep.by {
-        By::Rate => "Open loop, requests a second",
-        By::Connections => "Closed loop, connections",
+    let (kind, levels) = match sweep.by {
+        By::Rate => ("Open loop", "requests a second"),
+        By::Connections => ("Closed loop", "connections"),
     };
     let mut report = Report::new(
         "A sweep",
-        format!("{levels} {} at {}", sweep.ladder, sweep.url),
+        format!("{kind}, {} {levels} at {}", sweep.ladder, sweep.url),
     );
     report.push(Section::Banner(banner(sweep)));
     report.push(Section::Figures(figures(sweep)));
@@ -102,14 +104,16 @@ pub fn sweep_row(by: By, step: &Step) -> Vec<String> {
 /// What the steps say together, a sentence a line.
 pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(top) = sweep.top {
+    if let Some(top) = sweep.top.filter(|top| top.rate > 0.0) {
         lines.push(format!(
             "Maximum throughput: {}, at {}",
             rate(top.rate),
             at(sweep, top.level)
         ));
     }
-    if let Some(found) = &sweep.hysteresis {
+    // What reads the same is no difference.
+    let differs = |found: &&Hysteresis| rate(found.up) != rate(found.down);
+    if let Some(found) = sweep.hysteresis.as_ref().filter(differs) {
         lines.push(format!(
             "Up and down differ most at {}: {} up, {} down",
             at(sweep, found.level),

@@ -130,7 +130,8 @@ pub(crate) fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) 
             .iter()
             .filter(|step| step.complete && step.direction == direction);
         let points = means(steps.map(|step| (step.level, of(&step.run))).collect());
-        if !points.is_empty() {
+        // A percentile that no step reaches is no line, only a name.
+        if points.iter().any(|(_, value)| value.is_some()) {
             lines.push(Line {
                 name: if goes_down {
                     format!("{name}, {way}")

@@ -43,8 +43,8 @@ pub fn text_table(table: &Table) -> String {
     for row in &rows {
         line(&mut text, row, &widths, table);
     }
-    if !table.note.is_empty() {
-        let _ = writeln!(text, "{}", clean(&table.note));
+    for note in table.note.lines() {
+        let _ = writeln!(text, "{}", clean(note));
     }
     text
 }
@@ -90,7 +90,7 @@ mod tests {
                 vec!["a long name".into(), "3.40\u{a0}ms".into()],
                 vec!["\u{1b}[31m".into()],
             ],
-            note: "closed loop".into(),
+            note: "closed loop\nthree requests".into(),
         };
         expect_test::expect![[r#"
             Requests
@@ -100,6 +100,7 @@ mod tests {
             a long name  3.40 ms
             �[31m
             closed loop
+            three requests
         "#]]
         .assert_eq(&text_table(&table));
     }

@@ -67,13 +67,14 @@ pub(crate) fn rows(run: &Run) -> Vec<[String; 2]> {
             0 => String::new(),
             missed => format!(", {} missed", count(missed)),
         };
+        // Only a closed loop has pauses before its requests; the sessions of an open one have theirs in the schedule.
+        let mean = match pauses.mean_us > 0.0 {
+            true => format!("; {} on average", micros(pauses.mean_us)),
+            false => String::new(),
+        };
         rows.push([
             "pauses".to_owned(),
-            format!(
-                "{}; {} on average{missed}",
-                pauses.asked,
-                micros(pauses.mean_us)
-            ),
+            format!("{}{mean}{missed}", pauses.asked),
         ]);
     }
     if let Some(auto) = &run.auto {

@@ -216,9 +216,17 @@ fn machine(summary: &Summary, per: &Per) -> Vec<Demand> {
         demands.push(per.amount("loopback bytes", loopback, PerRequest::Bytes));
     }
     for (name, count) in &summary.perf {
-        demands.push(per.amount(&name.replace('_', " "), *count, PerRequest::Count));
+        demands.push(match name.strip_suffix("_ns") {
+            Some(name) => per.time(&counted(name), *count as f64 / 1e9, None),
+            None => per.amount(&counted(name), *count, PerRequest::Count),
+        });
     }
     demands
+}
+
+/// The name of a counter of the processor or the kernel, which counted in the server's threads only.
+fn counted(name: &str) -> String {
+    format!("server {}, by perf", name.replace('_', " "))
 }
 
 #[cfg(test)]

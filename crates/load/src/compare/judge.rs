@@ -219,8 +219,9 @@ fn suspect(trials: &Trials) -> Option<String> {
     let mut runs = all(trials).filter(|(_, trial)| trial.verdict == Verdict::Suspect);
     let (place, first) = runs.next()?;
     let (suspects, of) = (1 + runs.count(), all(trials).count());
+    let are = if suspects == 1 { "is" } else { "are" };
     Some(format!(
-        "{suspects} of {of} runs are SUSPECT, the first is {place}: {}",
+        "{suspects} of {of} runs {are} SUSPECT, the first is {place}: {}",
         first.reasons.join("; ")
     ))
 }

@@ -227,7 +227,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
         judgement
             .reasons
             .iter()
-            .any(|r| r.starts_with("1 of 61 runs are SUSPECT")),
+            .any(|r| r.starts_with("1 of 61 runs is SUSPECT")),
         "{:?}",
         judgement.reasons
     );

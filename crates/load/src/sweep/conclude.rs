@@ -59,10 +59,14 @@ fn judge(planned: usize, steps: &[Step], trouble: Option<&str>) -> (Verdict, Vec
     // The gravest first, in the order of the run.
     doubtful.sort_by_key(|step| step.run.verdict != Verdict::Invalid);
     reasons.extend(doubtful.iter().take(NAMED).map(|step| {
-        let Run {
-            verdict, reasons, ..
-        } = &step.run;
-        format!("at {}, {verdict}: {}", step.level, reasons.join("; "))
+        let reasons = step.run.reasons.join("; ");
+        // The verdict of the sweep stands before its reasons.
+        match step.run.verdict {
+            Verdict::Suspect if has(Verdict::Invalid) => {
+                format!("at {}, SUSPECT: {reasons}", step.level)
+            }
+            _ => format!("at {}: {reasons}", step.level),
+        }
     }));
     if doubtful.len() > NAMED {
         reasons.push(format!("{} more steps in doubt", doubtful.len() - NAMED));

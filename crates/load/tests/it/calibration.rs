@@ -1,11 +1,12 @@
 //! What the client can do by itself, and what a run says of it.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use millpond_load::{Calibration, NullPlan, NullServer, Plan, Stop, Verdict, calibrate};
 
-use crate::stub::{HELLO, Server, counted, measure};
+use crate::stub::{HELLO, Server, counted, measure, serve};
 
 const SHORT: Duration = Duration::from_millis(120);
 
@@ -33,10 +34,7 @@ fn the_client_has_a_ceiling_and_a_floor() {
         "{known:?}"
     );
     // The subject was asked once, for the size of its answer.
-    assert_eq!(
-        server.accepted.load(std::sync::atomic::Ordering::Relaxed),
-        1
-    );
+    assert_eq!(server.accepted.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -154,4 +152,30 @@ fn a_run_near_the_ceiling_is_suspect_and_one_near_the_floor_says_so() {
         "{:?}",
         unknown.notes
     );
+}
+
+#[test]
+fn a_list_of_urls_is_asked_once_each_and_a_silent_server_only_once() {
+    for silent in [false, true] {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let server = Server::start(move |stream| {
+            serve(&stream, |_, _| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if silent {
+                    std::thread::park_timeout(Duration::from_secs(60));
+                }
+                Some(HELLO.to_vec())
+            });
+        });
+        let plan = Plan {
+            urls: (0..9).map(|n| server.url(&format!("/{n}"))).collect(),
+            timeout: Duration::from_secs(if silent { 1 } else { 60 }),
+            ..counted(server.url("/"), 2, 1)
+        };
+        let known = calibrated(&plan);
+        assert_eq!(known.is_none(), silent, "{known:?}");
+        let expected = if silent { 1 } else { 9 };
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
+    }
 }

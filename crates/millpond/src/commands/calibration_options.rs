@@ -7,6 +7,7 @@ use clap::Args;
 use millpond_load::{Calibration, Error, Plan, Stop};
 use millpond_site::Config;
 
+use super::headings::CLIENT;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, note};
 
@@ -19,13 +20,13 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Whether and how long the client is measured first.
 #[derive(Args)]
-#[command(next_help_heading = "Calibration")]
+#[command(next_help_heading = CLIENT)]
 pub(crate) struct CalibrationOptions {
-    /// How long to measure the client itself first, against a server that does nothing; 1s for runs of 2s or more
-    #[arg(long, value_name = "TIME", value_parser = Config::duration, conflicts_with = "no_calibration")]
+    /// How long to measure the client itself first, against a null server; 1s for runs of 2s or more
+    #[arg(long, value_name = "TIME", value_parser = Config::duration, conflicts_with = "no_calibration", hide_short_help = true)]
     calibration: Option<Duration>,
     /// Do not measure the client itself first
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_calibration: bool,
 }
 

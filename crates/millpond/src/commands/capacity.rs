@@ -13,6 +13,8 @@ use millpond_site::Config;
 use super::calibration_options::CalibrationOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
+use super::values;
+use super::values::whole;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -36,13 +38,13 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Objective,
     /// The lowest rate, in requests a second
-    #[arg(long, value_name = "R", default_value_t = 100.0)]
+    #[arg(long, value_name = "R", default_value_t = 100.0, value_parser = values::number)]
     from: f64,
     /// The highest rate
-    #[arg(long, value_name = "R", default_value_t = 100_000.0)]
+    #[arg(long, value_name = "R", default_value_t = 100_000.0, value_parser = values::number)]
     to: f64,
     /// The rate that must be reached; exit status 3 where the lower end of the interval is below it
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", value_parser = values::number)]
     at_least: Option<f64>,
     /// How narrow the interval is to be: half of it, as a percentage of the rate
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percentage)]
@@ -60,7 +62,7 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Connections, all open at the same time
-    #[arg(short, long, value_name = "N", default_value_t = 64)]
+    #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
     connections: usize,
     #[command(flatten)]
     requests: RequestOptions,

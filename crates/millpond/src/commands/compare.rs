@@ -13,6 +13,7 @@ use millpond_site::Config;
 use super::calibration_options::CalibrationOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
+use super::values::{number, whole};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -35,10 +36,10 @@ pub(crate) struct Compare {
     #[arg(value_name = "B=URL", value_parser = named)]
     b: (String, String),
     /// Connections of each run, all open at the same time
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
     connections: usize,
     /// Requests a second, at equal distances, whatever the server does; without it the loop is closed
-    #[arg(short, long, value_name = "R")]
+    #[arg(short, long, value_name = "R", value_parser = number, allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long each run measures, such as 2s or 500ms
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = Config::duration)]
@@ -50,7 +51,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = BLOCKS)]
     blocks: usize,
     /// How many times worse B may be, such as 1.10; exit status 3 where the upper 95 % bound is over it
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = number)]
     limit: Option<f64>,
     /// What decides; without it cpu where both processes are given, else throughput, or p50 with --rate
     #[arg(long, value_enum)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::calibration_options::CalibrationOptions;
 use super::fileset::Fileset;
+use super::headings::WORKLOAD;
 use super::loop_options::{Asked, LoopOptions};
 use clap::{Args, Subcommand, ValueEnum};
 use millpond_load::{DiagnoseProgress, Met, Objective, Order, Plan, Run, Stop, Verdict};
@@ -19,6 +20,8 @@ use super::postgres_options::PostgresOptions;
 use super::probe_options::ProbeOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
+use super::values;
+use super::values::whole;
 use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
@@ -31,7 +34,11 @@ const USUAL: Duration = Duration::from_secs(10);
 
 /// Measure a server, in a closed loop or at a rate
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Load {
     #[command(subcommand)]
     command: Option<LoadCommand>,
@@ -39,46 +46,46 @@ pub(crate) struct Load {
     #[arg(required_unless_present_any = ["plan", "learn_only", "probe_only"])]
     url: Option<String>,
     /// Connections, all open at the same time
-    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
     connections: usize,
-    /// Send this many requests a second, whatever the server does; response times count from when each was due
-    #[arg(short, long, value_name = "R")]
+    /// An open loop: so many requests a second, whatever the server does
+    #[arg(short, long, value_name = "R", value_parser = values::number, allow_negative_numbers = true)]
     rate: Option<f64>,
-    /// How long to measure, such as 10s, 500ms or 1min; 10s if nothing else ends the run
+    /// How long to measure: 10s, 500ms, 1min; if nothing else ends it, 10s
     #[arg(long, value_name = "TIME", value_parser = Config::duration)]
     duration: Option<Duration>,
     /// How many requests to measure, instead of a duration
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = whole::<u64>)]
     requests: Option<u64>,
     /// Send requests for this long before measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration)]
     warmup: Duration,
-    /// A file of paths or URLs on the same server, one a line
-    #[arg(long, value_name = "FILE")]
-    urls: Option<PathBuf>,
-    /// How the next line of --urls is chosen
-    #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls")]
-    order: Choice,
-    /// The same seed chooses the same lines and the same random arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// What the run must reach, such as '99% < 50ms' of all requests; exit status 3 if it does not
+    /// What must be reached, such as '99% < 50ms'; if not, exit status 3
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
     #[command(flatten)]
-    request: RequestOptions,
-    #[command(flatten)]
     loops: LoopOptions,
+    /// A file of paths or URLs on the same server, one a line
+    #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
+    urls: Option<PathBuf>,
+    /// How the next line of --urls is chosen
+    #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
+    order: Choice,
+    /// The same seed chooses the same lines and the same random arrivals
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD, hide_short_help = true)]
+    seed: u64,
     // What is asked for in more than one line.
     #[command(flatten)]
     workload: WorkloadOptions,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
     #[command(flatten)]
     probe: ProbeOptions,
     // The database behind the server.
     #[command(flatten)]
     postgres: PostgresOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
     #[command(flatten)]
     results: ResultOptions,
 }

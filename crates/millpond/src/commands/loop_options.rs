@@ -9,42 +9,48 @@ use clap::Args;
 use millpond_load::{Auto, Pace, Plan, Process, Schedule, Stop, Think};
 use millpond_site::Config;
 
+use super::headings::LOOP;
 use crate::failure::{Failure, Outcome};
 
 /// When requests are sent.
 #[derive(Args)]
-#[command(next_help_heading = "Loop options")]
+#[command(next_help_heading = LOOP)]
 pub(crate) struct LoopOptions {
-    /// How what is due is spread over time: constant (at equal distances), poisson (at random, as from independent
-    /// visitors), or file:FILE (recorded: a time in seconds on each line, in order; needs no --rate)
+    /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a line; needs no --rate)
     #[arg(long, value_name = "HOW", default_value = "constant")]
     arrivals: Arrivals,
     /// Go through recorded arrivals, or a replay, this many times as fast
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, hide_short_help = true)]
     speed: f64,
     /// Do not send a request of --rate that is later than this; it counts as an error
-    #[arg(long, value_name = "TIME", value_parser = Config::duration)]
+    #[arg(long, value_name = "TIME", value_parser = Config::duration, hide_short_help = true)]
     deadline: Option<Duration>,
-    /// Pause after each answer: 500ms, exp:500ms (exponential with this mean) or uniform:100ms-1s
+    /// Pause after each answer: 500ms, exp:500ms (this mean) or uniform:100ms-1s
     #[arg(long, value_name = "TIME", conflicts_with = "cycle")]
     think: Option<Think>,
     /// Send the next request of a connection this long after the last one; at once if the answer came later
-    #[arg(long, value_name = "TIME", value_parser = Config::duration)]
+    #[arg(long, value_name = "TIME", value_parser = Config::duration, hide_short_help = true)]
     cycle: Option<Duration>,
-    /// What arrives at --rate are sessions of N requests each, with --think between them
+    /// Sessions of N requests, --think between them, arrive at --rate
     #[arg(long, value_name = "N")]
     session: Option<u64>,
     /// Before the warm-up, let the rate or the number of connections rise for this long
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration, hide_short_help = true)]
     ramp_up: Duration,
     /// Let the statistics decide when the run is warm and long enough
     #[arg(long, conflicts_with_all = ["duration", "requests", "warmup"])]
     auto: bool,
     /// Half the 95 % intervals of mean time and rate at which --auto is content
-    #[arg(long, value_name = "PERCENT", default_value = "2%", requires = "auto")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "2%",
+        requires = "auto",
+        hide_short_help = true
+    )]
     auto_precision: Percent,
     /// The longest that --auto may take, warm-up included
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = Config::duration, requires = "auto")]
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = Config::duration, requires = "auto", hide_short_help = true)]
     auto_max: Duration,
 }
 
@@ -168,7 +174,8 @@ impl LoopOptions {
 
     fn recording(&self, path: &Path) -> Outcome<Schedule> {
         let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let text =
+            fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
         let times = Schedule::times_from(&text).map_err(|error| failed(error.to_string()))?;
         if times.is_empty() {
             return Err(failed("no line has a time".to_owned()));

@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod demo;
 mod fileset;
+mod headings;
 mod import;
 mod lab;
 mod load;
@@ -20,6 +21,7 @@ mod results;
 mod serve;
 mod sweep;
 mod transport_options;
+mod values;
 mod workload_options;
 
 use clap::{Parser, Subcommand};

@@ -21,7 +21,7 @@ const LOGGED: usize = 1_000_000;
 #[derive(Args)]
 pub(crate) struct Null {
     /// Where to listen; port 0 lets the kernel choose
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Size of the body of each answer, such as 200, 8KB or 1MB
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size)]
@@ -89,6 +89,11 @@ fn write(file: File, log: &NullLog) -> std::io::Result<()> {
         writeln!(out, "{},{}", answer.arrived_ns, answer.answered_ns)?;
     }
     out.flush()
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "an address is written as IP:PORT, such as 127.0.0.1:8090".to_owned())
 }
 
 fn size(text: &str) -> Result<usize, String> {
@@ -161,6 +166,7 @@ mod tests {
             delay("exp:2ms"),
             Ok(Delay::Exponential { mean: two, seed: 0 })
         );
+        assert!(address("8090").is_err() && address("[::1]:0").is_ok());
         assert!(delay("exp:").is_err() && delay("soon").is_err());
     }
 }

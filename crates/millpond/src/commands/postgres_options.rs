@@ -4,11 +4,13 @@ use clap::Args;
 use millpond_load::Run;
 use millpond_report::{postgres_tables, text_table};
 
+use super::headings::BESIDE;
+
 /// The database behind the measured server.
 #[derive(Args)]
-#[command(next_help_heading = "Database probe")]
+#[command(next_help_heading = BESIDE)]
 pub(crate) struct PostgresOptions {
-    /// Watch this PostgreSQL server meanwhile, as postgres://user@host/database; PGPASSWORD has the password
+    /// Watch this PostgreSQL server: postgres://user@host/db, password in PGPASSWORD
     #[arg(long, value_name = "URL")]
     pg: Option<String>,
 }

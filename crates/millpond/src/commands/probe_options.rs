@@ -7,36 +7,36 @@ use millpond_load::ProbePlan;
 use millpond_site::Config;
 use millpond_telemetry::probe::{Options, Probe, Prober};
 
+use super::headings::BESIDE;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::output::Progress;
 
 /// What is sampled on the machine of the server.
 #[derive(Args)]
-#[command(next_help_heading = "Host probe")]
+#[command(next_help_heading = BESIDE)]
 pub(crate) struct ProbeOptions {
-    /// Time between two samples of the host, from 100ms to 1s
-    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = Config::duration)]
-    probe_interval: Duration,
-    /// Sample nothing beside the run
-    #[arg(long)]
-    no_probe: bool,
-    /// The server's process, with its children; may be repeated. Without it, and without --port, whoever listens on
-    /// the URL's port on this machine
-    #[arg(long, value_name = "PID", conflicts_with = "no_probe")]
-    pid: Vec<i32>,
-    /// The server's processes, by a port that they listen on; may be repeated
-    #[arg(long, value_name = "PORT", conflicts_with = "no_probe")]
-    port: Vec<u16>,
-    /// Do not count instructions, cycles and misses in the server's threads
-    #[arg(long)]
-    no_perf: bool,
-    /// Send nothing, only sample for --duration, on the server's machine; --json FILE keeps the samples
-    #[arg(long, conflicts_with_all = ["url", "no_probe", "diagnose", "csv"])]
-    pub(crate) probe_only: bool,
-    /// Name what limits the server: four short runs, with 1, half, all and twice the connections, in --duration
+    /// Name what limits the server, by four short runs in --duration
     #[arg(long, conflicts_with_all = ["rate", "requests", "no_probe"])]
     pub(crate) diagnose: bool,
+    /// The server's process, with its children; else who listens on the URL's port
+    #[arg(long, value_name = "PID", conflicts_with = "no_probe")]
+    pid: Vec<i32>,
+    /// The server's processes, by a port that they listen on
+    #[arg(long, value_name = "PORT", conflicts_with = "no_probe")]
+    port: Vec<u16>,
+    /// Send nothing, only sample for --duration, on the server's machine
+    #[arg(long, conflicts_with_all = ["url", "no_probe", "diagnose", "csv"])]
+    pub(crate) probe_only: bool,
+    /// Sample nothing beside the run
+    #[arg(long, hide_short_help = true)]
+    no_probe: bool,
+    /// Time between two samples of the host, from 100ms to 1s
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = Config::duration, hide_short_help = true)]
+    probe_interval: Duration,
+    /// Do not count instructions, cycles and misses in the server's threads
+    #[arg(long, hide_short_help = true)]
+    no_perf: bool,
 }
 
 impl ProbeOptions {

@@ -10,6 +10,7 @@ use millpond_report::{
 };
 use millpond_telemetry::probe::{Moment, Probe};
 
+use super::headings::OUTPUT;
 use super::results::{FileOptions, write_to};
 use crate::command_line;
 use crate::failure::{Failure, Outcome};
@@ -32,7 +33,7 @@ pub(crate) struct Report {
     #[arg(long)]
     merge: bool,
     /// Write the merged run as JSON; - is standard output
-    #[arg(long, value_name = "FILE", requires = "merge")]
+    #[arg(long, value_name = "FILE", requires = "merge", help_heading = OUTPUT)]
     json: Option<PathBuf>,
     /// What `load --probe-only --json` has stored on the machine of the server while the runs were made
     #[arg(long, value_name = "PROBE.json", conflicts_with = "merge")]

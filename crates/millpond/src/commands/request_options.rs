@@ -8,27 +8,15 @@ use clap::{Args, ValueEnum};
 use millpond_load::{Plan, Process};
 use millpond_site::Config;
 
+use super::headings::{CLIENT, REQUEST};
 use super::transport_options::TransportOptions;
+use super::values::{status, whole};
 use crate::failure::{Failure, Outcome};
 
 /// How requests are made.
 #[derive(Args)]
+#[command(next_help_heading = REQUEST)]
 pub(crate) struct RequestOptions {
-    /// A new connection for each request
-    #[arg(long)]
-    no_keep_alive: bool,
-    /// Requests that a connection serves before a new one takes its place
-    #[arg(long, value_name = "N", conflicts_with = "no_keep_alive")]
-    per_connection: Option<u64>,
-    /// Requests in flight on one connection (pipelining)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    depth: usize,
-    /// Client threads; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    /// Longest wait for a connection, and for an answer
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
-    timeout: Duration,
     /// A request field, as 'Name: value'; may be repeated
     #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = header)]
     headers: Vec<(String, String)>,
@@ -39,13 +27,33 @@ pub(crate) struct RequestOptions {
     #[arg(short = 'd', long = "data", value_name = "BODY")]
     body: Option<String>,
     /// Statuses that count as good, such as 200,304; without it 200 to 399
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..=999))]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status)]
     expect: Vec<u16>,
-    /// Cores to pin the client threads to, such as 1,2
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    cores: Option<Vec<usize>>,
+    /// Longest wait for a connection, and for an answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
+    timeout: Duration,
+    /// A new connection for each request
+    #[arg(long, hide_short_help = true)]
+    no_keep_alive: bool,
+    /// Requests that a connection serves before a new one takes its place
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "no_keep_alive",
+        hide_short_help = true
+    )]
+    per_connection: Option<u64>,
+    /// Requests in flight on one connection (pipelining)
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    depth: usize,
     #[command(flatten)]
     transport: TransportOptions,
+    /// Client threads; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = CLIENT, hide_short_help = true)]
+    threads: usize,
+    /// Cores to pin the client threads to, such as 1,2
+    #[arg(long, value_name = "CORES", value_delimiter = ',', value_parser = whole::<usize>, help_heading = CLIENT, hide_short_help = true)]
+    cores: Option<Vec<usize>>,
 }
 
 /// How arrivals are spread over time.

@@ -7,13 +7,14 @@ use clap::Args;
 use millpond_report::Report;
 use serde::Serialize;
 
+use super::headings::OUTPUT;
 use crate::failure::{Failure, Outcome};
 use crate::live::{Live, LiveOptions};
 use crate::output::{note, say, write_out};
 
 /// Files for the result that are no JSON.
 #[derive(Args)]
-#[command(next_help_heading = "Result options")]
+#[command(next_help_heading = OUTPUT)]
 pub(crate) struct FileOptions {
     /// Write the result as one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
@@ -21,7 +22,7 @@ pub(crate) struct FileOptions {
     /// Write the result as comma-separated values; - is standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write each graph as an SVG file into this folder, which is made if it is not there
+    /// Write each graph as an SVG file into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
@@ -69,7 +70,7 @@ impl FileOptions {
 
 /// Files for the result of a measurement, and what is shown meanwhile.
 #[derive(Args)]
-#[command(next_help_heading = "Result options")]
+#[command(next_help_heading = OUTPUT)]
 pub(crate) struct ResultOptions {
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]

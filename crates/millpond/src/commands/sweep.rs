@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use millpond_load::{
     By, Ladder, News, Objective, Plan, Step, Stop, Sweep as Found, SweepPlan, SweepProgress,
     Verdict,
@@ -33,16 +33,12 @@ const CONNECTIONS: usize = 64;
 /// Exit status: 0 when every step was run, 1 when a step is INVALID or the sweep was stopped, 3 when no level meets the
 /// --objective.
 #[derive(Args)]
+#[command(group(ArgGroup::new("levels").args(["rates", "connections"]).required(true).multiple(true)))]
 pub(crate) struct Sweep {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1
     url: String,
     /// Send this many requests a second at each step, whatever the server does (an open loop)
-    #[arg(
-        short,
-        long,
-        value_name = "LEVELS",
-        required_unless_present = "connections"
-    )]
+    #[arg(short, long, value_name = "LEVELS")]
     rates: Option<Ladder>,
     /// Connections at each step, in a closed loop; with --rates one number for all steps, 64 if not given
     #[arg(short, long, value_name = "LEVELS")]

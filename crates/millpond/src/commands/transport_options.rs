@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use millpond_load::{Bandwidth, Plan, Trust};
 
+use super::headings::{REQUEST, SERVER};
+
 /// How the server is reached.
 #[derive(Args)]
-#[command(next_help_heading = "Connection options")]
+#[command(next_help_heading = SERVER)]
 pub(crate) struct TransportOptions {
     /// Root certificates (PEM) for https://, instead of the system's
     #[arg(long, value_name = "FILE")]
@@ -18,20 +20,20 @@ pub(crate) struct TransportOptions {
     /// Connect through this Unix socket
     #[arg(long, value_name = "PATH", conflicts_with = "connect_to")]
     unix_socket: Option<PathBuf>,
-    /// Connect there instead of to the URL's host, which Host and TLS still name
+    /// Connect there; Host and TLS keep the URL's host
     #[arg(long, value_name = "HOST:PORT")]
     connect_to: Option<String>,
     /// Most that each connection receives in a second, such as 50K (bytes) or 400kbit
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     throttle_down: Option<Bandwidth>,
     /// Most that each connection sends in a second
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", hide_short_help = true)]
     throttle_up: Option<Bandwidth>,
     /// A regular expression that the body of a good answer matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", help_heading = REQUEST)]
     expect_body: Option<String>,
     /// The SHA-256 digest of the body of a good answer
-    #[arg(long, value_name = "HEX")]
+    #[arg(long, value_name = "HEX", help_heading = REQUEST, hide_short_help = true)]
     expect_sha256: Option<String>,
 }
 

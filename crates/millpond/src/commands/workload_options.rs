@@ -7,27 +7,33 @@ use std::sync::Arc;
 use clap::Args;
 use millpond_load::{Learned, Plan, Replay, Workload};
 
+use super::headings::WORKLOAD;
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
 
 /// Where the workload comes from.
 #[derive(Args)]
-#[command(next_help_heading = "Workload options")]
+#[command(next_help_heading = WORKLOAD)]
 pub(crate) struct WorkloadOptions {
-    /// Ask for what this plan says: classes of sessions, templates, checks (docs/plans.md)
+    /// Ask for what this plan says: sessions, templates, checks (docs/plans.md)
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["from_log", "urls", "method", "body"])]
     plan: Option<PathBuf>,
-    /// Ask as the visitors in this access log did (common or combined format; .gz is unpacked)
+    /// Ask as the visitors in this access log did (common or combined; .gz)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["urls", "method", "body"])]
     from_log: Option<PathBuf>,
     /// Only say what --from-log has to teach: classes, popularity, arrivals
-    #[arg(long, requires = "from_log", conflicts_with = "replay")]
+    #[arg(
+        long,
+        requires = "from_log",
+        conflicts_with = "replay",
+        hide_short_help = true
+    )]
     learn_only: bool,
     /// Send the log's own GETs and HEADs at its own times
     #[arg(long, requires = "from_log", conflicts_with_all = ["rate", "arrivals", "session"])]
     replay: bool,
-    /// Send the other requests of the log too, without a body: they may change data
-    #[arg(long, requires = "replay")]
+    /// Replay other methods too, without a body: they may change data
+    #[arg(long, requires = "replay", hide_short_help = true)]
     replay_unsafe: bool,
 }
 

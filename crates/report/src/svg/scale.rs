@@ -39,7 +39,8 @@ impl Placed {
         };
         let (ticks, ends) = match scale {
             Scale::Linear => {
-                let ticks = linear_ticks(least.min(0.0), greatest, most);
+                let smallest = if unit == Unit::Count { 1.0 } else { 0.0 };
+                let ticks = linear_ticks(least.min(0.0), greatest, most, smallest);
                 let ends = (ticks[0], ticks[ticks.len() - 1]);
                 (ticks, ends)
             }
@@ -94,13 +95,14 @@ fn transform(scale: Scale, value: f64) -> Option<f64> {
     transformed.is_finite().then_some(transformed)
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten that include both ends.
-fn linear_ticks(least: f64, greatest: f64, most: usize) -> Vec<f64> {
+/// Multiples of 1, 2 or 5 times a power of ten that include both ends. They are `smallest` apart or more: there is no half of
+/// a connection.
+fn linear_ticks(least: f64, greatest: f64, most: usize, smallest: f64) -> Vec<f64> {
     let span = greatest - least;
     if span <= 0.0 || !span.is_finite() {
         return vec![least, least + 1.0];
     }
-    let rough = span / most as f64;
+    let rough = (span / most as f64).max(smallest);
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .iter()
@@ -178,6 +180,7 @@ mod tests {
             names(Scale::Linear, Unit::Rate, &[300.0, 4_400.0]),
             "0/s 1k/s 2k/s 3k/s 4k/s 5k/s"
         );
+        assert_eq!(names(Scale::Linear, Unit::Count, &[1.0, 4.0]), "0 1 2 3 4");
         assert_eq!(
             names(Scale::Log, Unit::Micros, &[37.0, 9_000.0]),
             "20µs 100µs 1ms 10ms"

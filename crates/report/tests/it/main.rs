@@ -387,20 +387,21 @@ fn a_run_fits_a_terminal() {
     let text = text_table(&run_table(&run()));
     expect_test::expect![[r#"
         Closed loop, 10 connections, 10.0 s
-        verdict                  SUSPECT
-        requests                 412 437
+        verdict                 SUSPECT
+        requests                412 437
         rate                    41.2 k/s
-        bytes                    3.41 GB
-        errors                        92
-          status 5xx                  92
-        mean                      243 µs
-        median                    221 µs
-        90 %                      310 µs
-        99 %                     1.24 ms
-        99.9 %                   4.41 ms
-        longest                  21.8 ms
-        client CPU per request   11.4 µs
-        SUSPECT: a client thread used 93 % of a core: the client may be what was measured; status 5xx: <script>alert(1)</script>"'&�
+        bytes                   3.41 GB
+        errors                  92
+          status 5xx            92
+        mean                    243 µs
+        median                  221 µs
+        90 %                    310 µs
+        99 %                    1.24 ms
+        99.9 %                  4.41 ms
+        longest                 21.8 ms
+        client CPU per request  11.4 µs
+        status 5xx: <script>alert(1)</script>"'&�
+        SUSPECT: a client thread used 93 % of a core: the client may be what was measured
     "#]]
     .assert_eq(&text);
 }

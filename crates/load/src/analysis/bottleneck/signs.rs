@@ -157,9 +157,9 @@ impl<'a> Signs<'a> {
             return None;
         }
         let mut evidence = vec![format!(
-            "only {} of {} cores is idle; the server uses {:.2} cores",
-            percent(idle),
+            "the {} cores that it may use are idle {} of the time; the server uses {:.2} of them",
             self.room,
+            percent(idle),
             self.server
         )];
         evidence.extend(self.confinement());
