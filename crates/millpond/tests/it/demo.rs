@@ -66,7 +66,10 @@ fn the_experiment_is_printed_and_reported() {
         assert!(table.contains(part), "no {part} in:\n{table}");
     }
     let report = fs::read_to_string(here.path().join("report.html")).unwrap();
-    assert!(report.contains("<svg") && report.contains("millpond demo --exit"));
+    assert!(report.contains("<svg"));
+    // The command, with each of its words in one piece.
+    let command = "<span>millpond</span> <span>demo</span> <span>--exit</span>";
+    assert!(report.contains(command), "no {command} in the report");
     // The folder is a site like any other.
     let server = Server::start(&here.path().join("magazine"));
     assert_eq!(server.get(ARTICLE).status, 200);
