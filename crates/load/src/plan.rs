@@ -10,6 +10,9 @@ use crate::transport::{Bandwidth, Trust};
 use crate::url::{self, Url};
 use crate::{Calibration, Error, ProbePlan, Workload, limits};
 
+/// Requests that may wait for a connection in an open loop; some 24 bytes each.
+const WAITING: f64 = 20e6;
+
 /// One run. In a closed loop every connection sends its next request when the answer to the last one is complete; with a
 /// schedule requests are sent when it says so, whatever the server does.
 #[derive(Clone, Debug)]
@@ -233,6 +236,14 @@ impl Plan {
             if schedule.deadline == Some(Duration::ZERO) {
                 return refuse("a deadline of nothing would shed every request");
             }
+            let patience = schedule
+                .deadline
+                .map_or(self.timeout, |d| d.min(self.timeout));
+            if schedule.rate * patience.as_secs_f64() > WAITING {
+                return refuse(
+                    "more than 20 million requests could wait until their timeout: lower the rate or the timeout, or give a deadline",
+                );
+            }
         }
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return refuse("the list of cores is empty");
@@ -347,6 +358,14 @@ mod tests {
             },
             Plan {
                 connect_to: Some("nowhere".into()),
+                ..good.clone()
+            },
+            Plan {
+                schedule: Some(Schedule {
+                    rate: 1e7,
+                    process: Process::Constant,
+                    deadline: None,
+                }),
                 ..good.clone()
             },
             Plan {

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use millpond_site::Problem;
 
+use crate::output::note;
+
 /// The end of a command that did not do what it was asked for.
 pub(crate) enum Failure {
     /// One thing went wrong.
@@ -57,14 +59,14 @@ impl Failure {
     pub(crate) fn print(&self) {
         match self {
             Self::Message { message, hint } => {
-                eprintln!("error: {message}");
+                note(format_args!("error: {message}"));
                 if let Some(hint) = hint {
-                    eprintln!("  hint: {hint}");
+                    note(format_args!("  hint: {hint}"));
                 }
             }
             Self::Problems(problems) => problems
                 .iter()
-                .for_each(|problem| eprintln!("error: {problem}")),
+                .for_each(|problem| note(format_args!("error: {problem}"))),
             Self::Said | Self::Missed => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::{fail, new_site, run, site_with, text, write};
+use crate::support::{fail, millpond, new_site, run, site_with, text, write};
 
 #[test]
 fn help_lists_the_commands_that_exist() {
@@ -233,4 +233,14 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
         status == 1 && said.contains("choose another name"),
         "{said}"
     );
+}
+
+#[test]
+fn nobody_who_listens_to_the_message_is_no_panic() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let here = tempfile::tempdir().unwrap();
+    let mut command = millpond(&["check", "nowhere"]);
+    let status = command.current_dir(here.path()).stderr(writer).status();
+    assert_eq!(status.unwrap().code(), Some(1));
 }
