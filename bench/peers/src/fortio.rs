@@ -3,12 +3,10 @@
 use std::{
     env,
     fmt::Write as _,
-    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::atomic::AtomicBool,
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use millpond_load::{Plan, Process, Run, Schedule, Stop};
@@ -18,7 +16,7 @@ use crate::{
     Result,
     arguments::{Arguments, publish},
     cpu,
-    server::{CLIENT_CORE, SERVER_CORE, free_port},
+    server::{CLIENT_CORE, SERVER_CORE, free_port, until_it_listens},
 };
 
 /// How to get it. Later versions need a module that not every proxy has.
@@ -131,16 +129,8 @@ fn start(binary: &PathBuf, port: u16) -> Result<Fortio> {
         .spawn();
     cpu::pin(CLIENT_CORE)?;
     let mut server = Fortio(child.map_err(|error| format!("{}: {error}", binary.display()))?);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect(&address).is_err() {
-        if let Ok(Some(status)) = server.0.try_wait() {
-            return Err(format!("{} server: {status}", binary.display()));
-        }
-        if Instant::now() > deadline {
-            return Err(format!("{} does not listen on {address}", binary.display()));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
+    let what = format!("{} server", binary.display());
+    until_it_listens(&mut server.0, &address, &what)?;
     Ok(server)
 }
 

@@ -121,21 +121,25 @@ pub(crate) fn millpond(binary: &Path, site: &Path, path: &str, cached: bool) -> 
         url: format!("http://{listen}{path}"),
         child,
     };
+    let what = format!("{} serve {}", binary.display(), site.display());
+    until_it_listens(&mut server.child, &listen, &what)?;
+    Ok(server)
+}
+
+/// Waits until the program that was started as `what` takes connections at `address`.
+pub(crate) fn until_it_listens(child: &mut Child, address: &str, what: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect(&listen).is_err() {
-        if let Ok(Some(status)) = server.child.try_wait() {
-            return Err(format!(
-                "{} serve {}: {status}",
-                binary.display(),
-                site.display()
-            ));
+    while TcpStream::connect(address).is_err() {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("{what}: {status}"));
         }
         if Instant::now() > deadline {
-            return Err(format!("{} does not listen on {listen}", binary.display()));
+            return Err(format!("{what} does not listen on {address}"));
         }
+        // Another program's listening socket announces itself to nobody.
         thread::sleep(Duration::from_millis(20));
     }
-    Ok(server)
+    Ok(())
 }
 
 fn start(command: &mut Command) -> Result<Child> {

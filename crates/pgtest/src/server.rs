@@ -198,6 +198,7 @@ impl Postgres {
                     format!("it takes no connection within {STARTUP:?} ({refusal})")
                 }
                 None => {
+                    // A server that recovers refuses connections and tells nobody when it no longer does.
                     thread::sleep(Duration::from_millis(10));
                     continue;
                 }

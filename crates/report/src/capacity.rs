@@ -32,10 +32,7 @@ pub fn capacity_report(capacity: &Capacity) -> Report {
     }
     report.push(Section::Table(capacity_table(capacity)));
     report.push(Section::Table(conditions(capacity)));
-    report.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: capacity.command.clone(),
-    });
+    report.push(Section::command(&capacity.command));
     report
 }
 

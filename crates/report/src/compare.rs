@@ -27,10 +27,7 @@ pub fn compare_report(comparison: &Comparison) -> Report {
     }
     report.push(Section::Table(opinions(comparison)));
     report.push(Section::Table(conditions(comparison)));
-    report.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: comparison.command.clone(),
-    });
+    report.push(Section::command(&comparison.command));
     report
 }
 

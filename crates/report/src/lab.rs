@@ -59,10 +59,7 @@ pub fn lab_report(lab: &Lab) -> Report {
             text: content.clone(),
         });
     }
-    report.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: lab.command.clone(),
-    });
+    report.push(Section::command(&lab.command));
     report
 }
 

@@ -181,10 +181,7 @@ pub fn diagnosis_report(diagnosis: &Diagnosis) -> Report {
     if let Some(demands) = &diagnosis.demands {
         report.push(Section::Table(demands_table(demands)));
     }
-    report.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: diagnosis.command.clone(),
-    });
+    report.push(Section::command(&diagnosis.command));
     report
 }
 

@@ -49,10 +49,7 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     sections.extend(merged::merged(run).map(Section::Table));
     sections.extend(crate::postgres::sections(run));
     sections.push(Section::Table(conditions(run)));
-    sections.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: run.command.clone(),
-    });
+    sections.push(Section::command(&run.command));
     sections
 }
 

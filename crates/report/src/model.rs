@@ -85,6 +85,16 @@ pub enum Section {
     Stacks(BarChart),
 }
 
+impl Section {
+    /// The command line that leads to the same figures.
+    pub(crate) fn command(line: &str) -> Self {
+        Self::Code {
+            caption: "The command".to_owned(),
+            text: line.to_owned(),
+        }
+    }
+}
+
 /// A judgement.
 #[derive(Clone, Debug)]
 pub struct Banner {

@@ -37,10 +37,7 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
     };
     report.push(Section::Table(sweep_table(sweep)));
     report.sections.extend(limits::sweep_sections(sweep));
-    report.push(Section::Code {
-        caption: "The command".to_owned(),
-        text: sweep.command.clone(),
-    });
+    report.push(Section::command(&sweep.command));
     report
 }
 

@@ -97,6 +97,7 @@ fn an_open_loop_sees_a_server_that_stands_still() {
     ];
     std::thread::scope(|scope| {
         let measuring = scope.spawn(|| run(site.path(), &args));
+        // The experiment is these times: two seconds of standing still in the middle of ten.
         std::thread::sleep(Duration::from_secs(4));
         server.signal(Signal::STOP);
         std::thread::sleep(Duration::from_secs(2));

@@ -48,6 +48,7 @@ fn a_generator_that_is_stopped_half_of_the_time_is_invalid() {
     let run = thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
+                // The pulses are what is tested; nothing is waited for.
                 // A process that has ended and was not waited for can still be signalled.
                 let _ = kill_process(pid, Signal::STOP);
                 thread::sleep(Duration::from_millis(40));
