@@ -21,6 +21,18 @@ fn wait_for(client: &mut Client, count: &str) {
     }
 }
 
+/// Waits until the probe has taken a sample on the connection that it has: until it has begun the next one.
+fn wait_for_a_sample(url: &str) {
+    let mut observer = connect(url);
+    let begun = "extract(epoch from query_start) * 1000000";
+    let of_probe = "from pg_stat_activity where application_name = 'millpond-probe' and query like '%pg_locks%'";
+    wait_for(&mut observer, &format!("select count(*) {of_probe}"));
+    let first = format!("select coalesce(max({begun}), 0)::int8 {of_probe}");
+    let first: i64 = observer.query_one(&first, &[]).unwrap().get(0);
+    let next = format!("select count(*) {of_probe} and {begun} > {first} + 1");
+    wait_for(&mut observer, &next);
+}
+
 /// What happened over the whole probe, with a hundred requests.
 fn whole(samples: &[PgSample], probe: &millpond_telemetry::probe::postgres::PgProbe) -> PgSummary {
     let end = samples.last().unwrap().at_s;
@@ -103,13 +115,10 @@ fn cpu_and_wal_are_the_servers_own_also_of_processes_that_have_ended() {
 fn a_server_that_was_killed_and_came_back_leaves_a_gap() {
     let mut server = Postgres::start().unwrap();
     let prober = PgProber::start(&server.url()).unwrap();
+    wait_for_a_sample(&server.url());
     server.kill_hard();
     server.restart().unwrap();
-    let mut observer = connect(&server.url());
-    wait_for(
-        &mut observer,
-        "select count(*) from pg_stat_activity where application_name = 'millpond-probe' and query like '%pg_locks%'",
-    );
+    wait_for_a_sample(&server.url());
     let probe = prober.finish(0);
     assert_eq!(probe.gaps.len(), 1, "{:?}", probe.gaps);
     assert!(probe.gaps[0].to_s > probe.gaps[0].from_s && !probe.gaps[0].reason.is_empty());
