@@ -29,7 +29,7 @@ pub use limits::Limits;
 pub use listen::{backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
-pub use response::{Body, Builder, Reply, Response, Service};
+pub use response::{Body, Builder, Reply, Response, Service, Standing};
 pub use shared::{Shared, Stats};
 pub use status::reason_phrase;
 pub use worker::run_worker;

@@ -60,6 +60,10 @@ pub(crate) const READ_BUFFER: usize = 16 << 10;
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;
+/// Answers that are kept for requests that come again, per worker, with the heads of those requests.
+pub(crate) const REPEATED_BYTES: usize = 16 << 20;
+/// The longest such answer, head and body: above it, sending is what costs.
+pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.

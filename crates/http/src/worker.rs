@@ -4,6 +4,7 @@ mod accept;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use millpond_store::clock::Boottime;
 use socket2::SockRef;
 
-use crate::conn::{Connection, Outbox, Pool, Stage, Step};
+use crate::conn::{Connection, Outbox, Pool, Repeats, Stage, Step};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token};
 use crate::limits::{Limits, READ_BUFFER};
@@ -37,6 +38,7 @@ pub(crate) struct Worker<S: Service> {
     /// Connections that can go on without news, after others have had their turn.
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) repeats: Repeats,
     /// For bytes that nobody will look at.
     pub(crate) scratch: Box<[u8]>,
     /// Since when the worker is finishing.
@@ -93,6 +95,7 @@ pub fn run_worker<S: Service>(
         outbox: Outbox::default(),
         runnable: VecDeque::new(),
         mailbox,
+        repeats: Repeats::new(RandomState::new().hash_one(())),
         scratch: vec![0; READ_BUFFER].into(),
         draining: None,
         listener: Some(listener),
@@ -213,7 +216,7 @@ impl<S: Service> Worker<S> {
             };
             let step = act(self, &mut connection).unwrap_or(Step::End);
             if step == Step::End {
-                return self.end(connection);
+                return self.end(&mut connection);
             }
             if step != Step::Wait {
                 connection.deadline = Boottime::NEVER;

@@ -8,12 +8,14 @@ use bytes::Bytes;
 use millpond_store::clock::Boottime;
 
 use super::exchange::{Exchange, Pending};
+use super::repeats::Unknown;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
-use crate::h1::{Event, Head, Phase, Refusal};
-use crate::limits::{OUTPUT, TURN};
-use crate::request::Version;
-use crate::response::{Reply, Response, Service};
+use crate::h1::{Event, Framing, Head, Phase, Refusal};
+use crate::limits::{OUTPUT, REPEATED_ANSWER, TURN};
+use crate::request::{Request, Version};
+use crate::response::{Body, Reply, Response, Service, Standing};
+use crate::status::is_bodiless;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
@@ -25,6 +27,13 @@ impl<S: Service> Worker<S> {
         exchange: &mut Exchange,
     ) -> Option<Step> {
         loop {
+            if self.repeat(exchange) {
+                if exchange.output.waiting() > OUTPUT {
+                    connection.stage = Stage::Sending(After::Read);
+                    return None;
+                }
+                continue;
+            }
             match exchange.decoder.next(&self.limits) {
                 Event::Request(head, body) => {
                     exchange.body = None;
@@ -66,6 +75,41 @@ impl<S: Service> Worker<S> {
         }
     }
 
+    /// Queues the answer to a request that has come before, if it still stands.
+    fn repeat(&mut self, exchange: &mut Exchange) -> bool {
+        exchange.unknown = None;
+        if self.draining.is_some() {
+            return false;
+        }
+        let Some(input) = exchange.decoder.untouched() else {
+            return false;
+        };
+        let Some(head) = self.repeats.head(input) else {
+            return false;
+        };
+        // Whoever wants to be told of requests has to have them parsed.
+        if self.service.wants_done() {
+            return false;
+        }
+        let len = head.len();
+        let tail = self.tails.get(exchange.now, Persistence::Default);
+        match self.repeats.find(head, exchange.now, tail) {
+            Ok(answer) => {
+                exchange.output.push_kept(&answer);
+                exchange.decoder.skip(len);
+                exchange.body = None;
+                exchange.head_since = exchange.now;
+                exchange.answered += 1;
+                self.counters.requests.add(1);
+                true
+            }
+            Err(unknown) => {
+                exchange.unknown = Some(unknown);
+                false
+            }
+        }
+    }
+
     /// Asks the service, and queues its response if it has one; the stage that follows unless requests are read on.
     fn answer(
         &mut self,
@@ -78,8 +122,25 @@ impl<S: Service> Worker<S> {
         exchange.answered += 1;
         let reply = {
             let request = exchange.decoder.request(&head, body, peer, exchange.now);
-            catch_unwind(AssertUnwindSafe(|| self.service.call(&request)))
+            let unknown = exchange
+                .unknown
+                .take()
+                .filter(|_| may_be_kept(&head, &request));
+            let again = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
+            catch_unwind(AssertUnwindSafe(|| match again {
+                Some(unknown) => {
+                    let (reply, standing) = self.service.call_again(&request);
+                    (reply, standing.map(|standing| (unknown, standing)))
+                }
+                None => (self.service.call(&request), None),
+            }))
         };
+        let reply = reply.map(|(reply, kept)| {
+            if let (Reply::Ready(response), Some((unknown, standing))) = (&reply, kept) {
+                self.keep(exchange, &head, response, unknown, standing);
+            }
+            reply
+        });
         match reply {
             Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
             Ok(Reply::Later(response)) => {
@@ -97,6 +158,32 @@ impl<S: Service> Worker<S> {
             }
             Err(_) => self.queue(exchange, head, None),
         }
+    }
+
+    /// Keeps a response for requests with the same head.
+    fn keep(
+        &mut self,
+        exchange: &Exchange,
+        head: &Head,
+        response: &Response,
+        unknown: Unknown,
+        standing: Box<dyn Standing>,
+    ) {
+        let body = match &response.body {
+            _ if is_bodiless(response.status) => &[],
+            Body::Empty => &[][..],
+            Body::Bytes(bytes) => bytes,
+            Body::File { .. } => return,
+        };
+        if response.close || body.len() > REPEATED_ANSWER {
+            return;
+        }
+        let tail = self.tails.get(exchange.now, Persistence::Default);
+        let answer = [&response.head, &response.extra, tail, body].concat();
+        let tail_at = response.head.len() + response.extra.len();
+        let request = exchange.decoder.bytes_of(head);
+        self.repeats
+            .keep(unknown, request, answer.into(), tail_at, standing);
     }
 
     /// Goes on with the response that is being made.
@@ -217,6 +304,16 @@ impl<S: Service> Worker<S> {
             self.tell(|service| service.refused(peer, status));
         }
     }
+}
+
+/// Whether the answer may be given to every request with the same bytes: nothing but the head says what is asked for, and nothing
+/// about the connection is to be said.
+fn may_be_kept(head: &Head, request: &Request<'_>) -> bool {
+    request.method == "GET"
+        && head.version == Version::Http11
+        && head.keep_alive
+        && !head.expects_continue
+        && head.framing == Framing::Length(0)
 }
 
 /// Whether what is ready may wait for the responses of other connections: the client waits for it and for nothing else.

@@ -8,6 +8,7 @@ use millpond_store::clock::Boottime;
 
 use super::output::Output;
 use super::progress::Progress;
+use super::repeats::Unknown;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::response::Response;
@@ -28,6 +29,8 @@ pub(crate) struct Exchange {
     /// Requests answered in this turn.
     pub(super) answered: usize,
     pub(super) pending: Option<Pending>,
+    /// The request that comes next, if its head is there and it has no answer yet.
+    pub(super) unknown: Option<Unknown>,
     /// The status with which the last request was refused, until the service is told.
     pub(super) refused: Option<u16>,
 }
@@ -52,6 +55,7 @@ impl Exchange {
             sent: 0,
             answered: 0,
             pending: None,
+            unknown: None,
             refused: None,
         }
     }

@@ -5,7 +5,7 @@
 //! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
 //!
 //! - `read`: what comes in, and how long it may take.
-//! - `answer`: requests become responses, at once or later.
+//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before.
 //! - `send`: what goes out; `outbox`: together with what other connections have.
 
 mod answer;
@@ -14,6 +14,7 @@ mod outbox;
 mod output;
 mod progress;
 mod read;
+mod repeats;
 mod send;
 mod socket;
 
@@ -28,6 +29,7 @@ use crate::worker::{Seat, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
 pub(crate) use outbox::Outbox;
+pub(crate) use repeats::Repeats;
 
 /// One connection of a worker.
 pub(crate) struct Connection {
@@ -156,8 +158,8 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Tells of what was not sent, and closes.
-    pub(crate) fn end(&mut self, mut connection: Box<Connection>) {
+    /// Tells of what was not sent, and gives up its token: dropping it closes it.
+    pub(crate) fn end(&mut self, connection: &mut Connection) {
         if let Some(mut exchange) = connection.exchange.take() {
             self.tell_done(&mut exchange, connection.peer);
             self.pool.put(exchange);

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::IoSlice;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,13 +27,32 @@ struct Queued {
     text_end: usize,
     /// Bytes of the body that are part of the text.
     copied: usize,
-    /// A body that is not.
-    body: Bytes,
+    /// What comes behind the text.
+    body: Large,
     file: Option<FilePart>,
     /// Bytes of text and body that are written.
     written: usize,
     /// Bytes of the file that are written.
     file_written: u64,
+}
+
+/// Bytes that are too many to be copied.
+#[derive(Debug)]
+enum Large {
+    Bytes(Bytes),
+    /// A whole response, head and body.
+    Kept(Rc<[u8]>),
+}
+
+impl Large {
+    const NONE: Self = Self::Bytes(Bytes::new());
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Kept(bytes) => bytes,
+        }
+    }
 }
 
 /// Part of a file that is still to be sent.
@@ -99,8 +119,29 @@ impl Output {
             status: response.status,
             text_end: self.text.len(),
             copied,
-            body,
+            body: Large::Bytes(body),
             file,
+            written: 0,
+            file_written: 0,
+        });
+    }
+
+    /// Queues a whole response that was kept from an earlier request. It is not told of.
+    pub(super) fn push_kept(&mut self, response: &Rc<[u8]>) {
+        let body = if response.len() <= COPIED {
+            self.text.extend_from_slice(response);
+            Large::NONE
+        } else {
+            Large::Kept(Rc::clone(response))
+        };
+        self.waiting += response.len();
+        self.queue.push(Queued {
+            request: None,
+            status: 0,
+            text_end: self.text.len(),
+            copied: 0,
+            body,
+            file: None,
             written: 0,
             file_written: 0,
         });
@@ -137,7 +178,7 @@ impl Output {
 
     /// The length of text and body of the response at `at`.
     fn len(&self, at: usize) -> usize {
-        self.queue[at].text_end - self.text_start(at) + self.queue[at].body.len()
+        self.queue[at].text_end - self.text_start(at) + self.queue[at].body.bytes().len()
     }
 
     /// The slices that are to be written next, up to the next file; returns how many of `slices` were filled.
@@ -162,10 +203,10 @@ impl Output {
             if of_text > 0 {
                 from = self.text_start(start) + of_text;
             }
-            if queued.body.is_empty() && queued.file.is_none() {
+            if queued.body.bytes().is_empty() && queued.file.is_none() {
                 continue;
             }
-            let body = &queued.body[queued.written - of_text..];
+            let body = &queued.body.bytes()[queued.written - of_text..];
             if !(add(&self.text[from..queued.text_end]) && add(body)) {
                 return count;
             }

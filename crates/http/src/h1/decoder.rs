@@ -114,6 +114,30 @@ impl Decoder {
         self.filled = (self.filled + len).min(self.buffer.len());
     }
 
+    /// What has been received beyond the last request, if nothing of it was looked at yet.
+    pub(crate) fn untouched(&self) -> Option<&[u8]> {
+        let input = &self.buffer[self.at..self.filled];
+        match &self.state {
+            State::Head {
+                scanner,
+                empty_lines: 0,
+            } if scanner.is_fresh() && !input.is_empty() => Some(input),
+            _ => None,
+        }
+    }
+
+    /// `len` bytes of what is [untouched](Decoder::untouched) are a request that is known.
+    pub(crate) fn skip(&mut self, len: usize) {
+        self.at = (self.at + len).min(self.filled);
+    }
+
+    /// The bytes of a head that was decoded, until [`Decoder::reclaim`].
+    pub(crate) fn bytes_of(&self, head: &Head) -> &[u8] {
+        self.buffer
+            .get(head.start..head.start + head.len)
+            .unwrap_or_default()
+    }
+
     /// What the decoder is in the middle of.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {
@@ -232,10 +256,7 @@ impl Decoder {
         peer: SocketAddr,
         received: Boottime,
     ) -> Request<'_> {
-        let bytes = self
-            .buffer
-            .get(head.start..head.start + head.len)
-            .unwrap_or_default();
+        let bytes = self.bytes_of(head);
         // The request line was checked to be ASCII, so nothing becomes empty here.
         let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
         let of_target = |span: super::Span| {

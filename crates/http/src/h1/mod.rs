@@ -14,6 +14,7 @@ mod request_line;
 mod tests;
 
 pub(crate) use decoder::{Decoder, Event, Phase};
+pub(crate) use framing::Framing;
 pub(crate) use head::Head;
 pub(crate) use refusal::Refusal;
 
