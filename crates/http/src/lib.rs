@@ -5,14 +5,15 @@
 //!
 //! - `h1`: bytes → requests or refusals, without IO and without a clock.
 //! - `conn`: the loop that drives `h1` over one socket, with deadlines and back-pressure.
-//! - [`run_worker`]: one listener, one thread, one runtime.
+//! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).
 //! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no allocation.
 //! - [`path`]: a request path in its one normal form.
 //!
-//! A hit costs one `read` and one `sendmsg`; see `conn` for why no further system call is needed.
+//! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
 
 mod conn;
 mod date;
+mod event;
 mod h1;
 mod limits;
 mod listen;

@@ -76,6 +76,8 @@ pub(crate) const LINGER_BYTES: usize = 8 << 20;
 pub(crate) const REFUSALS_LINGERING: usize = 256;
 /// A shutdown leaves idle connections this long, for requests that are already on the wire.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(100);
+/// Connections accepted before others have their turn.
+pub(crate) const ACCEPTS: usize = 64;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -17,8 +17,8 @@ use crate::status::{is_bodiless, reason_phrase};
 /// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and closes that
 /// connection; the worker goes on.
 pub trait Service: 'static {
-    /// Answers one request. Runs on the worker's event loop, inside its runtime: it must not block, and may call
-    /// `tokio::task::spawn_local`.
+    /// Answers one request. Runs on the worker's event loop: it must not block. There is no runtime of anybody's there: what a
+    /// [`Reply::Later`] waits for must wake it by its waker, from whatever thread.
     fn call(&self, request: &Request<'_>) -> Reply;
 
     /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit

@@ -114,11 +114,6 @@ impl Decoder {
         self.filled = (self.filled + len).min(self.buffer.len());
     }
 
-    /// The whole buffer, for bytes that nobody will look at.
-    pub(crate) fn scratch(&mut self) -> &mut [u8] {
-        &mut self.buffer
-    }
-
     /// What the decoder is in the middle of.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {
