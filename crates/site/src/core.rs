@@ -1,6 +1,9 @@
 //! What all workers of a site share.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -25,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) compressor: Compressor,
     pub(crate) cache: bool,
     pub(crate) current: ArcSwap<Generation>,
+    /// How often `current` was replaced; raised after each time.
+    pub(crate) edition: AtomicU64,
 }
 
 /// One reading of the site folder.

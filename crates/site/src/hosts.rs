@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use millpond_http::{Reply, Request, Response, Service};
+use millpond_http::{Reply, Request, Response, Service, Standing};
 
 use crate::{
     Config, Options, Problem, Site, SiteService, SiteStats,
@@ -224,20 +224,32 @@ impl Service for SitesService {
     }
 
     fn call(&self, request: &Request<'_>) -> Reply {
-        match &self.0 {
-            Kind::One(service) => service.call(request),
-            Kind::Many { names, services } => {
-                match names
-                    .find(request.host())
-                    .and_then(|site| services.get(site))
-                {
-                    Some(service) => service.call(request),
-                    // RFC 9110 section 15.5.20.
-                    None => Response::text(421, "This server has no site of that name.\n").into(),
-                }
-            }
+        match self.site_for(request) {
+            Some(service) => service.call(request),
+            None => no_such_host(),
         }
     }
+
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        match self.site_for(request) {
+            Some(service) => service.call_again(request),
+            None => (no_such_host(), None),
+        }
+    }
+}
+
+impl SitesService {
+    fn site_for(&self, request: &Request<'_>) -> Option<&SiteService> {
+        match &self.0 {
+            Kind::One(service) => Some(service),
+            Kind::Many { names, services } => services.get(names.find(request.host())?),
+        }
+    }
+}
+
+/// RFC 9110 section 15.5.20.
+fn no_such_host() -> Reply {
+    Response::text(421, "This server has no site of that name.\n").into()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod rules;
 mod script;
 mod service;
 mod site;
+mod standing;
 mod statics;
 mod submit;
 mod suggest;

@@ -1,7 +1,7 @@
 //! One worker's view of a site: requests in, responses out.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +10,7 @@ use std::{
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
-use millpond_http::{Prepared, Reply, Request, Response, Service, path};
+use millpond_http::{Prepared, Reply, Request, Response, Service, Standing, path};
 use millpond_store::Why;
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
+    standing::{Ground, Hit},
     submit::{Submission, refusal},
     visitor::Visitor,
 };
@@ -32,6 +33,9 @@ pub struct SiteService {
     core: Arc<Core>,
     worker: usize,
     scratch: RefCell<Scratch>,
+    /// Set while the answer is to be kept: the edition that it is of.
+    keeping: Cell<Option<u64>>,
+    ground: Cell<Option<Ground>>,
 }
 
 /// What a hit needs and would otherwise allocate anew.
@@ -65,6 +69,8 @@ impl SiteService {
             core,
             worker: WORKERS.fetch_add(1, Ordering::Relaxed),
             scratch,
+            keeping: Cell::default(),
+            ground: Cell::default(),
         }
     }
 
@@ -93,6 +99,14 @@ impl SiteService {
                 page.counters.hit(self.worker);
                 if let Cached::Page(prepared) = &*value {
                     self.wish(prepared, request, key, &value);
+                    self.stand_on(prepared, request, || {
+                        Some(Hit {
+                            page: page.clone(),
+                            key: key.as_slice().into(),
+                            value: value.clone(),
+                            worker: self.worker,
+                        })
+                    });
                 }
                 return generation
                     .respond(&value, request, Bytes::from_static(HIT))
@@ -144,6 +158,19 @@ impl SiteService {
                 ask.answer_uncached().await
             }
         })
+    }
+
+    /// Notes what the answer stands on, if it is to be kept; `page` gives the hit that it is of.
+    fn stand_on(
+        &self,
+        prepared: &Arc<Prepared>,
+        request: &Request<'_>,
+        page: impl FnOnce() -> Option<Hit>,
+    ) {
+        if let Some(edition) = self.keeping.get() {
+            let ground = Ground::of(&self.core, edition, prepared, request, page());
+            self.ground.set(ground);
+        }
     }
 
     /// Has a coding made that this client could use, for the next one.
@@ -216,6 +243,9 @@ impl SiteService {
             && let Some(coding) = prepared.wanted(request)
         {
             self.core.compressor.wish(prepared, coding, |_| {});
+        }
+        if let Some(prepared) = prepared {
+            self.stand_on(prepared, request, || None);
         }
         match found {
             Found::File(file) => file.respond(request).into(),
@@ -303,6 +333,16 @@ fn options(allow: &str) -> Response {
 impl Service for SiteService {
     fn wants_done(&self) -> bool {
         false
+    }
+
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        self.keeping
+            .set(Some(self.core.edition.load(Ordering::Acquire)));
+        self.ground.set(None);
+        let reply = self.call(request);
+        self.keeping.set(None);
+        let ground = self.ground.take();
+        (reply, ground.map(|ground| Box::new(ground) as _))
     }
 
     fn call(&self, request: &Request<'_>) -> Reply {

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -135,6 +138,7 @@ impl Site {
             compressor: Compressor::start(),
             cache: options.cache && config.cache,
             current: ArcSwap::from_pointee(generation),
+            edition: AtomicU64::new(0),
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {
@@ -185,7 +189,8 @@ impl Site {
         let after = read(&core.dir, &config, &core.database, Some(&before))?;
         settings.config = config;
         let changed = after.number != before.number;
-        self.core.current.store(Arc::new(after));
+        core.current.store(Arc::new(after));
+        core.edition.fetch_add(1, Ordering::AcqRel);
         if changed {
             // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
             self.core.store.new_epoch("the site folder has changed");
@@ -219,7 +224,7 @@ impl Site {
             .filter_map(|endpoint| endpoint.page.as_ref())
         {
             let counters = &page.counters;
-            let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             let (hits, misses, fills) = (
                 counters.hits(),
                 read(&counters.misses),
