@@ -8,7 +8,8 @@ use bytes::Bytes;
 use millpond_store::clock::Boottime;
 
 use super::exchange::{Exchange, Pending};
-use super::repeats::Unknown;
+use super::output::Told;
+use super::repeats::{Known, Unknown};
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
@@ -87,15 +88,12 @@ impl<S: Service> Worker<S> {
         let Some(head) = self.repeats.head(input) else {
             return false;
         };
-        // Whoever wants to be told of requests has to have them parsed.
-        if self.service.wants_done() {
-            return false;
-        }
         let len = head.len();
         let tail = self.tails.get(exchange.now, Persistence::Default);
         match self.repeats.find(head, exchange.now, tail) {
-            Ok(answer) => {
-                exchange.output.push_kept(&answer);
+            Ok(kept) => {
+                let is_told = self.service.wants_done();
+                exchange.output.push_kept(kept, is_told);
                 exchange.decoder.skip(len);
                 exchange.body = None;
                 exchange.head_since = exchange.now;
@@ -181,9 +179,14 @@ impl<S: Service> Worker<S> {
         let tail = self.tails.get(exchange.now, Persistence::Default);
         let answer = [&response.head, &response.extra, tail, body].concat();
         let tail_at = response.head.len() + response.extra.len();
-        let request = exchange.decoder.bytes_of(head);
+        let known = Known::new(
+            &exchange.decoder,
+            head,
+            response.status,
+            tail_at + tail.len(),
+        );
         self.repeats
-            .keep(unknown, request, answer.into(), tail_at, standing);
+            .keep(unknown, known, answer.into(), tail_at, standing);
     }
 
     /// Goes on with the response that is being made.
@@ -294,8 +297,11 @@ impl<S: Service> Worker<S> {
             ..
         } = exchange;
         if self.service.wants_done() {
-            output.each_request(|head, status, body_bytes| {
-                let request = decoder.request(head, Bytes::new(), peer, *now);
+            output.each_request(|told, status, body_bytes| {
+                let request = match told {
+                    Told::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
+                    Told::Known(known) => known.request(peer, *now),
+                };
                 self.tell(|service| service.done(&request, status, body_bytes));
             });
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::repeats::{Kept, Known};
 use crate::h1::Head;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
@@ -20,8 +21,7 @@ const COPIED: usize = 2 << 10;
 /// One response in the queue.
 #[derive(Debug)]
 struct Queued {
-    /// The request it answers; none for an interim response and for a refusal.
-    request: Option<Head>,
+    answers: Answers,
     status: u16,
     /// Where its head, and a small body, end in the text; it begins where that of the one before ends.
     text_end: usize,
@@ -34,6 +34,22 @@ struct Queued {
     written: usize,
     /// Bytes of the file that are written.
     file_written: u64,
+}
+
+/// The request that a response answers.
+#[derive(Debug)]
+enum Answers {
+    /// None, as an interim response and a refusal; or nobody wants to be told.
+    Nothing,
+    Decoded(Head),
+    Known(Rc<Known>),
+}
+
+/// A request whose response is sent, or never will be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told<'a> {
+    Decoded(&'a Head),
+    Known(&'a Known),
 }
 
 /// Bytes that are too many to be copied.
@@ -115,7 +131,7 @@ impl Output {
         };
         self.waiting += self.text.len() - before + body.len();
         self.queue.push(Queued {
-            request,
+            answers: request.map_or(Answers::Nothing, Answers::Decoded),
             status: response.status,
             text_end: self.text.len(),
             copied,
@@ -126,20 +142,25 @@ impl Output {
         });
     }
 
-    /// Queues a whole response that was kept from an earlier request. It is not told of.
-    pub(super) fn push_kept(&mut self, response: &Rc<[u8]>) {
-        let body = if response.len() <= COPIED {
+    /// Queues a whole response that was kept from an earlier request.
+    pub(super) fn push_kept(&mut self, kept: &Kept, is_told: bool) {
+        let response = &kept.answer;
+        let (body, copied) = if response.len() <= COPIED {
             self.text.extend_from_slice(response);
-            Large::NONE
+            (Large::NONE, response.len() - kept.known.answer_head)
         } else {
-            Large::Kept(Rc::clone(response))
+            (Large::Kept(Rc::clone(response)), 0)
         };
         self.waiting += response.len();
         self.queue.push(Queued {
-            request: None,
-            status: 0,
+            answers: if is_told {
+                Answers::Known(Rc::clone(&kept.known))
+            } else {
+                Answers::Nothing
+            },
+            status: kept.known.status,
             text_end: self.text.len(),
-            copied: 0,
+            copied,
             body,
             file: None,
             written: 0,
@@ -274,13 +295,17 @@ impl Output {
     }
 
     /// Tells of each request its status and how much of the body was written.
-    pub(super) fn each_request(&self, mut each: impl FnMut(&Head, u16, u64)) {
+    pub(super) fn each_request(&self, mut each: impl FnMut(Told<'_>, u16, u64)) {
         for (at, queued) in self.queue.iter().enumerate() {
-            if let Some(head) = &queued.request {
-                let of_head = queued.text_end - self.text_start(at) - queued.copied;
-                let of_body = queued.written.saturating_sub(of_head) as u64;
-                each(head, queued.status, of_body + queued.file_written);
-            }
+            let of_head = queued.text_end - self.text_start(at) - queued.copied;
+            let (told, of_head) = match (&queued.answers, &queued.body) {
+                (Answers::Nothing, _) => continue,
+                (Answers::Decoded(head), _) => (Told::Decoded(head), of_head),
+                (Answers::Known(known), Large::Kept(_)) => (Told::Known(known), known.answer_head),
+                (Answers::Known(known), Large::Bytes(_)) => (Told::Known(known), of_head),
+            };
+            let of_body = queued.written.saturating_sub(of_head) as u64;
+            each(told, queued.status, of_body + queued.file_written);
         }
     }
 

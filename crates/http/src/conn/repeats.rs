@@ -8,26 +8,61 @@
 //! Only complete heads of GET without content are kept, at their second appearance, so that heads that come once cost a hash
 //! and no memory.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use memchr::memmem::Finder;
+use millpond_store::clock::Boottime;
 use twox_hash::XxHash3_64;
 
+use crate::h1::{Decoder, FieldSpan, Head, request};
 use crate::limits::{REPEATED_ANSWER, REPEATED_BYTES};
+use crate::request::Request;
 use crate::response::Standing;
-use millpond_store::clock::Boottime;
 
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 /// Heads that were seen once.
 const SEEN: usize = 4096;
-/// The head and what stands around it in memory, roughly.
-const OVERHEAD: usize = 256;
+/// What stands around it in memory, roughly.
+const OVERHEAD: usize = 512;
+
+/// A request that was answered, for whoever is told of it when it comes again.
+#[derive(Debug)]
+pub(super) struct Known {
+    bytes: Box<[u8]>,
+    head: Head,
+    fields: Box<[FieldSpan]>,
+    /// The status of its answer.
+    pub(super) status: u16,
+    /// The length of the answer's head.
+    pub(super) answer_head: usize,
+}
+
+impl Known {
+    pub(super) fn new(decoder: &Decoder, head: &Head, status: u16, answer_head: usize) -> Self {
+        let (bytes, fields) = decoder.parts_of(head);
+        Self {
+            bytes: bytes.into(),
+            head: *head,
+            fields: fields.into(),
+            status,
+            answer_head,
+        }
+    }
+
+    /// The request as it came from `peer` this time.
+    pub(super) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
+        let none = Bytes::new();
+        request(&self.head, &self.bytes, &self.fields, none, peer, received)
+    }
+}
 
 /// One request and its answer.
-struct Kept {
-    request: Box<[u8]>,
-    answer: Rc<[u8]>,
+pub(super) struct Kept {
+    pub(super) known: Rc<Known>,
+    pub(super) answer: Rc<[u8]>,
     /// Where the end of the head is, which tells the date.
     tail_at: usize,
     standing: Box<dyn Standing>,
@@ -37,7 +72,8 @@ struct Kept {
 
 impl Kept {
     fn weight(&self) -> usize {
-        self.request.len() + self.answer.len() + OVERHEAD
+        let known = self.known.bytes.len() + size_of_val(&*self.known.fields);
+        known + self.answer.len() + OVERHEAD
     }
 }
 
@@ -88,25 +124,28 @@ impl Repeats {
         request: &[u8],
         received: Boottime,
         tail: &[u8],
-    ) -> Result<Rc<[u8]>, Unknown> {
+    ) -> Result<&Kept, Unknown> {
         let hash = XxHash3_64::oneshot_with_seed(self.seed, request);
-        let Set { tags, kept } = &mut self.sets[set_of(hash)];
-        for (known, slot) in tags.iter().zip(kept) {
-            let Some(kept) = slot.as_mut().filter(|_| *known == tag_of(hash)) else {
-                continue;
-            };
-            if *kept.request != *request {
-                continue;
+        let set = &mut self.sets[set_of(hash)];
+        let is_it = |way: &usize| {
+            let kept = set.kept[*way].as_ref();
+            set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| *kept.known.bytes == *request)
+        };
+        let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
+        let stands = |kept: &mut Box<Kept>| {
+            kept.is_used = kept.standing.stands(received) && kept.set_tail(tail);
+            !kept.is_used
+        };
+        match slot {
+            Some(slot) => {
+                // It was asked for often enough to be kept again as soon as it is made.
+                if let Some(old) = slot.take_if(stands) {
+                    self.bytes -= old.weight();
+                }
+                slot.as_deref().ok_or(Unknown(hash))
             }
-            if kept.standing.stands(received) && kept.set_tail(tail) {
-                kept.is_used = true;
-                return Ok(Rc::clone(&kept.answer));
-            }
-            // It was asked for often enough to be kept again as soon as it is made.
-            self.bytes -= kept.weight();
-            *slot = None;
+            None => Err(Unknown(hash)),
         }
-        Err(Unknown(hash))
     }
 
     /// Whether `request` has been asked for before.
@@ -115,17 +154,17 @@ impl Repeats {
         std::mem::replace(seen, tag_of(request.0)) == tag_of(request.0)
     }
 
-    /// Keeps `answer`, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
+    /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
     pub(super) fn keep(
         &mut self,
         unknown: Unknown,
-        request: &[u8],
+        known: Known,
         answer: Rc<[u8]>,
         tail_at: usize,
         standing: Box<dyn Standing>,
     ) {
         let kept = Box::new(Kept {
-            request: request.into(),
+            known: Rc::new(known),
             answer,
             tail_at,
             standing,
@@ -206,6 +245,8 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::Limits;
+    use crate::h1::Event;
 
     struct Switch(Rc<Cell<bool>>);
 
@@ -219,15 +260,37 @@ mod tests {
     const TAIL: &[u8] = b"Date: 1\r\n\r\n";
 
     fn keep(repeats: &mut Repeats, request: &str, body: &[u8], stands: &Rc<Cell<bool>>) {
-        let unknown = repeats.find(request.as_bytes(), NOW, TAIL).unwrap_err();
+        let unknown = unknown(repeats, request);
+        let mut decoder = Decoder::new();
+        let limits = Limits::default();
+        decoder.space(&limits)[..request.len()].copy_from_slice(request.as_bytes());
+        decoder.received(request.len());
+        let Event::Request(head, _) = decoder.next(&limits) else {
+            panic!("{request:?}");
+        };
+        let known = Known::new(&decoder, &head, 200, 0);
         let answer = [b"head\r\n", TAIL, body].concat();
         repeats.keep(
             unknown,
-            request.as_bytes(),
+            known,
             answer.into(),
             "head\r\n".len(),
             Box::new(Switch(Rc::clone(stands))),
         );
+    }
+
+    fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<Rc<[u8]>> {
+        let found = repeats.find(request.as_bytes(), NOW, tail);
+        found.ok().map(|kept| Rc::clone(&kept.answer))
+    }
+
+    fn unknown(repeats: &mut Repeats, request: &str) -> Unknown {
+        let found = repeats.find(request.as_bytes(), NOW, TAIL).map(|_| ());
+        found.unwrap_err()
+    }
+
+    fn asking(target: &str) -> String {
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
     }
 
     fn counted(repeats: &Repeats) -> usize {
@@ -239,27 +302,28 @@ mod tests {
     fn an_answer_is_given_for_as_long_as_it_stands() {
         let mut repeats = Repeats::new(7);
         let stands = Rc::new(Cell::new(true));
-        keep(&mut repeats, "GET / ...", b"body", &stands);
-        let answer = repeats.find(b"GET / ...", NOW, b"Date: 2\r\n\r\n").unwrap();
+        let request = asking("/");
+        keep(&mut repeats, &request, b"body", &stands);
+        let answer = find(&mut repeats, &request, b"Date: 2\r\n\r\n").unwrap();
         assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody");
-        let later = repeats.find(b"GET / ...", NOW, b"Date: 3\r\n\r\n").unwrap();
+        let later = find(&mut repeats, &request, b"Date: 3\r\n\r\n").unwrap();
         assert_eq!(&later[..], b"head\r\nDate: 3\r\n\r\nbody");
         assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody", "on its way");
-        assert!(repeats.find(b"GET / ..,", NOW, TAIL).is_err());
+        assert!(find(&mut repeats, &asking("/?"), TAIL).is_none());
         stands.set(false);
-        assert!(repeats.find(b"GET / ...", NOW, TAIL).is_err());
+        assert!(find(&mut repeats, &request, TAIL).is_none());
         stands.set(true);
-        assert!(repeats.find(b"GET / ...", NOW, TAIL).is_err(), "forgotten");
+        assert!(find(&mut repeats, &request, TAIL).is_none(), "forgotten");
         assert_eq!((repeats.bytes, counted(&repeats)), (0, 0));
     }
 
     #[test]
     fn only_what_comes_twice_is_wanted() {
         let mut repeats = Repeats::new(7);
-        let unknown = |repeats: &mut Repeats| repeats.find(b"GET / ...", NOW, TAIL).unwrap_err();
-        let first = unknown(&mut repeats);
+        let request = asking("/");
+        let first = unknown(&mut repeats, &request);
         assert!(!repeats.is_wanted(first));
-        let second = unknown(&mut repeats);
+        let second = unknown(&mut repeats, &request);
         assert!(repeats.is_wanted(second));
     }
 
@@ -269,18 +333,14 @@ mod tests {
         let stands = Rc::new(Cell::new(true));
         let body = vec![b'x'; REPEATED_ANSWER / 2];
         for n in 0..3 * REPEATED_BYTES / body.len() {
-            keep(&mut repeats, &format!("GET /{n} ..."), &body, &stands);
+            keep(&mut repeats, &asking(&format!("/{n}")), &body, &stands);
             assert!(repeats.bytes <= REPEATED_BYTES);
         }
         assert_eq!(repeats.bytes, counted(&repeats));
         assert!(repeats.bytes > REPEATED_BYTES / 2);
-        keep(
-            &mut repeats,
-            "GET /large",
-            &vec![0; REPEATED_ANSWER + 1],
-            &stands,
-        );
-        assert!(repeats.find(b"GET /large", NOW, TAIL).is_err());
+        let large = asking("/large");
+        keep(&mut repeats, &large, &vec![0; REPEATED_ANSWER + 1], &stands);
+        assert!(find(&mut repeats, &large, TAIL).is_none());
     }
 
     #[test]

@@ -70,6 +70,38 @@ fn method(bytes: &[u8]) -> &str {
     }
 }
 
+/// A request as the service sees it: a head with its bytes and its field lines.
+pub(crate) fn request<'a>(
+    head: &Head,
+    bytes: &'a [u8],
+    fields: &'a [FieldSpan],
+    body: Bytes,
+    peer: SocketAddr,
+    received: Boottime,
+) -> Request<'a> {
+    // The request line was checked to be ASCII, so nothing becomes empty here.
+    let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
+    let of_target = |span: super::Span| {
+        let start = (span.start - head.target.start) as usize;
+        target
+            .get(start..start + span.len as usize)
+            .unwrap_or_default()
+    };
+    let path = of_target(head.path);
+    Request {
+        method: method(head.method.of(bytes)),
+        target,
+        path: if path.is_empty() { "/" } else { path },
+        query: head.query.map(of_target),
+        version: head.version,
+        fields: Fields::new(bytes, fields),
+        body,
+        peer,
+        received,
+        host: head.host.map(|host| host.of(bytes)),
+    }
+}
+
 /// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so that requests can be
 /// looked at again when their responses have been sent.
 #[derive(Debug)]
@@ -131,11 +163,11 @@ impl Decoder {
         self.at = (self.at + len).min(self.filled);
     }
 
-    /// The bytes of a head that was decoded, until [`Decoder::reclaim`].
-    pub(crate) fn bytes_of(&self, head: &Head) -> &[u8] {
-        self.buffer
-            .get(head.start..head.start + head.len)
-            .unwrap_or_default()
+    /// The bytes and the field lines of a head that was decoded, until [`Decoder::reclaim`].
+    pub(crate) fn parts_of(&self, head: &Head) -> (&[u8], &[FieldSpan]) {
+        let bytes = self.buffer.get(head.start..head.start + head.len);
+        let fields = self.fields.get(head.fields.0..head.fields.1);
+        (bytes.unwrap_or_default(), fields.unwrap_or_default())
     }
 
     /// What the decoder is in the middle of.
@@ -256,33 +288,8 @@ impl Decoder {
         peer: SocketAddr,
         received: Boottime,
     ) -> Request<'_> {
-        let bytes = self.bytes_of(head);
-        // The request line was checked to be ASCII, so nothing becomes empty here.
-        let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
-        let of_target = |span: super::Span| {
-            let start = (span.start - head.target.start) as usize;
-            target
-                .get(start..start + span.len as usize)
-                .unwrap_or_default()
-        };
-        let path = of_target(head.path);
-        Request {
-            method: method(head.method.of(bytes)),
-            target,
-            path: if path.is_empty() { "/" } else { path },
-            query: head.query.map(of_target),
-            version: head.version,
-            fields: Fields::new(
-                bytes,
-                self.fields
-                    .get(head.fields.0..head.fields.1)
-                    .unwrap_or_default(),
-            ),
-            body,
-            peer,
-            received,
-            host: head.host.map(|host| host.of(bytes)),
-        }
+        let (bytes, fields) = self.parts_of(head);
+        request(head, bytes, fields, body, peer, received)
     }
 
     /// Frees the room of requests that are done with; the one being received moves to the front.

@@ -2,7 +2,7 @@
 
 use millpond_http::Limits;
 
-use crate::support::Server;
+use crate::support::{Seen, Server};
 
 #[test]
 fn an_answer_is_repeated_until_it_does_not_stand() {
@@ -121,11 +121,18 @@ fn an_answer_that_waits_for_a_slow_reader_is_not_touched() {
 fn whoever_is_told_of_requests_is_told_of_each() {
     let server = Server::start(Limits::default());
     let mut client = server.connect();
-    for _ in 0..5 {
-        client.get("/kept");
-        client.response();
-    }
-    for _ in 0..5 {
-        assert_eq!(server.next_done(), "/kept");
+    for (target, len) in [("/kept?a=b", 0), ("/large", 20 << 10)] {
+        for _ in 0..5 {
+            client.get(target);
+            client.response();
+        }
+        for _ in 0..5 {
+            let done = Seen::Done {
+                target: target.to_owned(),
+                status: 200,
+                body_bytes: len,
+            };
+            assert_eq!(server.next_seen(), done);
+        }
     }
 }

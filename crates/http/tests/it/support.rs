@@ -237,15 +237,6 @@ impl Server {
         self.seen.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
-    /// The target of the next request that the service is told of.
-    #[track_caller]
-    pub(crate) fn next_done(&self) -> String {
-        match self.next_seen() {
-            Seen::Done { target, .. } => target,
-            other => panic!("{other:?}"),
-        }
-    }
-
     /// Waits for the worker's thread to end.
     pub(crate) fn join(&mut self) {
         if let Some(thread) = self.thread.take() {

@@ -19,8 +19,10 @@ pub(crate) struct TestSite {
     service: SiteService,
     runtime: tokio::runtime::LocalRuntime,
     /// The last answer to each request, and what it stands on.
-    kept: RefCell<HashMap<String, (Response, Box<dyn Standing>)>>,
+    kept: RefCell<HashMap<String, Kept>>,
 }
+
+type Kept = (Response, Box<dyn Standing>);
 
 /// An answer, read whole.
 pub(crate) struct Answer {
@@ -126,7 +128,7 @@ impl TestSite {
         let name = format!("{request:?}");
         let mut kept = self.kept.borrow_mut();
         let before = kept.remove(&name);
-        let still = |(response, standing): (Response, Box<dyn Standing>)| {
+        let still = |(response, standing): Kept| {
             standing
                 .stands(Boottime::now())
                 .then_some((response, standing))
