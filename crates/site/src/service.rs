@@ -236,21 +236,23 @@ impl SiteService {
         if !matches!(request.method, "GET" | "HEAD") {
             return without_method("GET, HEAD").into();
         }
-        let prepared = match found {
-            Found::File(file) => file.prepared(),
-            Found::Listing(listing) => Some(listing.prepared()),
-        };
-        if let Some(prepared) = prepared
-            && let Some(coding) = prepared.wanted(request)
-        {
-            self.core.compressor.wish(prepared, coding, |_| {});
-        }
-        if let Some(prepared) = prepared {
-            self.stand_on(prepared, request, || Some(Source::File));
-        }
+        let compressor = &self.core.compressor;
         match found {
-            Found::File(file) => file.respond(request).into(),
-            Found::Listing(listing) => listing.prepared().respond(request, Bytes::new()).into(),
+            Found::File(file) => {
+                generation.statics.wish(file, request, compressor);
+                if let Some(prepared) = file.steady() {
+                    self.stand_on(prepared, request, || Some(Source::File));
+                }
+                file.respond(request).into()
+            }
+            Found::Listing(listing) => {
+                let prepared = listing.prepared();
+                if let Some(coding) = prepared.wanted(request) {
+                    compressor.wish(prepared, coding, |_| {});
+                }
+                self.stand_on(prepared, request, || Some(Source::File));
+                prepared.respond(request, Bytes::new()).into()
+            }
         }
     }
 

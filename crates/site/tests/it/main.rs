@@ -7,4 +7,5 @@ mod forms;
 mod pages;
 mod privacy;
 mod rules;
+mod statics;
 mod support;
