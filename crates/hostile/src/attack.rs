@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use socket2::SockRef;
 
 use crate::Dice;
+use crate::clock::now;
 use crate::messages::{LARGE, Messages, PLAIN, noise, oversized};
 use crate::verdict::statuses;
 
 /// How long an answer, or the end of a connection, may take. Nothing is expected to take a hundredth of it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause before another try where all ports rest.
+const PORTS_REST: Duration = Duration::from_millis(10);
 /// Connections that one client leaves open to annoy; when it has more, the oldest goes.
 const HELD: usize = 4;
 /// Requests for the large file in a connection whose answers nobody reads.
@@ -106,7 +110,7 @@ impl Attack {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) attack: Attack,
-    /// Requests, whole or broken, that were sent.
+    /// Requests, whole or broken, that were sent: the hostile one and good ones around it.
     pub(crate) requests: u64,
     pub(crate) statuses: Vec<u16>,
     /// What the server did wrong.
@@ -201,7 +205,20 @@ impl Attacker {
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(self.address)
+        let began = now();
+        let stream = loop {
+            match TcpStream::connect(self.address) {
+                // Every port is taken or rests after a connection (TIME_WAIT, a second on the loopback).
+                Err(error)
+                    if error.kind() == ErrorKind::AddrNotAvailable
+                        && began.elapsed() < PATIENCE =>
+                {
+                    thread::sleep(PORTS_REST);
+                }
+                other => break other,
+            }
+        };
+        let stream = stream
             .map_err(|error| io::Error::new(error.kind(), format!("no connection: {error}")))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -236,8 +253,6 @@ impl Attacker {
                 return Err(io::Error::other("an answer without end"));
             }
         }
-        // A reset frees the port at once; otherwise a million connections would use up all there are.
-        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         Ok(answer)
     }
 
@@ -313,6 +328,7 @@ fn wrong(attack: Attack, requests: u64, statuses: &[u16]) -> Option<String> {
 mod tests {
     use super::{Attack, wrong};
     use crate::Dice;
+    use crate::clock::now;
 
     #[test]
     fn every_attack_has_its_turn() {

@@ -17,7 +17,7 @@ const KEPT: usize = 10;
 pub struct Campaign {
     /// The server.
     pub address: SocketAddr,
-    /// Hostile requests to send, at least.
+    /// Hostile requests to send, at least: one on each connection. Good ones in front of it are not counted.
     pub requests: u64,
     /// Clients at once: each has one connection under way, and a few more that it holds open.
     pub clients: usize,
@@ -28,9 +28,9 @@ pub struct Campaign {
 /// What came of one kind of attack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Connections.
-    pub connections: u64,
-    /// Requests in them, whole or broken.
+    /// Hostile requests, each on a connection of its own.
+    pub hostile: u64,
+    /// All requests on these connections, the good ones around the hostile ones included.
     pub requests: u64,
     /// Connections that ended without any answer.
     pub unanswered: u64,
@@ -52,14 +52,14 @@ pub struct Report {
 impl Report {
     /// Hostile requests that were sent.
     #[must_use]
-    pub fn requests(&self) -> u64 {
-        self.tallies.values().map(|tally| tally.requests).sum()
+    pub fn hostile(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.hostile).sum()
     }
 
-    /// Connections that were made for them.
+    /// All requests that were sent, the good ones around them included.
     #[must_use]
-    pub fn connections(&self) -> u64 {
-        self.tallies.values().map(|tally| tally.connections).sum()
+    pub fn requests(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.requests).sum()
     }
 
     /// Several reports as one.
@@ -74,7 +74,7 @@ impl Report {
 
     fn add(&mut self, outcome: Outcome) {
         let tally = self.tallies.entry(outcome.attack).or_default();
-        tally.connections += 1;
+        tally.hostile += 1;
         tally.requests += outcome.requests;
         tally.unanswered += u64::from(outcome.statuses.is_empty());
         for status in outcome.statuses {
@@ -95,7 +95,7 @@ impl Report {
     fn merge(&mut self, other: Self) {
         for (attack, tally) in other.tallies {
             let sum = self.tallies.entry(attack).or_default();
-            sum.connections += tally.connections;
+            sum.hostile += tally.hostile;
             sum.requests += tally.requests;
             sum.unanswered += tally.unanswered;
             for (status, count) in tally.statuses {
@@ -121,7 +121,7 @@ pub fn attack(campaign: &Campaign) -> io::Result<Report> {
         let mut own = Report::default();
         while sent.load(Ordering::Relaxed) < campaign.requests {
             let outcome = attacker.strike();
-            sent.fetch_add(outcome.requests, Ordering::Relaxed);
+            sent.fetch_add(1, Ordering::Relaxed);
             own.add(outcome);
         }
         if let Ok(mut report) = report.lock() {

@@ -1,5 +1,5 @@
 //! Hostile input for tests: broken bytes, and clients that misbehave. A test tool: other crates have it among their
-//! dev-dependencies only.
+//! dev-dependencies only, and `bench` attacks with it.
 //!
 //! It knows what attackers of a web server do. It must not know how the server under attack works: it has bytes and
 //! sockets, nothing else, so that no mistake of the server can hide in it.

@@ -23,6 +23,8 @@ mod folder;
 mod form;
 mod hosts;
 mod listing;
+#[cfg(test)]
+mod fuzz;
 mod object;
 mod page;
 mod params;
