@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod demo;
 mod hosts;
+mod hostile;
 mod lab;
 mod ladders;
 mod limits;
