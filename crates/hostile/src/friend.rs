@@ -34,7 +34,7 @@ pub struct Visits {
     /// The first few errors, in words.
     pub first_errors: Vec<String>,
     /// From sending to the last byte, in microseconds, ascending; the time to connect included where it did.
-    latencies_us: Vec<u32>,
+    pub latencies_us: Vec<u32>,
 }
 
 impl Visits {

@@ -21,10 +21,10 @@ mod core;
 mod duration;
 mod folder;
 mod form;
-mod hosts;
-mod listing;
 #[cfg(test)]
 mod fuzz;
+mod hosts;
+mod listing;
 mod object;
 mod page;
 mod params;

@@ -29,7 +29,7 @@ fn site() -> TestSite {
         ),
         (
             "pages/echo.html",
-            "{% extends \"base.html\" %}{% block body %}<p title=\"{{ params.q }}\">{{ params.q }}|{{ request.query.q }}|{{ request.path }}</p>{% endblock %}",
+            "{% extends \"base.html\" %}{% block body %}<p title=\"{{ params.q }}\">{{ params.q }}|{{ request.query.q | default(\"\") }}|{{ request.path }}</p>{% endblock %}",
         ),
         (
             "pages/[slug].sql",
