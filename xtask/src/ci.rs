@@ -14,6 +14,7 @@ pub(crate) fn run() -> bool {
         Step::cargo("format", "fmt --all --check"),
         Step::cargo("clippy", "clippy --workspace --all-targets -- -D warnings"),
         Step::cargo("test", "test --workspace"),
+        fuzz("test").with(FUZZ_TIME, "8000"),
         model(),
         Step::cargo("docs", "doc --workspace --no-deps").with_flags("RUSTDOCFLAGS", "-D warnings"),
     ])
@@ -22,6 +23,16 @@ pub(crate) fn run() -> bool {
 /// The rules that no compiler checks.
 pub(crate) fn tidy() -> Step {
     Step::ours("tidy", rules::check)
+}
+
+/// How long each fuzz target looks for inputs that break it, in milliseconds; one second if it is not set. Fourteen of
+/// them at eight seconds take a minute on two cores.
+pub(crate) const FUZZ_TIME: &str = "BOLERO_RANDOM_TEST_TIME_MS";
+
+/// The fuzz targets, which are tests with `fuzz` in their paths; `test` is cargo's command for them.
+pub(crate) fn fuzz(test: &str) -> Step {
+    let packages = "--package millpond-http --package millpond-site";
+    Step::cargo("fuzz", &format!("{test} {packages} --lib --test it fuzz::")).with_tests()
 }
 
 /// The store under a model checker's schedules. Its locks are other types then, so it is built apart.

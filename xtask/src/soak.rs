@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the same property and model tests as in CI, for much longer.
+//! `cargo xtask soak`: the same property, model and fuzz tests as in CI, for much longer.
 
 use std::env;
 
@@ -12,22 +12,51 @@ const CASES: &str = "25600";
 /// Schedules for each model test.
 const ITERATIONS: &str = "100000";
 
-/// Runs both kinds.
+/// For each fuzz target (8 s in CI): some two hours in all, on two cores.
+const FUZZ_SECONDS: u64 = 900;
+
+/// Cargo's test command for what takes long: optimised, because the time is in the tests and not in the build; with the
+/// assertions that a release leaves out.
+const TEST: &str = "test --release --target-dir target/soak";
+
+fn asserting(step: Step) -> Step {
+    step.with("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+        .with("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .with("CARGO_PROFILE_RELEASE_LTO", "off")
+}
+
+/// Runs the fuzz targets alone.
+pub(crate) fn run_fuzz() -> bool {
+    match fuzz() {
+        Ok(step) => run_all(&[step]),
+        Err(reason) => {
+            eprintln!("{reason}");
+            false
+        }
+    }
+}
+
+fn fuzz() -> Result<Step, String> {
+    const SECONDS: &str = "MILLPOND_FUZZ_SECONDS";
+    let seconds = match env::var(SECONDS) {
+        Err(_) => FUZZ_SECONDS,
+        Ok(text) => text
+            .parse()
+            .map_err(|_| format!("{SECONDS}={text}: it wants whole seconds"))?,
+    };
+    println!("{seconds} s for each fuzz target");
+    let milliseconds = seconds.saturating_mul(1000).to_string();
+    Ok(asserting(ci::fuzz(TEST)).with(ci::FUZZ_TIME, milliseconds))
+}
+
+/// Runs all kinds.
 pub(crate) fn run() -> bool {
     let cases = env::var("MILLPOND_PROPTEST_CASES").unwrap_or_else(|_| CASES.to_owned());
     let iterations =
         env::var("MILLPOND_SHUTTLE_ITERATIONS").unwrap_or_else(|_| ITERATIONS.to_owned());
     println!("{cases} cases for each property, {iterations} schedules for each model");
-    // Optimised, because the time is in the tests and not in the build; with the assertions that a release leaves out.
-    let property = Step::cargo(
-        "property",
-        "test --workspace --release --target-dir target/soak",
-    )
-    .with("MILLPOND_PROPTEST_CASES", cases)
-    .with("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
-    .with("CARGO_PROFILE_RELEASE_LTO", "off");
-    run_all(&[
-        property,
-        ci::model().with("MILLPOND_SHUTTLE_ITERATIONS", iterations),
-    ])
+    let property = asserting(Step::cargo("property", &format!("{TEST} --workspace")))
+        .with("MILLPOND_PROPTEST_CASES", cases);
+    let model = ci::model().with("MILLPOND_SHUTTLE_ITERATIONS", iterations);
+    run_all(&[property, model]) && run_fuzz()
 }

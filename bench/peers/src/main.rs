@@ -1,5 +1,5 @@
 //! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count, and what measures
-//! against servers that know the truth.
+//! against servers that know the truth; and what it stands when its clients are hostile.
 //!
 //! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `bench/README.md` says how to read the
 //! results.
@@ -12,15 +12,18 @@ mod fill;
 mod floor;
 mod fortio;
 mod hit_ratio;
+mod hostile;
 mod lateness;
 mod libcachesim;
 mod overhead;
 mod planted;
 mod sendfile;
 mod server;
+mod slow;
 mod spread;
 mod traces;
 mod truth;
+mod victim;
 
 use std::process::ExitCode;
 
@@ -73,6 +76,18 @@ usage: bench-peers COMMAND
       --rate R           requests a second (default 500)
       --seconds S        (default 20)
       --json FILE
+  hostile              a million broken and hostile requests, twice: errors of a client beside them, panics, memory
+      --requests N       in each of the two campaigns (default 1000000)
+      --clients N        hostile clients at once (default 32)
+      --seed N           (default 1)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
+  slow                 slowhttptest in its four modes, with a client beside it
+      --connections N    slow connections (default 1000)
+      --rate R           of them opened in a second (default 200)
+      --seconds S        length of each mode (default 30)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
 ";
 
 /// What can go wrong is said to the person who measures; nobody decides anything by its type.
@@ -90,6 +105,8 @@ fn main() -> ExitCode {
         Some("lateness") => lateness::run(arguments),
         Some("truth") => truth::run(arguments),
         Some("fortio") => fortio::run(arguments),
+        Some("hostile") => hostile::run(arguments),
+        Some("slow") => slow::run(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -14,6 +14,8 @@
 mod conn;
 mod date;
 mod event;
+#[cfg(test)]
+mod fuzz;
 mod h1;
 mod limits;
 mod listen;

@@ -21,6 +21,8 @@ mod core;
 mod duration;
 mod folder;
 mod form;
+#[cfg(test)]
+mod fuzz;
 mod hosts;
 mod listing;
 mod object;

@@ -5,6 +5,7 @@ mod capacity;
 mod cli;
 mod compare;
 mod demo;
+mod hostile;
 mod hosts;
 mod lab;
 mod ladders;

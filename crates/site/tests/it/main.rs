@@ -4,6 +4,7 @@ mod addresses;
 mod errors;
 mod folder;
 mod forms;
+mod fuzz;
 mod pages;
 mod privacy;
 mod rules;

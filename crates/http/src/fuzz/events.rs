@@ -1,0 +1,106 @@
+//! What the decoder makes of bytes, however they are cut.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use millpond_store::clock::Boottime;
+
+use crate::Limits;
+use crate::h1::{Decoder, Event, Phase};
+use crate::request::Version;
+
+/// A request as the service would see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Got {
+    pub(super) method: String,
+    pub(super) target: String,
+    pub(super) path: String,
+    pub(super) query: Option<String>,
+    pub(super) host: Option<String>,
+    pub(super) version: Version,
+    pub(super) keep_alive: bool,
+    pub(super) fields: Vec<(String, Vec<u8>)>,
+    pub(super) body: Bytes,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// With this status.
+    Refused(u16),
+    /// In the middle of something, or between two requests.
+    Left(Phase),
+}
+
+/// Everything that came out of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) requests: Vec<Got>,
+    pub(super) end: End,
+}
+
+/// Decodes `pieces` in order; `reclaim` frees the room of what is done after each, as a connection does. Each head is
+/// shown to `on_head` as (start, length), which are offsets into the stream unless room is reclaimed.
+pub(super) fn decode<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    limits: &Limits,
+    reclaim: bool,
+    mut on_head: impl FnMut(usize, usize),
+) -> Seen {
+    let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut decoder = Decoder::new();
+    let mut requests = Vec::new();
+    for mut piece in pieces {
+        while !piece.is_empty() {
+            let space = decoder.space(limits);
+            let len = space.len().min(piece.len());
+            space[..len].copy_from_slice(&piece[..len]);
+            piece = &piece[len..];
+            decoder.received(len);
+            loop {
+                match decoder.next(limits) {
+                    Event::Request(head, body) => {
+                        on_head(head.start, head.len);
+                        let request = decoder.request(&head, body, peer, Boottime::default());
+                        requests.push(Got::of(&request, head.keep_alive));
+                    }
+                    Event::Refused(refusal) => {
+                        let end = End::Refused(refusal.status());
+                        return Seen { requests, end };
+                    }
+                    Event::More => break,
+                    Event::Continue => {}
+                }
+            }
+            if reclaim {
+                decoder.reclaim();
+            }
+        }
+    }
+    let end = End::Left(decoder.phase());
+    Seen { requests, end }
+}
+
+/// The same for a stream in one piece.
+pub(super) fn decode_whole(input: &[u8], limits: &Limits) -> Seen {
+    decode([input], limits, false, |_, _| {})
+}
+
+impl Got {
+    fn of(request: &crate::Request<'_>, keep_alive: bool) -> Self {
+        let fields = request.fields.iter();
+        Self {
+            method: request.method.to_owned(),
+            target: request.target.to_owned(),
+            path: request.path.to_owned(),
+            query: request.query.map(str::to_owned),
+            host: request.host().map(str::to_owned),
+            version: request.version,
+            keep_alive,
+            fields: fields
+                .map(|(name, value)| (name.to_owned(), value.to_vec()))
+                .collect(),
+            body: request.body.clone(),
+        }
+    }
+}
