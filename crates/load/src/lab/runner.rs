@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::experiment::{Experiment, Prepare, Sequence, Server};
+use super::experiment::Experiment;
 use super::findings::{findings, judge};
+use super::limit::limits;
 use super::measure::{Scene, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
 use super::progress::{LabProgress, Place};
 use super::server::Running;
+use super::spec::{Prepare, Sequence, Server};
+use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
 use crate::clock::{self, Nanos};
-use crate::{Error, Host, Verdict};
+use crate::{BLOCKS, Error, Host, Verdict};
 
 /// Between two looks at a step of the preparation.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -64,6 +67,7 @@ pub fn lab(
         records: BTreeMap::new(),
         files: Vec::new(),
         runs: Vec::new(),
+        planned: turns::runs(experiment),
         began: clock::now(),
         progress,
         stop,
@@ -86,6 +90,8 @@ struct Bench<'a, 'p> {
     records: BTreeMap<String, LabServer>,
     files: Vec<Text>,
     runs: Vec<LabRun>,
+    /// Runs to be made.
+    planned: usize,
     /// When the first run began.
     began: Nanos,
     progress: &'p mut dyn FnMut(&LabProgress<'_>),
@@ -104,11 +110,16 @@ impl<'a> Bench<'a, '_> {
             self.prepare(number + 1, step)?;
         }
         self.began = clock::now();
-        for (server, repeat) in order(self.experiment) {
+        let mut repeat = 1;
+        for turn in turns(self.experiment) {
             if self.is_stopping() {
                 return Ok(());
             }
-            self.turn(server, repeat)?;
+            if turn.repeat != repeat {
+                self.end_block();
+                repeat = turn.repeat;
+            }
+            self.turn(&turn)?;
         }
         Ok(())
     }
@@ -147,8 +158,9 @@ impl<'a> Bench<'a, '_> {
         }
     }
 
-    /// Starts a server, measures it at every level, and stops it.
-    fn turn(&mut self, spec: &'a Server, repeat: usize) -> Result<(), String> {
+    /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
+    fn turn(&mut self, turn: &Turn<'a>) -> Result<(), String> {
+        let (spec, repeat) = (turn.server, turn.repeat);
         let Some(mut beside) = self.all_up(&spec.with)? else {
             return Ok(());
         };
@@ -156,16 +168,24 @@ impl<'a> Bench<'a, '_> {
         let Some(mut subject) = self.up(spec, &beside)? else {
             return Ok(());
         };
-        for level in self.levels.clone() {
+        for &level in &turn.levels {
             let scene = Scene {
                 shop: &self.shop,
                 subject: &mut subject,
                 beside: &mut beside,
                 level,
                 repeat,
+                pass: turn.pass,
+                is_checked: turn.is_checked,
                 stop: self.stop,
             };
-            match measure_showing(scene, &mut *self.progress, self.began, &self.runs)? {
+            let place = Place {
+                experiment: self.experiment,
+                runs: self.planned,
+                began: self.began,
+                done: self.runs.len(),
+            };
+            match measure_showing(scene, &mut *self.progress, &place)? {
                 Some(run) => self.runs.push(run),
                 None => break,
             }
@@ -218,11 +238,23 @@ impl<'a> Bench<'a, '_> {
     }
 
     fn down(&mut self, running: Running<'a>) {
-        if running.spec.keep {
+        if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
             running.stop(&self.shop);
         }
+    }
+
+    /// Stops what was up for one block. The next one has new processes: what differs from one start of a server to another
+    /// is then part of what differs between blocks.
+    fn end_block(&mut self) {
+        let (stay, over) = std::mem::take(&mut self.kept)
+            .into_iter()
+            .partition(|running| running.spec.keep);
+        self.kept = stay;
+        let over: Vec<Running<'a>> = over;
+        over.into_iter()
+            .for_each(|running| running.stop(&self.shop));
     }
 
     fn clear_up(&mut self) {
@@ -234,7 +266,7 @@ impl<'a> Bench<'a, '_> {
     fn show(&mut self, doing: &str, level: Option<LabLevel>, repeat: usize) {
         let place = Place {
             experiment: self.experiment,
-            levels: self.levels.len(),
+            runs: self.planned,
             began: self.began,
             done: self.runs.len(),
         };
@@ -246,18 +278,13 @@ impl<'a> Bench<'a, '_> {
         let workload = experiment.workload.get_ref();
         let names: Vec<&str> = experiment.names().collect();
         let baseline = experiment.baseline.as_ref().map(Spanned::get_ref);
-        let findings = findings(
-            &self.runs,
-            &names,
-            &self.levels,
-            baseline.map(String::as_str),
-        );
+        let base = baseline.map(String::as_str);
+        let findings = findings(&self.runs, &names, &self.levels, base);
+        let asked = experiment.limits.iter().map(Spanned::get_ref);
+        let limits = limits(asked, &self.runs, &names, base, &self.levels);
         let (mut verdict, mut reasons) = judge(&findings, &self.runs);
-        let complete = self.runs.len() == names.len() * self.levels.len() * experiment.repeats();
-        let mut doubts = shared_cores(experiment);
-        if !complete {
-            doubts.push("the experiment was ended before all its runs were made".to_owned());
-        }
+        let complete = self.runs.len() == self.planned;
+        let doubts = doubts(experiment, complete);
         if !doubts.is_empty() && verdict == Verdict::Valid {
             verdict = Verdict::Suspect;
         }
@@ -282,6 +309,7 @@ impl<'a> Bench<'a, '_> {
             depth: workload.depth,
             client_cores: cores.unwrap_or_default(),
             findings,
+            limits,
             runs: self.runs,
             files: self.files,
             plan: experiment.asked.clone(),
@@ -291,24 +319,19 @@ impl<'a> Bench<'a, '_> {
     }
 }
 
-/// Every turn: which server, and which repeat.
-fn order(experiment: &Experiment) -> Vec<(&Server, usize)> {
-    let repeats = 1..=experiment.repeats();
-    match experiment.order {
-        Sequence::Sequence => experiment
-            .measured()
-            .flat_map(|server| repeats.clone().map(move |repeat| (server, repeat)))
-            .collect(),
-        Sequence::Interleaved => repeats
-            .flat_map(|repeat| {
-                let mut turns: Vec<_> = experiment.measured().map(|it| (it, repeat)).collect();
-                if repeat.is_multiple_of(2) {
-                    turns.reverse();
-                }
-                turns
-            })
-            .collect(),
+/// What speaks against the whole, whatever the runs are.
+fn doubts(experiment: &Experiment, complete: bool) -> Vec<String> {
+    let mut doubts = shared_cores(experiment);
+    if !complete {
+        doubts.push("the experiment was ended before all its runs were made".to_owned());
     }
+    let repeats = experiment.repeats();
+    if !experiment.limits.is_empty() && repeats < BLOCKS {
+        doubts.push(format!(
+            "a limit is decided by {BLOCKS} blocks or more, and these are {repeats}"
+        ));
+    }
+    doubts
 }
 
 /// Servers that may run where the client does.
@@ -339,17 +362,9 @@ fn shared_cores(experiment: &Experiment) -> Vec<String> {
 fn measure_showing(
     mut scene: Scene<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
-    began: Nanos,
-    runs: &[LabRun],
+    place: &Place<'_>,
 ) -> Result<Option<LabRun>, String> {
-    let experiment = scene.shop.experiment;
     let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
-    let place = Place {
-        experiment,
-        levels: experiment.levels().len(),
-        began,
-        done: runs.len(),
-    };
     measure(&mut scene, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
@@ -361,31 +376,18 @@ mod tests {
 
     use super::*;
 
-    fn experiment(more: &str) -> Experiment {
-        let text = format!(
-            "title = 'x'\nrepeats = 2\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
-             start = 'b'\n[[server]]\nname = 'c'\nstart = 'c'\nmeasured = false\n"
+    #[test]
+    fn what_is_not_pinned_and_what_has_few_blocks_is_said() {
+        let text = "title = 'x'\nrepeats = 2\norder = 'blocks'\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n\
+                    [[server]]\nname = 'b'\nstart = 'b'\n[[limit]]\nserver = 'a'\nagainst = 'b'\nmetric = 'cpu'\n\
+                    at_most = 1.1\n";
+        let experiment = Experiment::read(text, Path::new("/")).unwrap();
+        let [cores, few, ended] = doubts(&experiment, false).try_into().unwrap_or_default();
+        assert!(cores.contains("client and a, b may"), "{cores}");
+        assert!(few.contains("before all its runs"), "{few}");
+        assert!(
+            ended.contains("10 blocks or more, and these are 2"),
+            "{ended}"
         );
-        Experiment::read(&text, Path::new("/")).unwrap()
-    }
-
-    #[test]
-    fn turns_go_forwards_and_then_backwards() {
-        let turns = |more: &str| {
-            let experiment = experiment(more);
-            let turns = order(&experiment);
-            let turns = turns
-                .iter()
-                .map(|(server, repeat)| format!("{}{repeat}", server.name.get_ref()));
-            turns.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(turns(""), "a1 b1 b2 a2");
-        assert_eq!(turns("order = 'sequence'"), "a1 a2 b1 b2");
-    }
-
-    #[test]
-    fn what_is_not_pinned_is_said() {
-        let [sentence] = shared_cores(&experiment("")).try_into().unwrap();
-        assert!(sentence.contains("client and a, b may"), "{sentence}");
     }
 }
