@@ -12,6 +12,7 @@ mod check_limits;
 #[cfg(test)]
 mod check_tests;
 mod cores;
+mod doubts;
 mod experiment;
 mod fault;
 mod fill;

@@ -100,6 +100,8 @@ fn at(lab: &Lab, level: LabLevel) -> Vec<&LabFinding> {
 
 fn banner(lab: &Lab) -> Banner {
     let mut reasons: Vec<String> = lab.failure.iter().map(|text| sentence(text)).collect();
+    let limits = lab_limits::not_held(lab);
+    reasons.extend(limits.clone());
     let shown = lab.reasons.iter().take(REASONS);
     reasons.extend(shown.map(|reason| sentence(reason)));
     if let Some(more) = lab.reasons.len().checked_sub(REASONS + 1) {
@@ -108,8 +110,8 @@ fn banner(lab: &Lab) -> Banner {
     Banner {
         tone: match (lab.verdict, lab.complete) {
             (Verdict::Invalid, _) | (_, false) => Tone::Bad,
-            (Verdict::Suspect, true) => Tone::Doubtful,
-            (Verdict::Valid, true) => Tone::Good,
+            (Verdict::Valid, true) if limits.is_none() => Tone::Good,
+            (Verdict::Suspect | Verdict::Valid, true) => Tone::Doubtful,
         },
         title: lab.verdict.to_string(),
         reasons,

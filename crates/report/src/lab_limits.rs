@@ -4,6 +4,17 @@ use millpond_load::{Lab, LabBound, LabInterval, LabLimit, LabMetric, LabOutcome}
 
 use crate::{Column, Table};
 
+/// A sentence where a limit does not hold.
+pub(crate) fn not_held(lab: &Lab) -> Option<String> {
+    let holding = lab
+        .limits
+        .iter()
+        .filter(|limit| limit.outcome == LabOutcome::Holds)
+        .count();
+    let all = lab.limits.len();
+    (holding < all).then(|| format!("Of {all} limits {holding} are shown to hold."))
+}
+
 /// A row for each limit at each level; `None` if the experiment has no limits.
 pub(crate) fn table(lab: &Lab) -> Option<Table> {
     let rows: Vec<Vec<String>> = lab.limits.iter().map(row).collect();

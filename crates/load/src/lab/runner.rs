@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use super::doubts::doubts;
 use super::experiment::Experiment;
 use super::findings::{findings, judge};
 use super::limit::limits;
@@ -19,7 +20,7 @@ use super::spec::{Prepare, Sequence, Server};
 use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
 use crate::clock::{self, Nanos};
-use crate::{BLOCKS, Error, Host, Verdict};
+use crate::{Error, Host, Verdict};
 
 /// Between two looks at a step of the preparation.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -108,16 +109,19 @@ impl<'a> Bench<'a, '_> {
         self.files = files.into_iter().map(shown).collect();
         for (number, step) in self.experiment.prepare.iter().enumerate() {
             self.prepare(number + 1, step)?;
+            // What it had up has seen the files of before.
+            self.end_block();
         }
         self.began = clock::now();
-        let mut repeat = 1;
+        let mut repeat = 0;
         for turn in turns(self.experiment) {
+            if turn.repeat != repeat && self.experiment.order == Sequence::Blocks {
+                self.end_block();
+                self.begin_block(turn.repeat)?;
+                repeat = turn.repeat;
+            }
             if self.is_stopping() {
                 return Ok(());
-            }
-            if turn.repeat != repeat {
-                self.end_block();
-                repeat = turn.repeat;
             }
             self.turn(&turn)?;
         }
@@ -245,6 +249,21 @@ impl<'a> Bench<'a, '_> {
         }
     }
 
+    /// Starts every server before the first turn of a block, so that no turn takes longer than another.
+    fn begin_block(&mut self, repeat: usize) -> Result<(), String> {
+        let experiment = self.experiment;
+        for spec in experiment.measured() {
+            let Some(beside) = self.all_up(&spec.with)? else {
+                return Ok(());
+            };
+            self.show(spec.name.get_ref(), None, repeat);
+            let subject = self.up(spec, &beside)?;
+            let up = subject.into_iter().chain(beside);
+            up.for_each(|running| self.down(running));
+        }
+        Ok(())
+    }
+
     /// Stops what was up for one block. The next one has new processes: what differs from one start of a server to another
     /// is then part of what differs between blocks.
     fn end_block(&mut self) {
@@ -319,45 +338,6 @@ impl<'a> Bench<'a, '_> {
     }
 }
 
-/// What speaks against the whole, whatever the runs are.
-fn doubts(experiment: &Experiment, complete: bool) -> Vec<String> {
-    let mut doubts = shared_cores(experiment);
-    if !complete {
-        doubts.push("the experiment was ended before all its runs were made".to_owned());
-    }
-    let repeats = experiment.repeats();
-    if !experiment.limits.is_empty() && repeats < BLOCKS {
-        doubts.push(format!(
-            "a limit is decided by {BLOCKS} blocks or more, and these are {repeats}"
-        ));
-    }
-    doubts
-}
-
-/// Servers that may run where the client does.
-fn shared_cores(experiment: &Experiment) -> Vec<String> {
-    let client = experiment.workload.get_ref().cores.as_ref();
-    let shares = |server: &&Server| match (&server.cores, client) {
-        (Some(own), Some(client)) => own
-            .get_ref()
-            .iter()
-            .any(|core| client.get_ref().contains(core)),
-        _ => true,
-    };
-    let names: Vec<&str> = experiment
-        .measured()
-        .filter(shares)
-        .map(|server| server.name.get_ref().as_str())
-        .collect();
-    if names.is_empty() {
-        return Vec::new();
-    }
-    vec![format!(
-        "the client and {} may have run on the same core: give both `cores`",
-        names.join(", ")
-    )]
-}
-
 /// Measures, and says meanwhile how far it is.
 fn measure_showing(
     mut scene: Scene<'_, '_>,
@@ -368,26 +348,4 @@ fn measure_showing(
     measure(&mut scene, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn what_is_not_pinned_and_what_has_few_blocks_is_said() {
-        let text = "title = 'x'\nrepeats = 2\norder = 'blocks'\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n\
-                    [[server]]\nname = 'b'\nstart = 'b'\n[[limit]]\nserver = 'a'\nagainst = 'b'\nmetric = 'cpu'\n\
-                    at_most = 1.1\n";
-        let experiment = Experiment::read(text, Path::new("/")).unwrap();
-        let [cores, few, ended] = doubts(&experiment, false).try_into().unwrap_or_default();
-        assert!(cores.contains("client and a, b may"), "{cores}");
-        assert!(few.contains("before all its runs"), "{few}");
-        assert!(
-            ended.contains("10 blocks or more, and these are 2"),
-            "{ended}"
-        );
-    }
 }
