@@ -19,7 +19,8 @@ pub(super) enum Sequence {
     #[default]
     Interleaved,
     /// All repeats of one server after another.
-    Sequence,
+    #[serde(rename = "sequence")]
+    OneByOne,
     /// In each repeat all servers are started and stay up; at each level they have their turns forwards, backwards,
     /// forwards and backwards, close together. What limits are decided by.
     Blocks,

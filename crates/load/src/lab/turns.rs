@@ -35,7 +35,7 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
         is_checked: experiment.cross_check.is_some(),
     };
     match experiment.order {
-        Sequence::Sequence => experiment
+        Sequence::OneByOne => experiment
             .measured()
             .flat_map(|server| repeats.clone().map(move |repeat| whole(server, repeat)))
             .collect(),
