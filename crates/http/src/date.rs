@@ -1,9 +1,7 @@
 //! The end of every head: Date, Connection, empty line; rendered at most once a second per worker.
 
-use std::cell::RefCell;
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use millpond_store::clock::Boottime;
 
 /// What the Connection field says.
@@ -20,31 +18,32 @@ pub(crate) enum Persistence {
 /// The three possible ends of a head in this second.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
-    current: RefCell<Option<Current>>,
+    current: Option<Current>,
 }
 
 #[derive(Debug)]
 struct Current {
     until: Boottime,
-    default: Bytes,
-    keep_alive: Bytes,
-    close: Bytes,
+    default: String,
+    keep_alive: String,
+    close: String,
 }
 
 impl Tails {
     /// The end of a head sent at `now`. A wall clock that is set shows within a second.
-    pub(crate) fn get(&self, now: Boottime, persistence: Persistence) -> Bytes {
-        let mut current = self.current.borrow_mut();
-        if current.as_ref().is_none_or(|old| now >= old.until) {
-            *current = None;
+    pub(crate) fn get(&mut self, now: Boottime, persistence: Persistence) -> &[u8] {
+        if self.current.as_ref().is_some_and(|old| now >= old.until) {
+            self.current = None;
         }
-        let current = current.get_or_insert_with(|| Current::render(now, SystemTime::now()));
+        let current = self
+            .current
+            .get_or_insert_with(|| Current::render(now, SystemTime::now()));
         match persistence {
             Persistence::Default => &current.default,
             Persistence::KeepAlive => &current.keep_alive,
             Persistence::Close => &current.close,
         }
-        .clone()
+        .as_bytes()
     }
 }
 
@@ -58,9 +57,9 @@ impl Current {
             .saturating_sub(Duration::from_nanos(since_epoch.subsec_nanos().into()));
         Self {
             until: now.plus(left),
-            default: format!("Date: {date}\r\n\r\n").into(),
-            keep_alive: format!("Date: {date}\r\nConnection: keep-alive\r\n\r\n").into(),
-            close: format!("Date: {date}\r\nConnection: close\r\n\r\n").into(),
+            default: format!("Date: {date}\r\n\r\n"),
+            keep_alive: format!("Date: {date}\r\nConnection: keep-alive\r\n\r\n"),
+            close: format!("Date: {date}\r\nConnection: close\r\n\r\n"),
         }
     }
 }
@@ -75,8 +74,8 @@ mod tests {
         let current = Current::render(Boottime::from_nanos(1_000), wall);
         assert_eq!(current.until, Boottime::from_nanos(750_001_000));
         assert_eq!(
-            &current.close[..],
-            b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n"
+            current.close,
+            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n"
         );
     }
 }

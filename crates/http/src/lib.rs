@@ -5,14 +5,15 @@
 //!
 //! - `h1`: bytes → requests or refusals, without IO and without a clock.
 //! - `conn`: the loop that drives `h1` over one socket, with deadlines and back-pressure.
-//! - [`run_worker`]: one listener, one thread, one runtime.
+//! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).
 //! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no allocation.
 //! - [`path`]: a request path in its one normal form.
 //!
-//! A hit costs one `read` and one `sendmsg`; see `conn` for why no further system call is needed.
+//! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
 
 mod conn;
 mod date;
+mod event;
 mod h1;
 mod limits;
 mod listen;
@@ -28,7 +29,7 @@ pub use limits::Limits;
 pub use listen::{backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
-pub use response::{Body, Builder, Reply, Response, Service};
+pub use response::{Body, Builder, Reply, Response, Service, Standing};
 pub use shared::{Shared, Stats};
 pub use status::reason_phrase;
 pub use worker::run_worker;

@@ -60,6 +60,10 @@ pub(crate) const READ_BUFFER: usize = 16 << 10;
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;
+/// Answers that are kept for requests that come again, per worker, with the heads of those requests.
+pub(crate) const REPEATED_BYTES: usize = 16 << 20;
+/// The longest such answer, head and body: above it, sending is what costs.
+pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.
@@ -76,6 +80,8 @@ pub(crate) const LINGER_BYTES: usize = 8 << 20;
 pub(crate) const REFUSALS_LINGERING: usize = 256;
 /// A shutdown leaves idle connections this long, for requests that are already on the wire.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(100);
+/// Connections accepted before others have their turn.
+pub(crate) const ACCEPTS: usize = 64;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

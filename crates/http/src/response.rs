@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use millpond_store::clock::Boottime;
 
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
@@ -17,9 +18,15 @@ use crate::status::{is_bodiless, reason_phrase};
 /// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and closes that
 /// connection; the worker goes on.
 pub trait Service: 'static {
-    /// Answers one request. Runs on the worker's event loop, inside its runtime: it must not block, and may call
-    /// `tokio::task::spawn_local`.
+    /// Answers one request. Runs on the worker's event loop: it must not block. There is no runtime of anybody's there: what a
+    /// [`Reply::Later`] waits for must wake it by its waker, from whatever thread.
     fn call(&self, request: &Request<'_>) -> Reply;
+
+    /// As [`Service::call`], and says besides for how long the answer is the answer to a request with the very same head, if
+    /// that can be said. It is asked for requests that have come before.
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        (self.call(request), None)
+    }
 
     /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit
     /// need not be looked at a second time for nobody.
@@ -33,6 +40,13 @@ pub trait Service: 'static {
 
     /// A request was refused with `status` before it could be given to [`Service::call`].
     fn refused(&self, _peer: SocketAddr, _status: u16) {}
+}
+
+/// Knows whether an answer that was given is still the one that would be given.
+pub trait Standing {
+    /// Whether [`Service::call`] would give the same response to a request with the very same head that was received at
+    /// `received`, whoever sends it. It is asked before each time that the response is given again, and must not block.
+    fn stands(&self, received: Boottime) -> bool;
 }
 
 /// An answer, now or later.

@@ -1,9 +1,9 @@
 //! What the workers of one server share: the count of connections, the shutdown, and counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use crate::event::Mailbox;
 
 /// Shared by all workers of a server. Only the count of connections is written by several threads; every worker has
 /// counters of its own, so that a request touches no cache line of another core.
@@ -11,8 +11,14 @@ use tokio::sync::Notify;
 pub struct Shared {
     open: AtomicUsize,
     shutdown: AtomicBool,
-    pub(crate) wake: Notify,
-    workers: Mutex<Vec<Arc<Counters>>>,
+    workers: Mutex<Vec<Known>>,
+}
+
+/// A worker, ended ones included.
+#[derive(Debug)]
+struct Known {
+    counters: Arc<Counters>,
+    mailbox: Arc<Mailbox>,
 }
 
 impl Shared {
@@ -26,7 +32,9 @@ impl Shared {
     /// [`Limits::drain_timeout`](crate::Limits::drain_timeout). Cannot be taken back. Not for signal handlers.
     pub fn shutdown(&self) {
         self.shutdown.store(true, Ordering::SeqCst);
-        self.wake.notify_waiters();
+        for worker in self.known().iter() {
+            worker.mailbox.ring();
+        }
     }
 
     /// Whether [`Shared::shutdown`] was called.
@@ -48,20 +56,24 @@ impl Shared {
             open: self.open(),
             ..Stats::default()
         };
-        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        for worker in workers.iter() {
-            worker.add_to(&mut stats);
+        for worker in self.known().iter() {
+            worker.counters.add_to(&mut stats);
         }
         stats
     }
 
-    pub(crate) fn register(&self) -> Arc<Counters> {
+    /// Counters for a worker, whose `mailbox` is rung at a shutdown. One that was asked for before is not rung for.
+    pub(crate) fn register(&self, mailbox: &Arc<Mailbox>) -> Arc<Counters> {
         let counters = Arc::<Counters>::default();
-        self.workers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&counters));
+        self.known().push(Known {
+            counters: Arc::clone(&counters),
+            mailbox: Arc::clone(mailbox),
+        });
         counters
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one of `limit` places, until it is dropped.

@@ -1,52 +1,76 @@
 //! A worker: one thread, one event loop, one listener. A connection stays on the worker that accepted it.
 
+mod accept;
+
 use std::cell::Cell;
-use std::future::poll_fn;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::time::Duration;
 
-use bytes::Bytes;
 use millpond_store::clock::Boottime;
 use socket2::SockRef;
-use tokio::net::TcpStream;
-use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Notify;
-use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
 
-use crate::conn::{self, AtSleep, Outbox, Pool};
-use crate::date::{Persistence, Tails};
-use crate::limits::{ACCEPT_PAUSE, LINGER, Limits, REFUSALS_LINGERING};
-use crate::response::{Response, Service};
+use crate::conn::{Connection, Outbox, Pool, Repeats, Stage, Step};
+use crate::date::Tails;
+use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token};
+use crate::limits::{Limits, READ_BUFFER};
+use crate::response::Service;
 use crate::shared::{Counters, Place, Shared};
 
-/// What all connections of one worker share.
+const LISTENER: Token = Token::reserved(0);
+const BELL: Token = Token::reserved(1);
+
+/// All that one worker has. Nothing of it is seen by another thread but the counters and the mailbox.
 pub(crate) struct Worker<S: Service> {
     pub(crate) service: S,
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
     pub(crate) tails: Tails,
     pub(crate) pool: Pool,
+    pub(crate) connections: Slab<Connection>,
+    pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
+    /// Connections that can go on without news, after others have had their turn.
+    pub(crate) runnable: VecDeque<Token>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) repeats: Repeats,
+    /// For bytes that nobody will look at.
+    pub(crate) scratch: Box<[u8]>,
     /// Since when the worker is finishing.
-    pub(crate) draining: Cell<Option<Boottime>>,
-    /// Wakes idle connections when that begins.
-    pub(crate) drain: Arc<Notify>,
+    pub(crate) draining: Option<Boottime>,
+    listener: Option<TcpListener>,
+    /// When to accept again after that failed.
+    accepts_at: Option<Boottime>,
+    poller: Poller,
     shared: Arc<Shared>,
-    open: Cell<usize>,
-    last_closed: Notify,
-    lingering: Cell<usize>,
+    open: Rc<Cell<usize>>,
+    lingering: Rc<Cell<usize>>,
+}
+
+/// A connection's entry in the books; however it ends, dropping this closes it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// None if there was no place, and it is only told so.
+    _place: Option<Place>,
+    count: Rc<Cell<usize>>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.count.set(self.count.get() - 1);
+    }
 }
 
 /// Serves `listener` (see [`listen`](crate::listen)) on this thread until [`Shared::shutdown`], then finishes the
 /// requests in flight, for at most [`Limits::drain_timeout`].
 ///
 /// # Errors
-/// If the event loop cannot be made: no file descriptors, or a listener that is not a socket.
+/// If the event loop cannot be made, or fails: no file descriptors, or a listener that is not a socket.
 pub fn run_worker<S: Service>(
     listener: TcpListener,
     service: S,
@@ -56,186 +80,210 @@ pub fn run_worker<S: Service>(
     // Accepted sockets inherit it on Linux.
     SockRef::from(&listener).set_tcp_nodelay(true)?;
     listener.set_nonblocking(true)?;
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .on_thread_park(conn::before_sleep)
-        .build_local(LocalOptions::default())?;
-    let worker = Rc::new(Worker {
+    let (mailbox, poller) = (Mailbox::new()?, Poller::new()?);
+    poller.watch_input(mailbox.bell(), BELL, true)?;
+    poller.watch_input(&listener, LISTENER, false)?;
+    let counters = shared.register(&mailbox);
+    let worker = Worker {
         service,
         limits,
-        counters: shared.register(),
+        counters,
         tails: Tails::default(),
         pool: Pool::default(),
+        connections: Slab::default(),
+        timers: Timers::new(Boottime::now()),
         outbox: Outbox::default(),
-        draining: Cell::new(None),
-        drain: Arc::new(Notify::new()),
+        runnable: VecDeque::new(),
+        mailbox,
+        repeats: Repeats::new(RandomState::new().hash_one(())),
+        scratch: vec![0; READ_BUFFER].into(),
+        draining: None,
+        listener: Some(listener),
+        accepts_at: None,
+        poller,
         shared,
-        open: Cell::new(0),
-        last_closed: Notify::new(),
-        lingering: Cell::new(0),
-    });
-    let _at_sleep = AtSleep::call(Rc::<Worker<S>>::clone(&worker));
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        worker.accept_until_shutdown(&listener).await;
-        let drain_timeout = worker.limits.drain_timeout;
-        // Whoever is not done by then is cut off when the runtime is dropped.
-        let _ = timeout(drain_timeout, worker.finish(listener)).await;
-        Ok(())
-    })
+        open: Rc::default(),
+        lingering: Rc::default(),
+    };
+    worker.run()
 }
 
 impl<S: Service> Worker<S> {
-    async fn accept_until_shutdown(self: &Rc<Self>, listener: &tokio::net::TcpListener) {
-        let stop = self.shared.wake.notified();
-        tokio::pin!(stop);
-        // Registered before the flag is read, so that a shutdown between the two is not missed.
-        stop.as_mut().enable();
-        while !self.shared.is_shutdown() {
-            tokio::select! {
-                biased;
-                () = &mut stop => break,
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.admit(stream, peer),
-                    Err(error) => {
-                        self.counters.accept_errors.add(1);
-                        if !is_about_one_connection(&error) {
-                            // EMFILE and its like last until something is closed; trying on at once would only spin.
-                            tokio::select! { () = &mut stop => break, () = sleep(ACCEPT_PAUSE) => {} }
-                        }
-                    }
-                },
+    fn run(mut self) -> io::Result<()> {
+        let (mut mail, mut due) = (Vec::new(), Vec::new());
+        loop {
+            // The turn is over: nothing that is ready waits longer.
+            self.send_posts();
+            if self.draining.is_none() && self.shared.is_shutdown() {
+                self.begin_to_drain();
+            }
+            // Whoever is not done in time is cut off with the worker.
+            if self.is_drained() {
+                return Ok(());
+            }
+            let patience = self.patience();
+            self.poller.wait(patience)?;
+            for at in 0..self.poller.len() {
+                let (token, news) = self.poller.event(at);
+                match token {
+                    LISTENER => self.accept(),
+                    BELL => {}
+                    _ => self.hear(token, news),
+                }
+            }
+            self.mailbox.collect(&mut mail);
+            for token in mail.drain(..) {
+                self.advance(token, Self::go_on_if_answering);
+            }
+            // Those who become runnable in this turn have theirs in the next.
+            for _ in 0..self.runnable.len() {
+                if let Some(token) = self.runnable.pop_front() {
+                    self.advance(token, |worker, connection| Some(worker.go_on(connection)));
+                }
+            }
+            self.look_around(&mut due);
+        }
+    }
+
+    /// How long to wait for news; none: for ever.
+    fn patience(&self) -> Option<Duration> {
+        if !self.runnable.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let drained = self
+            .draining
+            .map(|since| since.plus(self.limits.drain_timeout));
+        let now = Boottime::now();
+        let others = [drained, self.accepts_at].into_iter().flatten();
+        others
+            .map(|at| at.since(now))
+            .chain(self.timers.patience(now))
+            .min()
+    }
+
+    /// There is news of a connection's socket.
+    fn hear(&mut self, token: Token, news: Ready) {
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        connection.ready.add(news);
+        // These are looked at anyway, when the server has done its part.
+        if !matches!(connection.stage, Stage::Answering | Stage::Posted) {
+            self.advance(token, |worker, connection| Some(worker.go_on(connection)));
+        }
+    }
+
+    fn go_on_if_answering(&mut self, connection: &mut Connection) -> Option<Step> {
+        // A future may wake more often than it is waited for.
+        Some(match connection.stage {
+            Stage::Answering => self.go_on(connection),
+            _ => Step::Wait,
+        })
+    }
+
+    /// Looks at the connections whose deadlines may have passed.
+    fn look_around(&mut self, due: &mut Vec<u32>) {
+        let now = Boottime::now();
+        self.timers.due(now, due);
+        for index in due.drain(..) {
+            let Some(connection) = self.connections.at(index) else {
+                continue;
+            };
+            connection.looked_at = Boottime::NEVER;
+            let (token, is_late) = (connection.token, connection.deadline <= now);
+            self.advance(token, |worker, connection| {
+                if is_late {
+                    worker.time_out(connection)
+                } else {
+                    Some(Step::Wait)
+                }
+            });
+        }
+        if self.accepts_at.is_some_and(|at| at <= now) {
+            self.accept_again();
+        }
+    }
+
+    /// Lets a connection do something, and then what that asks for; if it panics, only that connection ends.
+    fn advance(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut Self, &mut Connection) -> Option<Step>,
+    ) {
+        let acted = catch_unwind(AssertUnwindSafe(|| {
+            let Some(mut connection) = self.connections.take(token) else {
+                return;
+            };
+            let step = act(self, &mut connection).unwrap_or(Step::End);
+            if step == Step::End {
+                return self.end(&mut connection);
+            }
+            if step != Step::Wait {
+                connection.deadline = Boottime::NEVER;
+            }
+            self.look_later(&mut connection);
+            self.connections.put(token, connection);
+            match step {
+                Step::Post => self.post(token),
+                Step::Yield => self.runnable.push_back(token),
+                Step::Wait | Step::End => {}
+            }
+        }));
+        if acted.is_err() {
+            self.recover(token);
+        }
+    }
+
+    /// Has the deadline looked at in time.
+    pub(crate) fn look_later(&mut self, connection: &mut Connection) {
+        if connection.deadline < connection.looked_at {
+            connection.looked_at = connection.deadline;
+            self.timers
+                .look_at(connection.token.index(), connection.deadline);
+        }
+    }
+
+    /// After a panic: the connection it was about is gone, and so are those whose responses were being sent.
+    fn recover(&mut self, token: Token) {
+        self.counters.panics.add(1);
+        self.outbox.clear();
+        let posted = self.connections.iter_mut();
+        let posted = posted.filter(|connection| connection.stage == Stage::Posted);
+        let mut lost: Vec<Token> = posted.map(|connection| connection.token).collect();
+        lost.push(token);
+        for token in lost {
+            self.timers.forget(token.index());
+            self.connections.release(token);
+        }
+    }
+
+    /// Takes in what the kernel has already accepted, closes the listener, and lets idle connections go.
+    fn begin_to_drain(&mut self) {
+        let now = Boottime::now();
+        self.draining = Some(now);
+        self.accepts_at = None;
+        while self.accept_one().is_ok_and(|accepted| accepted) {}
+        self.listener = None;
+        let until = self.idle_until(now);
+        for connection in self.connections.iter_mut() {
+            if connection.stage == Stage::Idle {
+                connection.deadline = connection.deadline.min(until);
+                connection.looked_at = connection.looked_at.min(until);
+                self.timers.look_at(connection.token.index(), until);
             }
         }
     }
 
-    /// Takes in what the kernel has already accepted, closes the listener, and waits for the last connection.
-    async fn finish(self: &Rc<Self>, listener: tokio::net::TcpListener) {
-        self.draining.set(Some(Boottime::now()));
-        if let Ok(listener) = listener.into_std() {
-            while let Ok((stream, peer)) = listener.accept() {
-                let stream = stream
-                    .set_nonblocking(true)
-                    .and_then(|()| TcpStream::from_std(stream));
-                if let Ok(stream) = stream {
-                    self.admit(stream, peer);
-                }
-            }
-        }
-        self.drain.notify_waiters();
-        while self.open.get() > 0 {
-            self.last_closed.notified().await;
-        }
+    fn is_drained(&self) -> bool {
+        self.draining.is_some_and(|since| {
+            self.open.get() == 0 || since.plus(self.limits.drain_timeout) <= Boottime::now()
+        })
     }
 
     /// Tells the service of something; that it panics over it must not concern anyone else.
     pub(crate) fn tell(&self, what: impl FnOnce(&S)) {
         if catch_unwind(AssertUnwindSafe(|| what(&self.service))).is_err() {
             self.counters.panics.add(1);
-        }
-    }
-
-    fn admit(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
-        self.counters.accepted.add(1);
-        // Many may come at once.
-        self.send_posts();
-        match self.shared.admit(self.limits.connections) {
-            Some(place) => {
-                let open = Open::new(Rc::clone(self), place);
-                spawn_local(async move {
-                    conn::serve(stream, peer, Rc::clone(&open.worker)).await;
-                    drop(open);
-                });
-            }
-            None => self.refuse(stream, peer),
-        }
-    }
-
-    /// Answers a connection over the limit, without reading from it first.
-    fn refuse(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
-        self.counters.over_limit.add(1);
-        if self.lingering.get() >= REFUSALS_LINGERING {
-            return;
-        }
-        self.lingering.set(self.lingering.get() + 1);
-        let worker = Rc::clone(self);
-        spawn_local(async move {
-            let _ = timeout(LINGER, worker.send_unavailable(stream)).await;
-            worker.lingering.set(worker.lingering.get() - 1);
-        });
-        self.tell(|service| service.refused(peer, 503));
-    }
-
-    async fn send_unavailable(&self, stream: TcpStream) {
-        let response = Response::text(503, "too many connections\n")
-            .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
-        let tail = self.tails.get(Boottime::now(), Persistence::Close);
-        let crate::Body::Bytes(body) = &response.body else {
-            return;
-        };
-        // A new socket's buffer takes this in one piece.
-        let whole = [&response.head[..], &response.extra, &tail, body].concat();
-        if stream.writable().await.is_err() || stream.try_write(&whole).is_err() {
-            return;
-        }
-        if SockRef::from(&stream)
-            .shutdown(std::net::Shutdown::Write)
-            .is_err()
-        {
-            return;
-        }
-        let mut scratch = [0; 1024];
-        poll_fn(|cx| {
-            loop {
-                match stream.poll_read_ready(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Ready(Ok(())) => match stream.try_read(&mut scratch) {
-                        Ok(0) => return Poll::Ready(()),
-                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                            return Poll::Ready(());
-                        }
-                        _ => {}
-                    },
-                }
-            }
-        })
-        .await;
-    }
-}
-
-/// Whether `accept` failed because of the connection it was about to return; the next may be well.
-fn is_about_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionReset | Interrupted
-    )
-}
-
-/// A connection's entry in the books; however its task ends, dropping this closes it.
-struct Open<S: Service> {
-    worker: Rc<Worker<S>>,
-    _place: Place,
-}
-
-impl<S: Service> Open<S> {
-    fn new(worker: Rc<Worker<S>>, place: Place) -> Self {
-        worker.open.set(worker.open.get() + 1);
-        Self {
-            worker,
-            _place: place,
-        }
-    }
-}
-
-impl<S: Service> Drop for Open<S> {
-    fn drop(&mut self) {
-        let left = self.worker.open.get() - 1;
-        self.worker.open.set(left);
-        if left == 0 {
-            self.worker.last_closed.notify_one();
         }
     }
 }

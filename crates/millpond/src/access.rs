@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use millpond_http::{Reply, Request, Service};
+use millpond_http::{Reply, Request, Service, Standing};
 use millpond_telemetry::{AccessLog, Line};
 
 /// How long a reopening waits for the old file's disk.
@@ -89,6 +89,10 @@ impl<S> Logged<S> {
 impl<S: Service> Service for Logged<S> {
     fn call(&self, request: &Request<'_>) -> Reply {
         self.service.call(request)
+    }
+
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        self.service.call_again(request)
     }
 
     fn wants_done(&self) -> bool {

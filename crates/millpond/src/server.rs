@@ -1,4 +1,4 @@
-//! A site on its worker threads.
+//! A site, or several, on worker threads.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use millpond_http::{Limits, Shared, Stats, listen_group, run_worker};
-use millpond_site::Site;
+use millpond_site::Sites;
 use rustix::thread::sched_getaffinity;
 
 use crate::access::{AccessSlot, Logged};
@@ -60,7 +60,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a worker for each listener. One that ends unasked sends [`Event::WorkerEnded`] with the reason.
     pub(crate) fn start(
-        site: &Arc<Site>,
+        sites: &Arc<Sites>,
         listeners: Vec<TcpListener>,
         limits: &Limits,
         log: &Arc<AccessSlot>,
@@ -80,8 +80,8 @@ impl Server {
             drain: limits.drain_timeout,
         };
         for (number, listener) in listeners.into_iter().enumerate() {
-            let (site, log, shared) = (
-                Arc::clone(site),
+            let (sites, log, shared) = (
+                Arc::clone(sites),
                 Arc::clone(log),
                 Arc::clone(&server.shared),
             );
@@ -89,7 +89,7 @@ impl Server {
             let work = move || {
                 let asked = Arc::clone(&shared);
                 let serve =
-                    || run_worker(listener, Logged::new(site.service(), log), limits, shared);
+                    || run_worker(listener, Logged::new(sites.service(), log), limits, shared);
                 let reason = match catch_unwind(AssertUnwindSafe(serve)) {
                     Ok(Ok(())) if asked.is_shutdown() => None,
                     Ok(Ok(())) => Some("it stopped by itself".to_owned()),

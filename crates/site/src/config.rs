@@ -4,11 +4,17 @@
 //! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
 //! names: no socket, no database.
 
+mod files;
+mod hosts;
 mod keys;
 mod manual;
 mod read;
+mod rules;
+mod tables;
 mod value;
 
+#[cfg(test)]
+mod rules_tests;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +27,9 @@ use std::{
 
 use millpond_http::Limits;
 
-use crate::Problem;
+use crate::{Problem, rules::RuleSet};
+pub(crate) use files::FileSettings;
+pub(crate) use hosts::{Host, HostName};
 
 /// The name of the file in the site's folder.
 pub(crate) const FILE: &str = "millpond.toml";
@@ -47,6 +55,12 @@ pub struct Config {
     pub access_log: Option<PathBuf>,
     /// What a client may ask of a connection (`[limits]`).
     pub limits: Limits,
+    /// How files are served (`[static]`).
+    pub(crate) files: FileSettings,
+    /// Redirects, rewrites and fields.
+    pub(crate) rules: RuleSet,
+    /// The sites that are served by the host of the request; none where the folder itself is the site.
+    pub(crate) hosts: Vec<Host>,
 }
 
 impl Config {
@@ -80,6 +94,9 @@ impl Config {
             max_staleness: Duration::ZERO,
             access_log: None,
             limits: Limits::default(),
+            files: FileSettings::default(),
+            rules: RuleSet::default(),
+            hosts: Vec::new(),
         };
         for key in &keys::KEYS {
             // That every default can be read is tested; the fields above are only what they start from.
@@ -88,14 +105,36 @@ impl Config {
         config
     }
 
-    /// The keys, such as `server.listen`, in which `self` and `other` differ.
+    /// The keys, such as `server.listen`, in which `self` and `other` differ; but for those that every reading of the folder
+    /// applies by itself.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        keys::KEYS
+        let mut differences: Vec<_> = keys::KEYS
             .iter()
-            .filter(|key| !value::is_same(key, self, other))
+            .filter(|key| !key.is_live() && !value::is_same(key, self, other))
+            .map(keys::Key::path)
+            .collect();
+        if self.hosts != other.hosts {
+            differences.push("host".to_owned());
+        }
+        differences
+    }
+
+    /// The keys that say something about the server, and not about this site.
+    pub(crate) fn of_the_server(&self) -> Vec<String> {
+        let defaults = Self::defaults(Path::new("/"));
+        let keys = keys::KEYS
+            .iter()
+            .filter(|key| read::SHARED.contains(&key.section));
+        keys.filter(|key| !value::is_same(key, self, &defaults))
             .map(keys::Key::path)
             .collect()
+    }
+
+    /// Whether the folder is no site itself, but names several (`[[host]]`).
+    #[must_use]
+    pub fn has_hosts(&self) -> bool {
+        !self.hosts.is_empty()
     }
 
     /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a test keeps equal.
@@ -110,6 +149,16 @@ impl Config {
     /// A sentence that says what is expected.
     pub fn duration(text: &str) -> Result<Duration, String> {
         crate::duration::parse(text)
+    }
+}
+
+/// `a, b and c`.
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<_> = words.collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((only, _)) => only.clone(),
+        None => "nothing".to_owned(),
     }
 }
 

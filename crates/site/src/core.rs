@@ -1,6 +1,9 @@
 //! What all workers of a site share.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -8,10 +11,12 @@ use millpond_db::{Database, Error};
 use millpond_http::{Parts, Prepared, Request, Response};
 
 use crate::{
+    addresses::Addresses,
     cached::{Cached, Failure, SiteStore},
     compile::Pages,
     compress::Compressor,
     render::HTML,
+    rules::Rules,
     statics::Statics,
 };
 
@@ -23,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) compressor: Compressor,
     pub(crate) cache: bool,
     pub(crate) current: ArcSwap<Generation>,
+    /// How often `current` was replaced; raised after each time.
+    pub(crate) edition: AtomicU64,
 }
 
 /// One reading of the site folder.
@@ -32,6 +39,9 @@ pub(crate) struct Generation {
     pub(crate) fingerprint: u64,
     pub(crate) pages: Arc<Pages>,
     pub(crate) statics: Arc<Statics>,
+    pub(crate) addresses: Addresses,
+    /// None where the configuration has no rules: then a request costs a look at this.
+    pub(crate) rules: Option<Rules>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
 }
@@ -53,6 +63,17 @@ impl Core {
 }
 
 impl Generation {
+    /// The address that stands for a path at which nothing answers: a page has none with a slash at its end, a folder none
+    /// without. Both are in normal form.
+    pub(crate) fn canonical<'a>(&'a self, path: &'a str) -> Option<&'a str> {
+        if let Some(to) = self.addresses.moved(path) {
+            return Some(to);
+        }
+        let without = path.strip_suffix('/')?.trim_end_matches('/');
+        let is_page = !without.is_empty() && self.pages.router.find(without).is_some();
+        is_page.then_some(without)
+    }
+
     /// The response that a kept value gives.
     pub(crate) fn respond(
         &self,
@@ -83,23 +104,26 @@ pub(crate) fn unavailable() -> Response {
         ))
 }
 
-/// An error page: the site's own, or a plain one.
+/// An error page: the site's own, or a plain one; `before` if that has the same content.
 pub(crate) fn error_page(
     status: u16,
-    title: &str,
-    sentence: &str,
-    own: Option<String>,
+    (title, sentence): (&str, &str),
+    own: Option<Bytes>,
+    before: Option<&Arc<Prepared>>,
 ) -> Arc<Prepared> {
-    let html = own.unwrap_or_else(|| {
-        format!(
+    let body = own.unwrap_or_else(|| {
+        Bytes::from(format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:20vh auto;padding:0 1.5rem}}</style>\n<h1>{title}</h1>\n<p>{sentence}</p>\n"
-        )
+        ))
     });
+    if let Some(before) = before.filter(|before| *before.body() == body) {
+        return before.clone();
+    }
     let parts = Parts {
         status,
         media_type: HTML,
         fields: &[("Cache-Control", "no-cache")],
-        body: Bytes::from(html),
+        body,
         last_modified: None,
         compressible: true,
     };

@@ -6,8 +6,11 @@
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
 //! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
+//! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
+//! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
+mod addresses;
 mod answer;
 mod cached;
 mod check;
@@ -18,15 +21,19 @@ mod core;
 mod duration;
 mod folder;
 mod form;
+mod hosts;
+mod listing;
 mod object;
 mod page;
 mod params;
 mod problem;
 mod render;
 mod route;
+mod rules;
 mod script;
 mod service;
 mod site;
+mod standing;
 mod statics;
 mod submit;
 mod suggest;
@@ -34,8 +41,9 @@ mod template;
 mod visitor;
 mod watch;
 
-pub use check::{QueryReport, check};
+pub use check::{QueryReport, Report, check};
 pub use config::Config;
+pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;
 pub use site::{Options, RouteStats, Site, SiteStats};

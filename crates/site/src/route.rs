@@ -52,6 +52,15 @@ impl Pattern {
         })
     }
 
+    /// A path that it matches, with something at its parameters that no rule names.
+    pub(crate) fn sample(&self) -> String {
+        let parts = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(text) => text.as_str(),
+            Segment::Param(_) => crate::rules::WORD,
+        });
+        format!("/{}", parts.collect::<Vec<_>>().join("/"))
+    }
+
     fn literal(&self) -> Option<String> {
         let mut path = String::new();
         for segment in &self.segments {

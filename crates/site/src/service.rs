@@ -1,7 +1,7 @@
 //! One worker's view of a site: requests in, responses out.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,10 +10,11 @@ use std::{
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
-use millpond_http::{Prepared, Reply, Request, Response, Service, path};
+use millpond_http::{Prepared, Reply, Request, Response, Service, Standing, path};
 use millpond_store::Why;
 
 use crate::{
+    addresses::Found,
     answer::{Ask, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
@@ -21,6 +22,8 @@ use crate::{
     page::{Endpoint, Page},
     params::{BadParam, Given},
     route::Match,
+    rules::{HIT, Rules, encode_path, local, moved, split},
+    standing::{Ground, Source},
     submit::{Submission, refusal},
     visitor::Visitor,
 };
@@ -30,6 +33,9 @@ pub struct SiteService {
     core: Arc<Core>,
     worker: usize,
     scratch: RefCell<Scratch>,
+    /// Set while the answer is to be kept: the edition that it is of.
+    keeping: Cell<Option<u64>>,
+    ground: Cell<Option<Ground>>,
 }
 
 /// What a hit needs and would otherwise allocate anew.
@@ -63,6 +69,8 @@ impl SiteService {
             core,
             worker: WORKERS.fetch_add(1, Ordering::Relaxed),
             scratch,
+            keeping: Cell::default(),
+            ground: Cell::default(),
         }
     }
 
@@ -91,6 +99,14 @@ impl SiteService {
                 page.counters.hit(self.worker);
                 if let Cached::Page(prepared) = &*value {
                     self.wish(prepared, request, key, &value);
+                    self.stand_on(prepared, request, || {
+                        let held = self.core.store.hold(key, request.received).ok()?;
+                        Arc::ptr_eq(held.value(), &value).then(|| Source::Page {
+                            page: page.clone(),
+                            held,
+                            worker: self.worker,
+                        })
+                    });
                 }
                 return generation
                     .respond(&value, request, Bytes::from_static(HIT))
@@ -144,6 +160,20 @@ impl SiteService {
         })
     }
 
+    /// Notes what the answer stands on, if it is to be kept; `source` says where it came from, unless that is gone already.
+    fn stand_on(
+        &self,
+        prepared: &Arc<Prepared>,
+        request: &Request<'_>,
+        source: impl FnOnce() -> Option<Source>,
+    ) {
+        if let Some(edition) = self.keeping.get() {
+            let ground = source()
+                .and_then(|source| Ground::of(&self.core, edition, prepared, request, source));
+            self.ground.set(ground);
+        }
+    }
+
     /// Has a coding made that this client could use, for the next one.
     fn wish(
         &self,
@@ -193,42 +223,87 @@ impl SiteService {
     }
 
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
-        if let Some(file) = generation.statics.find(path) {
-            if !matches!(request.method, "GET" | "HEAD") {
-                return without_method("GET, HEAD").into();
-            }
-            if let Some(prepared) = file.prepared()
-                && let Some(coding) = prepared.wanted(request)
-            {
-                self.core.compressor.wish(prepared, coding, |_| {});
-            }
-            return file.respond(request).into();
+        let Some(found) = generation.addresses.find(&generation.statics, path) else {
+            return match generation.canonical(path) {
+                Some(to) => {
+                    let query = request.query.map(|query| format!("?{query}"));
+                    let to = local(&encode_path(to)) + &query.unwrap_or_default();
+                    moved(308, &to).into()
+                }
+                None => generation.not_found.respond(request, Bytes::new()).into(),
+            };
+        };
+        if !matches!(request.method, "GET" | "HEAD") {
+            return without_method("GET, HEAD").into();
         }
-        // A page has one address: without the slash at the end.
-        let without = path.trim_end_matches('/');
-        if without.len() < path.len()
-            && !without.is_empty()
-            && generation.pages.router.find(without).is_some()
+        let prepared = match found {
+            Found::File(file) => file.prepared(),
+            Found::Listing(listing) => Some(listing.prepared()),
+        };
+        if let Some(prepared) = prepared
+            && let Some(coding) = prepared.wanted(request)
         {
-            let query = request
-                .query
-                .map(|query| format!("?{query}"))
-                .unwrap_or_default();
-            let raw = request.path.trim_end_matches('/');
-            // A path that begins with two slashes would be read as another host.
-            let target = format!("/{}{query}", raw.trim_start_matches('/'));
-            return Response::builder(308)
-                .field("Location", &target)
-                .field("Cache-Control", "no-cache")
-                .field("X-Content-Type-Options", "nosniff")
-                .empty()
-                .into();
+            self.core.compressor.wish(prepared, coding, |_| {});
         }
-        generation.not_found.respond(request, Bytes::new()).into()
+        if let Some(prepared) = prepared {
+            self.stand_on(prepared, request, || Some(Source::File));
+        }
+        match found {
+            Found::File(file) => file.respond(request).into(),
+            Found::Listing(listing) => listing.prepared().respond(request, Bytes::new()).into(),
+        }
+    }
+
+    /// What answers at a path in its normal form: a page, else a file.
+    fn answer(
+        &self,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        path: &str,
+    ) -> Reply {
+        let Some(found) = generation.pages.router.find(path) else {
+            return self.other(generation, request, path);
+        };
+        match request.method {
+            "GET" | "HEAD" => self.get(generation, key, request, path, &found),
+            "POST" => self.post(generation, request, &found),
+            method => {
+                let endpoint = &generation.pages.endpoints[found.page];
+                if method == "OPTIONS" {
+                    options(endpoint.allow()).into()
+                } else {
+                    not_allowed(endpoint).into()
+                }
+            }
+        }
+    }
+
+    /// The same where the configuration has rules: redirects, then rewrites, then what is there; and fields on all of it.
+    fn answer_by_rules(
+        &self,
+        rules: &Rules,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        path: &str,
+    ) -> Reply {
+        let reply = if let Some(response) = rules.redirect(path, request.query) {
+            response.into()
+        } else if let Some(target) = rules.rewrite(path, request.query) {
+            let (path, query) = split(&target);
+            // What a page sees of the request is what it would see if the client had asked for this.
+            let mut inner = request.clone();
+            inner.path = target.split_once('?').map_or(&*target, |(path, _)| path);
+            inner.query = query;
+            inner.target = &target;
+            self.answer(generation, key, &inner, &path)
+        } else {
+            self.answer(generation, key, request, path)
+        };
+        rules.with_fields(path, reply)
     }
 }
-
-const HIT: &[u8] = b"Cache-Status: millpond; hit\r\n";
 
 /// The methods of RFC 9110, section 9, and PATCH: known, though a path may not have them.
 const KNOWN: &[&str] = &[
@@ -261,6 +336,16 @@ impl Service for SiteService {
         false
     }
 
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        self.keeping
+            .set(Some(self.core.edition.load(Ordering::Acquire)));
+        self.ground.set(None);
+        let reply = self.call(request);
+        self.keeping.set(None);
+        let ground = self.ground.take();
+        (reply, ground.map(|ground| Box::new(ground) as _))
+    }
+
     fn call(&self, request: &Request<'_>) -> Reply {
         let Scratch { generation, key } = &mut *self.scratch.borrow_mut();
         if !KNOWN.contains(&request.method) {
@@ -275,20 +360,9 @@ impl Service for SiteService {
         };
         // Once: a reload in the middle of a request must not show it two generations.
         let generation = generation.load();
-        let Some(found) = generation.pages.router.find(&path) else {
-            return self.other(generation, request, &path);
-        };
-        match request.method {
-            "GET" | "HEAD" => self.get(generation, key, request, &path, &found),
-            "POST" => self.post(generation, request, &found),
-            method => {
-                let endpoint = &generation.pages.endpoints[found.page];
-                if method == "OPTIONS" {
-                    options(endpoint.allow()).into()
-                } else {
-                    not_allowed(endpoint).into()
-                }
-            }
+        match &generation.rules {
+            None => self.answer(generation, key, request, &path),
+            Some(rules) => self.answer_by_rules(rules, generation, key, request, &path),
         }
     }
 }

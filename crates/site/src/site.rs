@@ -2,21 +2,27 @@
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use millpond_db::{Database, Options as DatabaseOptions};
 use millpond_store::{Sink, Stats, Store, clock::Boottime};
 use parking_lot::Mutex;
 
 use crate::{
     Config, Problem, SiteService,
+    addresses::Addresses,
     compile::{Pages, compile},
     compress::Compressor,
     core::{Core, Generation, error_page},
     folder::{Folder, migrations},
+    rules::{Rules, loops},
     statics::Statics,
     watch::Watch,
 };
@@ -42,9 +48,39 @@ impl Default for Options {
 /// A site that is being served.
 pub struct Site {
     core: Arc<Core>,
-    /// One reading of the folder at a time.
-    reloading: Mutex<()>,
+    /// Held while the folder is read: one reading at a time.
+    settings: Mutex<Settings>,
     watch: Mutex<Option<Watch>>,
+}
+
+/// What a site's configuration says, and said.
+struct Settings {
+    /// What is in use.
+    config: Config,
+    /// What is wrong with the file since then.
+    fault: Option<Problem>,
+}
+
+impl Settings {
+    /// The file as it is now; if it cannot be read, what is in use. What is wrong with it is told once, not at every change of
+    /// another file.
+    fn latest(&mut self, core: &Core) -> Config {
+        match Config::read(&core.dir) {
+            Ok(config) => {
+                self.fault = None;
+                config
+            }
+            Err(problem) => {
+                if self.fault.as_ref() != Some(&problem) {
+                    core.log(&format!(
+                        "the configuration has changed and is not well; that in use stays:\n{problem}"
+                    ));
+                    self.fault = Some(problem);
+                }
+                self.config.clone()
+            }
+        }
+    }
 }
 
 /// What a site's requests came to.
@@ -94,7 +130,7 @@ impl Site {
             max_staleness: config.max_staleness,
             ..millpond_store::Config::default()
         });
-        let generation = read(dir, &database, None).inspect_err(|_| database.stop())?;
+        let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
         let core = Arc::new(Core {
             dir: dir.to_owned(),
             database,
@@ -102,11 +138,15 @@ impl Site {
             compressor: Compressor::start(),
             cache: options.cache && config.cache,
             current: ArcSwap::from_pointee(generation),
+            edition: AtomicU64::new(0),
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {
             core,
-            reloading: Mutex::new(()),
+            settings: Mutex::new(Settings {
+                config: config.clone(),
+                fault: None,
+            }),
             watch: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
@@ -135,22 +175,32 @@ impl Site {
         SiteService::new(self.core.clone())
     }
 
-    /// Reads the folder again. What is stored goes when a page, a query or a template has changed; a change of a static file touches
-    /// nothing else.
+    /// Reads the folder again, and of its configuration what is said about files and addresses. What is stored goes when a page, a
+    /// query or a template has changed; a change of a static file or of a rule touches nothing else.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder; the site stays as it was.
+    /// Everything that is wrong with the folder; the site stays as it was. A configuration that cannot be read is told, and that in
+    /// use stays.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
-        let _one_at_a_time = self.reloading.lock();
-        let before = self.core.current.load_full();
-        let after = read(&self.core.dir, &self.core.database, Some(&before))?;
+        let mut settings = self.settings.lock();
+        let core = &self.core;
+        let config = settings.latest(core);
+        let before = core.current.load_full();
+        let after = read(&core.dir, &config, &core.database, Some(&before))?;
+        settings.config = config;
         let changed = after.number != before.number;
-        self.core.current.store(Arc::new(after));
+        core.current.store(Arc::new(after));
+        core.edition.fetch_add(1, Ordering::AcqRel);
         if changed {
             // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
             self.core.store.new_epoch("the site folder has changed");
         }
         Ok(())
+    }
+
+    /// Tells the owner.
+    pub(crate) fn log(&self, message: &str) {
+        self.core.log(message);
     }
 
     /// Whether the feed has been heard of within the bound, so that there can be hits.
@@ -174,7 +224,7 @@ impl Site {
             .filter_map(|endpoint| endpoint.page.as_ref())
         {
             let counters = &page.counters;
-            let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             let (hits, misses, fills) = (
                 counters.hits(),
                 read(&counters.misses),
@@ -253,54 +303,73 @@ pub(crate) fn open_database(
 }
 
 /// Reads the folder; what has not changed is kept from `before`.
-fn read(
+pub(crate) fn read(
     dir: &Path,
+    config: &Config,
     database: &Database,
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let folder = Folder::read(dir)?;
     let fingerprint = folder.fingerprint();
-    let statics = Statics::load(&dir.join("static"), before.map(|before| &*before.statics))
-        .map_err(|problem| vec![problem])?;
-    let statics = Arc::new(statics);
-    if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-        return Ok(Generation {
-            statics,
-            number: before.number,
-            fingerprint,
-            pages: before.pages.clone(),
-            not_found: before.not_found.clone(),
-            error: before.error.clone(),
-        });
-    }
-    let pages = Arc::new(compile(&folder, database)?);
+    let statics = Statics::load(
+        &dir.join("static"),
+        before.map(|before| &*before.statics),
+        &config.files,
+    )
+    .map_err(|problem| vec![problem])?;
+    let (number, pages) = match before {
+        Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
+        _ => (
+            before.map_or(0, |before| before.number + 1),
+            Arc::new(compile(&folder, database)?),
+        ),
+    };
     let own = |name: &str, present: bool| own_error_page(&pages, name, present);
-    Ok(Generation {
-        number: before.map_or(0, |before| before.number + 1),
+    let generation = Generation {
+        number,
         fingerprint,
-        statics,
         not_found: error_page(
             404,
-            "Not found",
-            "There is no such page here.",
-            own("pages/404.html", pages.custom_404)?,
+            ("Not found", "There is no such page here."),
+            own("pages/404.html", pages.custom_404)?.or_else(|| file_404(&statics)),
+            before.map(|before| &before.not_found),
         ),
         error: error_page(
             500,
-            "Something went wrong",
-            "The page could not be made. It is not your fault; please try again later.",
+            (
+                "Something went wrong",
+                "The page could not be made. It is not your fault; please try again later.",
+            ),
             own("pages/500.html", pages.custom_500)?,
+            before.map(|before| &before.error),
         ),
+        addresses: Addresses::new(&statics, &pages.router, &config.files),
+        rules: Rules::compile(&config.rules),
+        statics: Arc::new(statics),
         pages,
-    })
+    };
+    let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
+        loops(rules, |path| {
+            let is_page = generation.pages.router.find(path).is_some();
+            let to = generation.canonical(path).filter(|_| !is_page);
+            to.map(str::to_owned)
+        })
+    });
+    if circles.is_empty() {
+        Ok(generation)
+    } else {
+        Err(circles)
+    }
+}
+
+/// `static/404.html`, unless it is so large that it stays on disk.
+fn file_404(statics: &Statics) -> Option<Bytes> {
+    let file = statics.find("/404.html")?.prepared()?;
+    Some(file.body().clone())
 }
 
 /// The site's own error page, rendered once: it knows nothing of the request.
-fn own_error_page(
-    pages: &Pages,
-    name: &str,
-    present: bool,
-) -> Result<Option<String>, Vec<Problem>> {
+fn own_error_page(pages: &Pages, name: &str, present: bool) -> Result<Option<Bytes>, Vec<Problem>> {
     if !present {
         return Ok(None);
     }
@@ -308,7 +377,7 @@ fn own_error_page(
         .environment
         .get_template(name)
         .and_then(|template| template.render(()));
-    rendered.map(Some).map_err(|error| {
+    rendered.map(|html| Some(html.into())).map_err(|error| {
         vec![
             Problem::new(name, crate::template::failure(&error))
                 .hint("an error page has no queries and no request"),

@@ -5,21 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Rows, Step, Value};
 use millpond_http::{OwnedRequest, Response};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use crate::{
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
     page::{Form, Piece, Source},
     params::{BadParam, Given},
+    rules::{VALUE, local},
 };
-
-/// Everything but RFC 3986's unreserved characters: a value cannot leave its place in the target.
-const VALUE: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// A form that was sent.
 pub(crate) struct Submission {
@@ -110,11 +104,6 @@ fn target(pieces: &[Piece], values: &[Value], results: &[Rows]) -> String {
         }
     }
     target
-}
-
-/// A target that begins with two slashes would be another host (RFC 3986, section 4.2); a value that is empty could make one.
-fn local(target: &str) -> String {
-    format!("/{}", target.trim_start_matches('/'))
 }
 
 fn push(target: &mut String, value: &Value) {

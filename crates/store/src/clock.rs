@@ -10,6 +10,9 @@ use std::time::Duration;
 pub struct Boottime(u64);
 
 impl Boottime {
+    /// A moment that never comes: 584 years after boot.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// The present moment. Costs one vDSO call (about 25 ns).
     #[must_use]
     pub fn now() -> Self {

@@ -1,40 +1,91 @@
-//! The buffers of a connection that is doing something, lent from the worker's pool. An idle connection has none.
+//! What a connection has while it is doing something, lent from the worker's pool. An idle connection has none.
 
-use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Waker;
 
-use crate::conn::output::Output;
-use crate::h1::Decoder;
+use millpond_store::clock::Boottime;
+
+use super::output::Output;
+use super::progress::Progress;
+use super::repeats::Unknown;
+use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
+use crate::response::Response;
 
 /// What a connection needs from the first byte of a request to the last byte of its response.
-#[derive(Debug)]
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     pub(super) decoder: Decoder,
     pub(super) output: Output,
+    /// The newest moment known: of the last read, or after the last wait. Saves readings of the clock.
+    pub(super) now: Boottime,
+    /// Since when the present head is being sent.
+    pub(super) head_since: Boottime,
+    pub(super) body: Option<Progress>,
+    /// Since the socket was first found full.
+    pub(super) sending: Option<Progress>,
+    /// Bytes of the present output that are sent.
+    pub(super) sent: u64,
+    /// Requests answered in this turn.
+    pub(super) answered: usize,
+    pub(super) pending: Option<Pending>,
+    /// The request that comes next, if its head is there and it has no answer yet.
+    pub(super) unknown: Option<Unknown>,
+    /// The status with which the last request was refused, until the service is told.
+    pub(super) refused: Option<u16>,
+}
+
+/// A response that is being made.
+pub(super) struct Pending {
+    pub(super) head: Head,
+    pub(super) response: Pin<Box<dyn Future<Output = Response>>>,
+    /// Made when it is first needed.
+    pub(super) waker: Option<Waker>,
+}
+
+impl Exchange {
+    fn new() -> Self {
+        Self {
+            decoder: Decoder::new(),
+            output: Output::default(),
+            now: Boottime::default(),
+            head_since: Boottime::default(),
+            body: None,
+            sending: None,
+            sent: 0,
+            answered: 0,
+            pending: None,
+            unknown: None,
+            refused: None,
+        }
+    }
+
+    /// The first bytes of a request have come at `now`.
+    pub(super) fn begin(&mut self, now: Boottime) {
+        (self.now, self.head_since) = (now, now);
+        self.body = None;
+        self.sending = None;
+        self.sent = 0;
+        self.answered = 0;
+    }
 }
 
 /// Exchanges for reuse, so that the ready path allocates nothing.
-// The box is what is lent: a connection's task stays small, and taking one moves a pointer.
-#[derive(Debug, Default)]
-pub(crate) struct Pool(#[allow(clippy::vec_box)] RefCell<Vec<Box<Exchange>>>);
+// The box is what is lent: a connection stays small, and taking one moves a pointer.
+#[derive(Default)]
+pub(crate) struct Pool(#[allow(clippy::vec_box)] Vec<Box<Exchange>>);
 
 impl Pool {
-    pub(super) fn take(&self) -> Box<Exchange> {
-        let spare = self.0.borrow_mut().pop();
-        spare.unwrap_or_else(|| {
-            Box::new(Exchange {
-                decoder: Decoder::new(),
-                output: Output::default(),
-            })
-        })
+    pub(super) fn take(&mut self) -> Box<Exchange> {
+        self.0.pop().unwrap_or_else(|| Box::new(Exchange::new()))
     }
 
     /// Takes an exchange back, unless it grew beyond the usual or there are enough.
-    pub(super) fn put(&self, mut exchange: Box<Exchange>) {
-        let mut spare = self.0.borrow_mut();
+    pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
+        exchange.pending = None;
         let usual = exchange.decoder.renew() && exchange.output.is_small();
-        if usual && spare.len() < SPARE_BUFFERS {
-            spare.push(exchange);
+        if usual && self.0.len() < SPARE_BUFFERS {
+            self.0.push(exchange);
         }
     }
 }

@@ -1,338 +1,170 @@
-//! A connection: one task that reads, asks the service and writes, in order (RFC 9112 section 9).
+//! A connection: a state machine over one socket that reads, asks the service and writes, in order (RFC 9112 section 9).
 //!
-//! It alternates between two states. *Idle* it holds no buffer: task, timer and tokio's part of the socket take about
-//! 2 KiB of the process's memory. In an *exchange* it has borrowed buffers from the worker: all requests that have arrived are decoded and
-//! answered, their responses written at once, and only then are more bytes read. So back-pressure needs no rule of its
-//! own: a client that does not read its responses is not read from.
+//! It alternates between two states. *Idle* it is an entry in a table and nothing more. In an *exchange* it has borrowed buffers from the
+//! worker: all requests that have arrived are decoded and answered, their responses written at once, and only then are
+//! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
+//!
+//! - `read`: what comes in, and how long it may take.
+//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before.
+//! - `send`: what goes out; `outbox`: together with what other connections have.
 
-mod deadline;
+mod answer;
 mod exchange;
-mod io;
-mod line;
 mod outbox;
 mod output;
+mod progress;
+mod read;
+mod repeats;
+mod send;
+mod socket;
 
-use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::Poll;
+use std::os::fd::OwnedFd;
 
-use bytes::Bytes;
 use millpond_store::clock::Boottime;
-use tokio::net::TcpStream;
 
-use crate::date::Persistence;
-use crate::h1::{Event, Head, Phase, Refusal};
-use crate::limits::{OUTPUT, TURN};
-use crate::request::Version;
-use crate::response::{Reply, Response, Service};
-use crate::worker::Worker;
-use deadline::Progress;
+use crate::event::{Ready, Token};
+use crate::response::Service;
+use crate::worker::{Seat, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
-use io::{Ended, Io, Woken};
-pub(crate) use outbox::{AtSleep, Outbox, before_sleep};
+pub(crate) use outbox::Outbox;
+pub(crate) use repeats::Repeats;
 
-/// Serves one connection until it ends.
-pub(crate) async fn serve<S: Service>(stream: TcpStream, peer: SocketAddr, worker: Rc<Worker<S>>) {
-    let now = Boottime::now();
-    let mut connection = Connection {
-        io: Io::new(stream, peer, worker, now),
-        now,
-        head_since: now,
-        body: None,
-        answered: 0,
-    };
-    loop {
-        let idle_until = connection.now.plus(connection.worker().limits.idle_timeout);
-        let mut exchange = match connection.io.first_bytes(idle_until).await {
-            Ok(Woken::Bytes(exchange)) => exchange,
-            Ok(Woken::Returned(exchange)) => {
-                if connection.complete(exchange).await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            Err(ended) => {
-                if ended == Ended::TimedOut && connection.worker().draining.get().is_none() {
-                    connection.worker().counters.idle_timeouts.add(1);
-                }
-                // A client that has said its last word may still be reading; one that is gone makes this fail at once.
-                let _ = connection.clear_the_way().await;
-                return;
-            }
-        };
-        if connection.clear_the_way().await.is_err() {
-            return;
-        }
-        connection.bytes_came();
-        let next = connection.converse(&mut exchange).await;
-        if matches!(next, Ok(Next::Post)) {
-            connection.post(exchange);
-            continue;
-        }
-        // Whatever happened, each request that was answered is told of.
-        connection.finish(&mut exchange);
-        match next {
-            Ok(Next::Idle | Next::Post) => connection.worker().pool.put(exchange),
-            Ok(Next::Linger) => return connection.io.linger(exchange.decoder.scratch()).await,
-            Ok(Next::Close) | Err(_) => return,
-        }
-    }
+/// One connection of a worker.
+pub(crate) struct Connection {
+    pub(crate) socket: OwnedFd,
+    pub(crate) peer: SocketAddr,
+    pub(crate) token: Token,
+    pub(crate) ready: Ready,
+    pub(crate) stage: Stage,
+    /// When patience with the present stage ends.
+    pub(crate) deadline: Boottime,
+    /// Before this nobody looks at the deadline.
+    pub(crate) looked_at: Boottime,
+    exchange: Option<Box<Exchange>>,
+    /// Its entry in the books, which dropping closes.
+    _seat: Seat,
 }
 
-/// What follows an exchange.
-#[derive(Debug)]
-enum Next {
+/// What a connection waits for, or does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The first byte of a request.
     Idle,
-    /// As idle, once the responses that are ready have been sent.
-    Post,
+    /// An exchange, in which requests are decoded and more bytes read.
+    Reading,
+    /// A response that is being made.
+    Answering,
+    /// Its responses are in the outbox.
+    Posted,
+    /// Its responses are being sent, and then something else follows.
+    Sending(After),
+    /// Nothing but the client's end; so many bytes more are read and thrown away.
+    Lingering(usize),
+}
+
+/// What follows when all responses are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    Read,
+    Answer,
     /// The client may still be sending.
     Linger,
     Close,
 }
 
-struct Connection<S: Service> {
-    io: Io<S>,
-    /// The newest moment known: of the last read, or after the last wait. Saves readings of the clock.
-    now: Boottime,
-    head_since: Boottime,
-    body: Option<Progress>,
-    /// Requests answered in this turn.
-    answered: usize,
+/// What a worker has to do with a connection that cannot go on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Wake it when there is news of its socket, or its deadline has come.
+    Wait,
+    /// Send its responses with the others of this turn.
+    Post,
+    /// Others have their turn first.
+    Yield,
+    /// Close it.
+    End,
 }
 
-impl<S: Service> Connection<S> {
-    fn worker(&self) -> &Worker<S> {
-        &self.io.worker
-    }
-
-    fn bytes_came(&mut self) {
-        self.now = Boottime::now();
-        self.head_since = self.now;
-    }
-
-    /// Answers what has arrived and what comes to complete it, until nothing of a further request is there.
-    async fn converse(&mut self, exchange: &mut Exchange) -> Result<Next, Ended> {
-        loop {
-            match exchange.decoder.next(&self.io.worker.limits) {
-                Event::Request(head, body) => {
-                    self.body = None;
-                    if self.answer(exchange, head, body).await? {
-                        self.io.write_all(exchange).await?;
-                        // A client that asked for the end is not sending; any other may be.
-                        let expected = !head.keep_alive && exchange.decoder.phase() == Phase::Idle;
-                        return Ok(if expected { Next::Close } else { Next::Linger });
-                    }
-                    if exchange.output.waiting() > OUTPUT || exchange.output.ends_with_file() {
-                        self.flush(exchange).await?;
-                    }
-                }
-                Event::More if self.may_post(exchange) => return Ok(Next::Post),
-                event @ (Event::More | Event::Continue) => {
-                    if matches!(event, Event::Continue) {
-                        exchange.output.push_continue();
-                    }
-                    self.flush(exchange).await?;
-                    exchange.decoder.reclaim();
-                    self.take_turns().await;
-                    if exchange.decoder.phase() == Phase::Idle {
-                        return Ok(Next::Idle);
-                    }
-                    if self.read_on(exchange).await? {
-                        continue;
-                    }
-                    return self.refuse(exchange, Refusal::TooSlow).await;
-                }
-                Event::Refused(refusal) => return self.refuse(exchange, refusal).await,
-            }
+impl Connection {
+    /// A connection that has just been accepted.
+    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, token: Token, seat: Seat) -> Self {
+        Self {
+            socket,
+            peer,
+            token,
+            ready: Ready::NEW,
+            stage: Stage::Idle,
+            deadline: Boottime::NEVER,
+            looked_at: Boottime::NEVER,
+            exchange: None,
+            _seat: seat,
         }
-    }
-
-    /// Whether what is ready may wait for the responses of other connections: the client waits for it and for nothing else.
-    fn may_post(&self, exchange: &Exchange) -> bool {
-        exchange.decoder.phase() == Phase::Idle
-            && !exchange.output.is_empty()
-            && !exchange.output.ends_with_file()
-            && self.answered <= TURN
-    }
-
-    fn post(&mut self, exchange: Box<Exchange>) {
-        self.answered = 0;
-        self.io.line.post(exchange, self.now);
-        if self.worker().outbox.add(Rc::clone(&self.io.line)) {
-            self.worker().send_posts();
-        }
-    }
-
-    /// Sends what was posted before.
-    async fn clear_the_way(&mut self) -> Result<(), Ended> {
-        if self.io.line.is_posted() {
-            self.worker().send_posts();
-        }
-        match self.io.line.returned() {
-            Some(exchange) => self.complete(exchange).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Sends what the socket did not take at once of what was posted.
-    async fn complete(&mut self, mut exchange: Box<Exchange>) -> Result<(), Ended> {
-        let written = self.flush(&mut exchange).await;
-        self.finish(&mut exchange);
-        exchange.decoder.reclaim();
-        self.worker().pool.put(exchange);
-        written
-    }
-
-    /// Lets other connections have their turn if this one had much: a pipeline never has to wait for bytes.
-    async fn take_turns(&mut self) {
-        if std::mem::take(&mut self.answered) > TURN {
-            self.worker().send_posts();
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// Reads more of the request that has begun; false if it took too long.
-    async fn read_on(&mut self, exchange: &mut Exchange) -> Result<bool, Ended> {
-        self.worker().send_posts();
-        let limits = &self.io.worker.limits;
-        let is_body = exchange.decoder.phase() == Phase::Body;
-        let until = if is_body {
-            let progress = self.body.get_or_insert_with(|| Progress::new(self.now));
-            progress.moved_to(exchange.decoder.body_len() as u64, self.now);
-            progress.deadline(limits.progress_timeout)
-        } else {
-            self.head_since.plus(limits.head_timeout)
-        };
-        match self.io.more_bytes(exchange, until).await {
-            Ok(()) => {
-                self.now = Boottime::now();
-                Ok(true)
-            }
-            Err(Ended::TimedOut) => {
-                let counters = &self.io.worker.counters;
-                if is_body {
-                    counters.body_timeouts.add(1);
-                } else {
-                    counters.head_timeouts.add(1);
-                }
-                Ok(false)
-            }
-            Err(ended) => Err(ended),
-        }
-    }
-
-    /// Asks the service and queues its response; true if the connection is to be closed after it.
-    async fn answer(
-        &mut self,
-        exchange: &mut Exchange,
-        head: Head,
-        body: Bytes,
-    ) -> Result<bool, Ended> {
-        self.worker().counters.requests.add(1);
-        self.answered += 1;
-        let reply = {
-            let request = exchange
-                .decoder
-                .request(&head, body, self.io.line.peer, self.now);
-            let service = &self.io.worker.service;
-            catch_unwind(AssertUnwindSafe(|| service.call(&request)))
-        };
-        let response = match reply {
-            Ok(Reply::Ready(response)) => Some(response),
-            Ok(Reply::Later(future)) => {
-                // What is ready does not wait for what is not.
-                self.flush(exchange).await?;
-                let response = self.worker().unless_it_panics(future).await;
-                self.now = Boottime::now();
-                response
-            }
-            Err(_) => None,
-        };
-        let response = response.unwrap_or_else(|| {
-            self.worker().counters.panics.add(1);
-            Response::text(500, "internal server error\n").closing()
-        });
-        let close = response.close || !head.keep_alive || self.worker().draining.get().is_some();
-        let persistence = match head.version {
-            _ if close => Persistence::Close,
-            Version::Http10 => Persistence::KeepAlive,
-            Version::Http11 => Persistence::Default,
-        };
-        let tail = self.worker().tails.get(self.now, persistence);
-        exchange.output.push(Some(head), response, tail);
-        // The next head of a pipeline begins to count when its turn comes.
-        self.head_since = self.now;
-        Ok(close)
-    }
-
-    /// Writes all responses and tells the service of them.
-    async fn flush(&mut self, exchange: &mut Exchange) -> Result<(), Ended> {
-        if !exchange.output.is_empty() {
-            if self.io.write_all(exchange).await? {
-                // The time a client took to read is not time it was silent, nor time its next head took.
-                self.now = Boottime::now();
-                self.head_since = self.now;
-            }
-            self.finish(exchange);
-        }
-        Ok(())
-    }
-
-    /// Tells the service of the responses that are written, or never will be.
-    fn finish(&self, exchange: &mut Exchange) {
-        self.worker()
-            .tell_done(exchange, self.io.line.peer, self.now);
-    }
-
-    /// Answers what is not a request and ends.
-    async fn refuse(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Next, Ended> {
-        let status = refusal.status();
-        self.worker().counters.refused(status);
-        let mut text = String::with_capacity(80);
-        text.push_str(refusal.reason());
-        text.push('\n');
-        let tail = self.worker().tails.get(Boottime::now(), Persistence::Close);
-        exchange
-            .output
-            .push(None, Response::text(status, &text).closing(), tail);
-        let written = self.io.write_all(exchange).await;
-        self.worker()
-            .tell(|service| service.refused(self.io.line.peer, status));
-        written.map(|_| Next::Linger)
     }
 }
 
 impl<S: Service> Worker<S> {
-    /// Tells the service of the responses in `exchange` to `peer`, whose requests were read at `now`.
-    fn tell_done(&self, exchange: &mut Exchange, peer: SocketAddr, now: Boottime) {
-        let Exchange { decoder, output } = exchange;
-        if self.service.wants_done() {
-            output.each_request(|head, status, body_bytes| {
-                let request = decoder.request(head, Bytes::new(), peer, now);
-                self.tell(|service| service.done(&request, status, body_bytes));
-            });
+    /// Does with a connection all that can be done now.
+    pub(crate) fn go_on(&mut self, connection: &mut Connection) -> Step {
+        let mut exchange = connection.exchange.take();
+        loop {
+            let step = match (connection.stage, &mut exchange) {
+                (Stage::Idle, none) => self.first_bytes(connection, none),
+                (Stage::Lingering(left), _) => self.linger(connection, left),
+                (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
+                (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
+                (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
+                (Stage::Posted, Some(_)) => Some(Step::Wait),
+                // No stage but the first and the last is without an exchange.
+                (_, None) => Some(Step::End),
+            };
+            if !matches!(connection.stage, Stage::Idle | Stage::Lingering(_)) {
+                if let Some(step) = step {
+                    connection.exchange = exchange;
+                    return step;
+                }
+                continue;
+            }
+            if let Some(exchange) = exchange.take() {
+                self.pool.put(exchange);
+            }
+            if let Some(step) = step {
+                return step;
+            }
         }
-        output.clear();
     }
 
-    /// The output of `future`; none if it panics, which must not end the connection's task before the client has a 500.
-    async fn unless_it_panics(
-        &self,
-        mut future: Pin<Box<dyn Future<Output = Response>>>,
-    ) -> Option<Response> {
-        poll_fn(|cx| {
-            // It may take long, and what is ready does not wait for it.
-            self.send_posts();
-            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => Poll::Pending,
-                Ok(Poll::Ready(response)) => Poll::Ready(Some(response)),
-                Err(_) => Poll::Ready(None),
+    /// The deadline of a connection has passed; none if that ends it.
+    pub(crate) fn time_out(&mut self, connection: &mut Connection) -> Option<Step> {
+        match connection.stage {
+            Stage::Idle => {
+                if self.draining.is_none() {
+                    self.counters.idle_timeouts.add(1);
+                }
+                None
             }
-        })
-        .await
+            Stage::Reading => {
+                self.refuse_slow(connection);
+                Some(self.go_on(connection))
+            }
+            Stage::Sending(_) => {
+                self.counters.write_timeouts.add(1);
+                None
+            }
+            Stage::Lingering(_) => None,
+            // These wait for the server, not for the client.
+            Stage::Answering | Stage::Posted => Some(Step::Wait),
+        }
+    }
+
+    /// Tells of what was not sent, and gives up its token: dropping it closes it.
+    pub(crate) fn end(&mut self, connection: &mut Connection) {
+        if let Some(mut exchange) = connection.exchange.take() {
+            self.tell_done(&mut exchange, connection.peer);
+            self.pool.put(exchange);
+        }
+        self.timers.forget(connection.token.index());
+        self.connections.release(connection.token);
     }
 }

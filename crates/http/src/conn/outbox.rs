@@ -6,105 +6,66 @@
 //! would wait for events, or when [`FULL`] responses wait, and nothing that may take long begins before what waits is
 //! sent. So a response that is alone in its turn waits for nothing.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use super::line::Line;
+use super::socket::Moved;
+use super::{After, Connection, Stage};
+use crate::event::Token;
 use crate::response::Service;
 use crate::worker::Worker;
 
 /// Responses that wait at most: the first of them waits for the others.
 const FULL: usize = 16;
 
-/// See the [module](self).
-#[derive(Default)]
-pub(crate) struct Outbox {
-    lines: RefCell<Vec<Rc<Line>>>,
-}
-
-impl Outbox {
-    /// Whether nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.borrow().is_empty()
-    }
-
-    /// Adds a line that has a post; true if that fills the outbox.
-    pub(super) fn add(&self, line: Rc<Line>) -> bool {
-        let mut lines = self.lines.borrow_mut();
-        lines.push(line);
-        lines.len() >= FULL
-    }
-}
+/// Who has responses to send.
+pub(crate) type Outbox = Vec<Token>;
 
 impl<S: Service> Worker<S> {
-    /// Sends what waits, in the order in which it was posted. What a socket does not take goes back to its connection.
-    pub(crate) fn send_posts(&self) {
+    /// Adds a connection whose responses are ready.
+    pub(crate) fn post(&mut self, token: Token) {
+        self.outbox.push(token);
+        if self.outbox.len() >= FULL {
+            self.send_posts();
+        }
+    }
+
+    /// Sends what waits, in the order in which it was posted. What a socket does not take stays with its connection.
+    pub(crate) fn send_posts(&mut self) {
         if self.outbox.is_empty() {
             return;
         }
-        let mut lines = self.outbox.lines.take();
-        for line in lines.drain(..) {
-            self.send_post(&line);
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for token in outbox.drain(..) {
+            if let Some(mut connection) = self.connections.take(token) {
+                self.send_post(&mut connection);
+                self.look_later(&mut connection);
+                self.connections.put(token, connection);
+            }
         }
         // Its memory is kept for the next turn.
-        self.outbox.lines.replace(lines);
+        self.outbox = outbox;
     }
 
-    fn send_post(&self, line: &Line) {
-        let Some((mut exchange, now)) = line.posted() else {
+    fn send_post(&mut self, connection: &mut Connection) {
+        let Some(mut exchange) = connection.exchange.take() else {
             return;
         };
-        if let Ok(sent) = line.send(&exchange.output) {
+        if let Moved::Bytes(sent) = connection.transmit(&exchange.output) {
             exchange.output.wrote(sent);
+            exchange.sent = sent as u64;
             self.counters.bytes_out.add(sent as u64);
         }
         if exchange.output.is_written() {
-            self.tell_done(&mut exchange, line.peer, now);
+            self.tell_done(&mut exchange, connection.peer);
             exchange.decoder.reclaim();
+            self.rest(connection, exchange.now);
             self.pool.put(exchange);
         } else {
-            line.hand_back(exchange);
+            connection.deadline = self.send_until(&mut exchange);
+            connection.stage = Stage::Sending(After::Read);
+            connection.exchange = Some(exchange);
         }
-    }
-}
-
-/// Something to do before a worker's thread waits for events.
-pub(crate) trait BeforeSleep {
-    /// Does it.
-    fn before_sleep(&self);
-}
-
-impl<S: Service> BeforeSleep for Worker<S> {
-    fn before_sleep(&self) {
-        self.send_posts();
-    }
-}
-
-thread_local! {
-    static WORKER: RefCell<Option<Rc<dyn BeforeSleep>>> = const { RefCell::new(None) };
-}
-
-/// The runtime calls this on the worker's thread when no task can go on.
-pub(crate) fn before_sleep() {
-    WORKER.with_borrow(|worker| {
-        if let Some(worker) = worker {
-            worker.before_sleep();
+        // Whatever has come meanwhile, or the end, of which there will be no further event.
+        if connection.ready.read || (connection.ready.write && connection.stage != Stage::Idle) {
+            self.runnable.push_back(connection.token);
         }
-    });
-}
-
-/// While it lives, [`before_sleep`] on this thread is the worker's.
-pub(crate) struct AtSleep;
-
-impl AtSleep {
-    pub(crate) fn call(worker: Rc<dyn BeforeSleep>) -> Self {
-        WORKER.set(Some(worker));
-        Self
-    }
-}
-
-impl Drop for AtSleep {
-    fn drop(&mut self) {
-        WORKER.set(None);
     }
 }

@@ -1,28 +1,74 @@
 //! Responses on their way to one socket, in order, and what was written of them.
+//!
+//! Heads, and bodies that are small, are copied one behind the other, so that they are one slice: to a call that sends, a slice more
+//! costs about as much as copying a kilobyte.
 
 use std::fs::File;
 use std::io::IoSlice;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::repeats::{Kept, Known};
 use crate::h1::Head;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
+/// A body up to this length is copied behind its head.
+const COPIED: usize = 2 << 10;
+
 /// One response in the queue.
 #[derive(Debug)]
 struct Queued {
-    /// The request it answers; none for an interim response and for a refusal.
-    request: Option<Head>,
+    answers: Answers,
     status: u16,
-    /// Head, extra field lines, tail (Date, Connection, empty line), body in memory.
-    parts: [Bytes; 4],
+    /// Where its head, and a small body, end in the text; it begins where that of the one before ends.
+    text_end: usize,
+    /// Bytes of the body that are part of the text.
+    copied: usize,
+    /// What comes behind the text.
+    body: Large,
     file: Option<FilePart>,
-    /// Bytes of `parts` that are written.
+    /// Bytes of text and body that are written.
     written: usize,
     /// Bytes of the file that are written.
     file_written: u64,
+}
+
+/// The request that a response answers.
+#[derive(Debug)]
+enum Answers {
+    /// None, as an interim response and a refusal; or nobody wants to be told.
+    Nothing,
+    Decoded(Head),
+    Known(Rc<Known>),
+}
+
+/// A request whose response is sent, or never will be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told<'a> {
+    Decoded(&'a Head),
+    Known(&'a Known),
+}
+
+/// Bytes that are too many to be copied.
+#[derive(Debug)]
+enum Large {
+    Bytes(Bytes),
+    /// A whole response, head and body.
+    Kept(Rc<[u8]>),
+}
+
+impl Large {
+    const NONE: Self = Self::Bytes(Bytes::new());
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Kept(bytes) => bytes,
+        }
+    }
 }
 
 /// Part of a file that is still to be sent.
@@ -33,20 +79,10 @@ pub(super) struct FilePart {
     pub(super) len: u64,
 }
 
-impl Queued {
-    fn len(&self) -> usize {
-        self.parts.iter().map(Bytes::len).sum()
-    }
-
-    fn body_written(&self) -> u64 {
-        let before = self.len() - self.parts[3].len();
-        self.written.saturating_sub(before) as u64 + self.file_written
-    }
-}
-
 /// The queue. Everything before `first` is written; it is emptied when the last response is.
 #[derive(Debug, Default)]
 pub(super) struct Output {
+    text: Vec<u8>,
     queue: Vec<Queued>,
     first: usize,
     /// Bytes in memory that wait to be written.
@@ -60,7 +96,7 @@ impl Output {
 
     /// Whether it is empty and has not grown beyond the usual.
     pub(super) fn is_small(&self) -> bool {
-        self.queue.is_empty() && self.queue.capacity() <= 64
+        self.queue.is_empty() && self.queue.capacity() <= 64 && self.text.capacity() <= 64 << 10
     }
 
     /// Bytes in memory that wait to be written.
@@ -68,13 +104,13 @@ impl Output {
         self.waiting
     }
 
-    /// How many slices the rest takes.
+    /// How many slices the rest takes at most.
     pub(super) fn slice_count(&self) -> usize {
-        (self.queue.len() - self.first) * 4
+        (self.queue.len() - self.first) * 2
     }
 
     /// Queues `response`, whose head ends with `tail`. To HEAD, and with a status that has none, no body is sent.
-    pub(super) fn push(&mut self, request: Option<Head>, response: Response, tail: Bytes) {
+    pub(super) fn push(&mut self, request: Option<Head>, response: Response, tail: &[u8]) {
         let without_body = is_bodiless(response.status) || request.is_some_and(|head| head.is_head);
         let (body, file) = match response.body {
             Body::Bytes(bytes) if !without_body => (bytes, None),
@@ -83,16 +119,53 @@ impl Output {
             }
             _ => (Bytes::new(), None),
         };
-        let queued = Queued {
-            request,
+        let before = self.text.len();
+        for part in [&response.head[..], &response.extra, tail] {
+            self.text.extend_from_slice(part);
+        }
+        let (copied, body) = if body.len() <= COPIED {
+            self.text.extend_from_slice(&body);
+            (body.len(), Bytes::new())
+        } else {
+            (0, body)
+        };
+        self.waiting += self.text.len() - before + body.len();
+        self.queue.push(Queued {
+            answers: request.map_or(Answers::Nothing, Answers::Decoded),
             status: response.status,
-            parts: [response.head, response.extra, tail, body],
+            text_end: self.text.len(),
+            copied,
+            body: Large::Bytes(body),
             file,
             written: 0,
             file_written: 0,
+        });
+    }
+
+    /// Queues a whole response that was kept from an earlier request.
+    pub(super) fn push_kept(&mut self, kept: &Kept, is_told: bool) {
+        let response = &kept.answer;
+        let (body, copied) = if response.len() <= COPIED {
+            self.text.extend_from_slice(response);
+            (Large::NONE, response.len() - kept.known.answer_head)
+        } else {
+            (Large::Kept(Rc::clone(response)), 0)
         };
-        self.waiting += queued.len();
-        self.queue.push(queued);
+        self.waiting += response.len();
+        self.queue.push(Queued {
+            answers: if is_told {
+                Answers::Known(Rc::clone(&kept.known))
+            } else {
+                Answers::Nothing
+            },
+            status: kept.known.status,
+            text_end: self.text.len(),
+            copied,
+            body,
+            file: None,
+            written: 0,
+            file_written: 0,
+        });
     }
 
     /// `100 Continue` (RFC 9110 section 15.2.1).
@@ -107,7 +180,7 @@ impl Output {
                 body: Body::Empty,
                 close: false,
             },
-            Bytes::new(),
+            b"",
         );
     }
 
@@ -118,38 +191,65 @@ impl Output {
             .is_some_and(|queued| queued.file.is_some())
     }
 
+    /// Where the text of the response at `at` begins.
+    fn text_start(&self, at: usize) -> usize {
+        at.checked_sub(1)
+            .map_or(0, |before| self.queue[before].text_end)
+    }
+
+    /// The length of text and body of the response at `at`.
+    fn len(&self, at: usize) -> usize {
+        self.queue[at].text_end - self.text_start(at) + self.queue[at].body.bytes().len()
+    }
+
     /// The slices that are to be written next, up to the next file; returns how many of `slices` were filled.
     pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
-        for queued in &self.queue[self.first..] {
-            let mut skip = queued.written;
-            for part in &queued.parts {
-                let rest = &part[skip.min(part.len())..];
-                skip = skip.saturating_sub(part.len());
-                if rest.is_empty() {
-                    continue;
-                }
-                let Some(slot) = slices.get_mut(count) else {
-                    return count;
-                };
-                *slot = IoSlice::new(rest);
-                count += 1;
+        let mut add = |part: &'a [u8]| {
+            if part.is_empty() {
+                return true;
             }
+            let Some(slot) = slices.get_mut(count) else {
+                return false;
+            };
+            *slot = IoSlice::new(part);
+            count += 1;
+            true
+        };
+        // Where text begins that is in no slice yet.
+        let mut from = self.text_start(self.first);
+        for (queued, start) in self.queue[self.first..].iter().zip(self.first..) {
+            let text = queued.text_end - self.text_start(start);
+            let of_text = queued.written.min(text);
+            if of_text > 0 {
+                from = self.text_start(start) + of_text;
+            }
+            if queued.body.bytes().is_empty() && queued.file.is_none() {
+                continue;
+            }
+            let body = &queued.body.bytes()[queued.written - of_text..];
+            if !(add(&self.text[from..queued.text_end]) && add(body)) {
+                return count;
+            }
+            from = queued.text_end;
             if queued.file.is_some() {
-                break;
+                return count;
             }
         }
+        add(&self.text[from..]);
         count
     }
 
     /// `len` bytes of the slices were written.
     pub(super) fn wrote(&mut self, mut len: usize) {
         self.waiting = self.waiting.saturating_sub(len);
-        while let Some(queued) = self.queue.get_mut(self.first) {
-            let taken = len.min(queued.len() - queued.written);
+        while self.first < self.queue.len() {
+            let whole = self.len(self.first);
+            let queued = &mut self.queue[self.first];
+            let taken = len.min(whole - queued.written);
             queued.written += taken;
             len -= taken;
-            if queued.written < queued.len() || queued.file.is_some() {
+            if queued.written < whole || queued.file.is_some() {
                 break;
             }
             self.first += 1;
@@ -162,7 +262,7 @@ impl Output {
         let part = queued
             .file
             .as_ref()
-            .filter(|_| queued.written == queued.len())?;
+            .filter(|_| queued.written == self.len(self.first))?;
         let (offset, len) = (
             part.offset + queued.file_written,
             part.len - queued.file_written,
@@ -195,16 +295,23 @@ impl Output {
     }
 
     /// Tells of each request its status and how much of the body was written.
-    pub(super) fn each_request(&self, mut each: impl FnMut(&Head, u16, u64)) {
-        for queued in &self.queue {
-            if let Some(head) = &queued.request {
-                each(head, queued.status, queued.body_written());
-            }
+    pub(super) fn each_request(&self, mut each: impl FnMut(Told<'_>, u16, u64)) {
+        for (at, queued) in self.queue.iter().enumerate() {
+            let of_head = queued.text_end - self.text_start(at) - queued.copied;
+            let (told, of_head) = match (&queued.answers, &queued.body) {
+                (Answers::Nothing, _) => continue,
+                (Answers::Decoded(head), _) => (Told::Decoded(head), of_head),
+                (Answers::Known(known), Large::Kept(_)) => (Told::Known(known), known.answer_head),
+                (Answers::Known(known), Large::Bytes(_)) => (Told::Known(known), of_head),
+            };
+            let of_body = queued.written.saturating_sub(of_head) as u64;
+            each(told, queued.status, of_body + queued.file_written);
         }
     }
 
     /// Empties the queue.
     pub(super) fn clear(&mut self) {
+        self.text.clear();
         self.queue.clear();
         self.first = 0;
         self.waiting = 0;
@@ -215,7 +322,7 @@ impl Output {
 mod tests {
     use super::*;
 
-    fn response(body: &'static str) -> Response {
+    fn response(body: Vec<u8>) -> Response {
         Response::prepared(
             200,
             "head\r\n".into(),
@@ -224,32 +331,55 @@ mod tests {
         )
     }
 
-    fn text(output: &Output) -> String {
+    fn bytes(output: &Output) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 16];
         let count = output.slices(&mut slices);
+        assert!(count <= output.slice_count());
         slices[..count]
             .iter()
-            .map(|slice| std::str::from_utf8(slice).unwrap())
+            .flat_map(|slice| slice.to_vec())
             .collect()
     }
 
     #[test]
     fn any_cut_of_the_writes_gives_the_same_bytes() {
-        for step in 1..50 {
+        for step in (1..50).chain([2_000, 2_055, 5_000]) {
             let mut output = Output::default();
-            for body in ["one, ", ", ", "three"] {
-                output.push(None, response(body), "end\r\n".into());
+            let bodies = [
+                &b"one, "[..],
+                b"",
+                &[b'x'; COPIED + 7],
+                b"three",
+                &[b'y'; COPIED + 1],
+            ];
+            for body in bodies {
+                output.push(None, response(body.to_vec()), b"end\r\n");
             }
-            let whole = text(&output);
-            let mut written = String::new();
+            let whole = bytes(&output);
+            let expected: Vec<u8> = bodies
+                .iter()
+                .flat_map(|body| [&b"head\r\nend\r\n"[..], body].concat())
+                .collect();
+            assert_eq!(whole, expected);
+            let mut written = Vec::new();
             while !output.is_written() {
-                let next = text(&output);
+                let next = bytes(&output);
                 let step = step.min(next.len());
-                written += &next[..step];
+                written.extend_from_slice(&next[..step]);
                 output.wrote(step);
             }
             assert_eq!(written, whole);
             assert_eq!(output.waiting(), 0);
         }
+    }
+
+    #[test]
+    fn few_small_responses_are_one_slice_and_a_large_body_is_its_own() {
+        let mut output = Output::default();
+        (0..3).for_each(|_| output.push(None, response(vec![b'x'; 100]), b"end\r\n"));
+        let mut slices = [IoSlice::new(&[]); 16];
+        assert_eq!(output.slices(&mut slices), 1);
+        output.push(None, response(vec![b'x'; COPIED + 1]), b"end\r\n");
+        assert_eq!(output.slices(&mut [IoSlice::new(&[]); 16]), 2);
     }
 }

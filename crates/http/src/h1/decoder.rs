@@ -70,6 +70,38 @@ fn method(bytes: &[u8]) -> &str {
     }
 }
 
+/// A request as the service sees it: a head with its bytes and its field lines.
+pub(crate) fn request<'a>(
+    head: &Head,
+    bytes: &'a [u8],
+    fields: &'a [FieldSpan],
+    body: Bytes,
+    peer: SocketAddr,
+    received: Boottime,
+) -> Request<'a> {
+    // The request line was checked to be ASCII, so nothing becomes empty here.
+    let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
+    let of_target = |span: super::Span| {
+        let start = (span.start - head.target.start) as usize;
+        target
+            .get(start..start + span.len as usize)
+            .unwrap_or_default()
+    };
+    let path = of_target(head.path);
+    Request {
+        method: method(head.method.of(bytes)),
+        target,
+        path: if path.is_empty() { "/" } else { path },
+        query: head.query.map(of_target),
+        version: head.version,
+        fields: Fields::new(bytes, fields),
+        body,
+        peer,
+        received,
+        host: head.host.map(|host| host.of(bytes)),
+    }
+}
+
 /// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so that requests can be
 /// looked at again when their responses have been sent.
 #[derive(Debug)]
@@ -114,9 +146,28 @@ impl Decoder {
         self.filled = (self.filled + len).min(self.buffer.len());
     }
 
-    /// The whole buffer, for bytes that nobody will look at.
-    pub(crate) fn scratch(&mut self) -> &mut [u8] {
-        &mut self.buffer
+    /// What has been received beyond the last request, if nothing of it was looked at yet.
+    pub(crate) fn untouched(&self) -> Option<&[u8]> {
+        let input = &self.buffer[self.at..self.filled];
+        match &self.state {
+            State::Head {
+                scanner,
+                empty_lines: 0,
+            } if scanner.is_fresh() && !input.is_empty() => Some(input),
+            _ => None,
+        }
+    }
+
+    /// `len` bytes of what is [untouched](Decoder::untouched) are a request that is known.
+    pub(crate) fn skip(&mut self, len: usize) {
+        self.at = (self.at + len).min(self.filled);
+    }
+
+    /// The bytes and the field lines of a head that was decoded, until [`Decoder::reclaim`].
+    pub(crate) fn parts_of(&self, head: &Head) -> (&[u8], &[FieldSpan]) {
+        let bytes = self.buffer.get(head.start..head.start + head.len);
+        let fields = self.fields.get(head.fields.0..head.fields.1);
+        (bytes.unwrap_or_default(), fields.unwrap_or_default())
     }
 
     /// What the decoder is in the middle of.
@@ -237,36 +288,8 @@ impl Decoder {
         peer: SocketAddr,
         received: Boottime,
     ) -> Request<'_> {
-        let bytes = self
-            .buffer
-            .get(head.start..head.start + head.len)
-            .unwrap_or_default();
-        // The request line was checked to be ASCII, so nothing becomes empty here.
-        let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
-        let of_target = |span: super::Span| {
-            let start = (span.start - head.target.start) as usize;
-            target
-                .get(start..start + span.len as usize)
-                .unwrap_or_default()
-        };
-        let path = of_target(head.path);
-        Request {
-            method: method(head.method.of(bytes)),
-            target,
-            path: if path.is_empty() { "/" } else { path },
-            query: head.query.map(of_target),
-            version: head.version,
-            fields: Fields::new(
-                bytes,
-                self.fields
-                    .get(head.fields.0..head.fields.1)
-                    .unwrap_or_default(),
-            ),
-            body,
-            peer,
-            received,
-            host: head.host.map(|host| host.of(bytes)),
-        }
+        let (bytes, fields) = self.parts_of(head);
+        request(head, bytes, fields, body, peer, received)
     }
 
     /// Frees the room of requests that are done with; the one being received moves to the front.

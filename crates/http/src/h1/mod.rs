@@ -13,7 +13,8 @@ mod request_line;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decoder::{Decoder, Event, Phase};
+pub(crate) use decoder::{Decoder, Event, Phase, request};
+pub(crate) use framing::Framing;
 pub(crate) use head::Head;
 pub(crate) use refusal::Refusal;
 

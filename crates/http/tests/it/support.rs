@@ -1,6 +1,6 @@
 //! A server on a free port with a service that does what its paths say, and a client that speaks in bytes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use millpond_http::{Limits, Reply, Request, Response, Service, Shared, listen, run_worker};
+use millpond_http::{
+    Limits, Reply, Request, Response, Service, Shared, Standing, listen, run_worker,
+};
+use millpond_store::clock::Boottime;
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 
@@ -34,6 +37,21 @@ struct App {
     file: Option<Arc<File>>,
     seen: Sender<Seen>,
     value: Rc<RefCell<String>>,
+    /// Whether it wants to be told.
+    is_told: bool,
+    calls: Cell<usize>,
+}
+
+/// An answer that is good for as long as the value is the same.
+struct SameValue {
+    value: Rc<RefCell<String>>,
+    was: String,
+}
+
+impl Standing for SameValue {
+    fn stands(&self, _received: Boottime) -> bool {
+        *self.value.borrow() == self.was
+    }
 }
 
 impl App {
@@ -58,8 +76,32 @@ impl App {
 }
 
 impl Service for App {
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        let is_kept = matches!(request.path, "/kept" | "/large");
+        let standing = is_kept.then(|| {
+            Box::new(SameValue {
+                value: Rc::clone(&self.value),
+                was: self.value.borrow().clone(),
+            }) as _
+        });
+        (self.call(request), standing)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.is_told
+    }
+
     fn call(&self, request: &Request<'_>) -> Reply {
+        self.calls.set(self.calls.get() + 1);
         match request.path {
+            "/kept" => Response::text(200, &self.value.borrow()).into(),
+            "/large" => Response::builder(200).body(vec![b'l'; 20 << 10]).into(),
+            "/calls" => Response::text(200, &self.calls.get().to_string()).into(),
+            "/set" => {
+                let text = String::from_utf8_lossy(&request.body).into_owned();
+                self.value.replace(text.clone());
+                Response::text(200, &text).into()
+            }
             "/echo" => Response::builder(200).body(request.body.clone()).into(),
             "/value" => Response::text(200, &self.value.borrow()).into(),
             "/later" => {
@@ -124,7 +166,13 @@ impl Server {
 
     pub(crate) fn with_file(limits: Limits, file: Option<File>) -> Self {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        Self::on(listener, limits, file)
+        Self::on(listener, limits, file, true)
+    }
+
+    /// Its service does not want to be told of requests.
+    pub(crate) fn untold() -> Self {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        Self::on(listener, Limits::default(), None, false)
     }
 
     /// Its sockets take little at once.
@@ -133,10 +181,10 @@ impl Server {
         SockRef::from(&listener)
             .set_send_buffer_size(8 << 10)
             .unwrap();
-        Self::on(listener, Limits::default(), None)
+        Self::on(listener, Limits::default(), None, true)
     }
 
-    fn on(listener: TcpListener, limits: Limits, file: Option<File>) -> Self {
+    fn on(listener: TcpListener, limits: Limits, file: Option<File>, is_told: bool) -> Self {
         let addr = listener.local_addr().unwrap();
         let (sender, seen) = mpsc::channel();
         let (shared, gate) = (Shared::new(), Arc::new(Semaphore::new(0)));
@@ -148,6 +196,8 @@ impl Server {
                     file: file.map(Arc::new),
                     seen: sender,
                     value: Rc::default(),
+                    is_told,
+                    calls: Cell::default(),
                 };
                 run_worker(listener, app, limits, shared).unwrap();
             }

@@ -53,8 +53,8 @@ pub(crate) struct Capacity {
     /// How narrow the interval is to be: half of it, as a percentage of the rate
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percentage)]
     precision: f64,
-    /// How long each trial measures, such as 5s; longer ones make the interval narrower
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = Config::duration)]
+    /// How long each trial measures, such as 30s; longer ones make the interval narrower
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Config::duration)]
     trial: Duration,
     /// Send requests for this long before each trial
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Config::duration)]

@@ -1,10 +1,10 @@
-//! `millpond check`: what is wrong with a site, and what each of its queries depends on.
+//! `millpond check`: what is wrong with a site, what in it never answers, and what each of its queries depends on.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use millpond_report::{Column, Table, text_table};
-use millpond_site::{Config, QueryReport};
+use millpond_site::{Config, QueryReport, Report};
 
 use crate::failure::Outcome;
 use crate::output::{note, say};
@@ -20,13 +20,21 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Outcome {
         let config = Config::read(&self.site)?;
-        let queries = millpond_site::check(&self.site, &config)?;
+        let Report { queries, notes } = millpond_site::check(&self.site, &config)?;
+        for found in &notes {
+            note(format_args!("note: {found}"));
+        }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
         }
         note(format_args!(
-            "{}: all is well, {} queries",
+            "{}: {}, {} queries",
             self.site.display(),
+            match notes.len() {
+                0 => "all is well".to_owned(),
+                1 => "nothing is wrong, 1 note".to_owned(),
+                more => format!("nothing is wrong, {more} notes"),
+            },
             queries.len()
         ));
         Ok(())

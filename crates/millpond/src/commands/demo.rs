@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use millpond_site::{Config, Options, Site};
+use millpond_site::{Config, Options, Site, Sites};
 
 use super::import::open;
 use crate::access::AccessSlot;
@@ -107,7 +107,8 @@ impl Magazine {
                 readers: None,
             };
             let site = Site::open(folder.path(), config, options)?;
-            let server = Server::start(&site, listeners, &config.limits, &log, &events.sender)
+            let sites = Arc::new(Sites::from(Arc::clone(&site)));
+            let server = Server::start(&sites, listeners, &config.limits, &log, &events.sender)
                 .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
             Ok((site, server))
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use millpond_http::backlog_clamp;
 use millpond_report::number;
-use millpond_site::{Config, Options, Site};
+use millpond_site::{Config, Options, Sites};
 
 use crate::access::AccessSlot;
 use crate::descriptors;
@@ -45,11 +45,11 @@ impl Serve {
             cache,
             readers: None,
         };
-        let site = Site::open(&self.site, &config, options)?;
+        let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         let mut limits = config.limits.clone();
         limits.connections = descriptors::make_room(limits.connections);
         say_what_differs(&config, cache, limits.connections);
-        let server = Server::start(&site, listeners, &limits, &log, &events.sender)
+        let server = Server::start(&sites, listeners, &limits, &log, &events.sender)
             .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
         say(format_args!(
             "millpond serving {} on http://{}",
@@ -59,7 +59,7 @@ impl Serve {
         let mut running = Running {
             dir: self.site,
             config,
-            site,
+            sites,
             log,
             server,
         };
@@ -117,7 +117,7 @@ struct Running {
     dir: PathBuf,
     /// What is in use: the file as it was read at the start, and since then what could be applied.
     config: Config,
-    site: Arc<Site>,
+    sites: Arc<Sites>,
     log: Arc<AccessSlot>,
     server: Server,
 }
@@ -152,7 +152,7 @@ impl Running {
                 "error: the access log cannot be opened again: {error}"
             ));
         }
-        match self.site.reload() {
+        match self.sites.reload() {
             Ok(()) => note("note: the site was read again"),
             Err(problems) => {
                 Failure::Problems(problems).print();
@@ -188,7 +188,7 @@ impl Running {
     /// Lets requests finish, then the site and the log.
     fn stop(mut self, reason: Option<String>) -> Outcome {
         let stuck = self.server.stop();
-        self.site.stop();
+        self.sites.stop();
         let lost = self.log.close();
         note(self.summary());
         if lost > 0 {
@@ -206,20 +206,24 @@ impl Running {
     }
 
     fn summary(&self) -> String {
-        let (http, site) = (self.server.stats(), self.site.stats());
-        let asked = site.hits + site.misses + site.waits + site.bypassed;
+        let (http, sites) = (self.server.stats(), self.sites.stats());
+        let hits: u64 = sites.iter().map(|site| site.hits).sum();
+        let others = sites
+            .iter()
+            .map(|site| site.misses + site.waits + site.bypassed);
+        let asked = hits + others.sum::<u64>();
         let share = if asked == 0 {
             "no page was asked for".to_owned()
         } else {
             format!(
                 "{} of {} pages from memory",
-                number::percent(site.hits as f64 / asked as f64),
+                number::percent(hits as f64 / asked as f64),
                 number::count(asked)
             )
         };
-        let saved: f64 = site
-            .routes
+        let saved: f64 = sites
             .iter()
+            .flat_map(|site| &site.routes)
             .map(|route| route.saved.as_secs_f64())
             .sum();
         format!(

@@ -2,7 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::Config;
+use super::{Config, files::FileSettings};
+use crate::rules::Scope;
 
 /// A section of the file.
 pub(super) struct Section {
@@ -10,30 +11,42 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     /// What it is about, for the manual.
     pub(super) about: &'static str,
+    /// Whether a change takes effect by itself, as that of a page does.
+    pub(super) is_live: bool,
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 5] = [
+pub(super) const SECTIONS: [Section; 6] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
+        is_live: false,
     },
     Section {
         name: "database",
         about: "Where the data is.",
+        is_live: false,
     },
     Section {
         name: "cache",
         about: "What is kept in memory, and how old it may be.",
+        is_live: false,
+    },
+    Section {
+        name: "static",
+        about: "How the files in `static/` are served. A change takes effect by itself.",
+        is_live: true,
     },
     Section {
         name: "log",
         about: "What is written down.",
+        is_live: false,
     },
     Section {
         name: "limits",
         about: "What a client may ask of one connection, and how long it may take. Beyond a limit a request is answered with \
                 the status named here, and the server serves on.",
+        is_live: false,
     },
 ];
 
@@ -69,12 +82,22 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut PathBuf),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// Names of files.
+    Names(fn(&mut FileSettings) -> &mut Vec<String>),
+    /// `true`, `false`, or a list of paths.
+    Scope(fn(&mut FileSettings) -> &mut Scope),
 }
 
 impl Key {
     /// Section and name, as in `server.listen`.
     pub(super) fn path(&self) -> String {
         format!("{}.{}", self.section, self.name)
+    }
+
+    /// Whether a change takes effect by itself.
+    pub(super) fn is_live(&self) -> bool {
+        let section = SECTIONS.iter().find(|section| section.name == self.section);
+        section.is_some_and(|section| section.is_live)
     }
 
     /// A line for the file that would be right.
@@ -87,7 +110,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 16] = [
+pub(super) const KEYS: [Key; 20] = [
     Key {
         section: "server",
         name: "listen",
@@ -158,6 +181,44 @@ pub(super) const KEYS: [Key; 16] = [
         about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
                 request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
                 cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "static",
+        name: "index",
+        kind: Kind::Names(|files| &mut files.index),
+        default: Some("[\"index.html\"]"),
+        example: "[\"index.html\", \"index.htm\"]",
+        about: "The names of files that answer for their folder; the first that is there. `[]` is none. The address of a folder \
+                ends with a slash, and without it leads there (308).",
+    },
+    Key {
+        section: "static",
+        name: "listing",
+        kind: Kind::Scope(|files| &mut files.listing),
+        default: Some("false"),
+        example: "[\"/downloads/*\"]",
+        about: "Which folders without an index show what is in them: none, all, or those whose path (with the slash at its end) \
+                is one of these. Hidden files are not shown, and of more than 1,000 files those that come first.",
+    },
+    Key {
+        section: "static",
+        name: "clean_urls",
+        kind: Kind::Flag(|config| &mut config.files.clean_urls),
+        default: Some("false"),
+        example: "true",
+        about: "Whether `/about` is the address of `about.html`. `/about.html` and `/about/` then lead to `/about`, and an index's \
+                own name to its folder (308). A file keeps its whole name where a page or another file has the short one.",
+    },
+    Key {
+        section: "static",
+        name: "immutable",
+        kind: Kind::Scope(|files| &mut files.immutable),
+        default: Some("false"),
+        example: "true",
+        about: "Which files never change under one name, so that browsers need not ask again for a year (`Cache-Control: public, \
+                max-age=31536000, immutable`; others have `no-cache`). `true` is those with a hash in their name: a part of eight or more \
+                hexadecimal digits, letters and digits among them, between dots, hyphens or underscores, as in `app.3f2a9c1b.js`. A list of \
+                paths, such as `[\"/assets/*\"]`, is these and no others.",
     },
     Key {
         section: "log",

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     keys::{KEYS, Key, Kind, SECTIONS},
+    tables::{TABLES, Table},
     value::{show_size, show_time},
 };
 
@@ -13,10 +14,11 @@ pub(super) fn manual() -> String {
         "# Configuration\n\n\
          A site's settings are in `millpond.toml` in its folder ([TOML](https://toml.io)). The file may be empty: every setting has a\n\
          default. What is not known is an error with its line, so a misspelt setting is never a silent one. `millpond check` reads the\n\
-         file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart.\n\n\
+         file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart. `[static]`,\n\
+         `[[redirect]]`, `[[rewrite]]` and `[[fields]]` take effect as soon as the file has changed.\n\n\
          Sizes are a number of bytes, or text with a unit: `\"64KiB\"` is 65,536 bytes, `\"64KB\"` 64,000. Spans of time are text with\n\
          a unit: `ms`, `s`, `min`, `h` or `d`.\n\n\
-         This page is made from the table in `crates/site/src/config/keys.rs` (`UPDATE_EXPECT=1 cargo test -p millpond-site manual`).\n",
+         This page is made from the tables in `crates/site/src/config/` (`UPDATE_EXPECT=1 cargo test -p millpond-site manual`).\n",
     );
     for section in &SECTIONS {
         let _ = write!(text, "\n## [{}]\n\n{}\n", section.name, section.about);
@@ -24,7 +26,25 @@ pub(super) fn manual() -> String {
             describe(&mut text, key);
         }
     }
+    for table in TABLES {
+        describe_table(&mut text, table);
+    }
     text
+}
+
+fn describe_table(text: &mut String, table: &Table) {
+    let _ = write!(
+        text,
+        "\n## [[{}]]\n\n{}\n\n```toml\n{}\n```\n\n",
+        table.name, table.about, table.example
+    );
+    for column in table.keys {
+        let default = match column.default {
+            Some(default) => format!("Default: `{default}`."),
+            None => "It must be there.".to_owned(),
+        };
+        let _ = writeln!(text, "- `{}`: {} {default}", column.name, column.about);
+    }
 }
 
 fn describe(text: &mut String, key: &Key) {
@@ -62,6 +82,8 @@ fn values(kind: &Kind) -> String {
         Kind::Address(_) => "an IP address and a port".to_owned(),
         Kind::Database(_) => "a URL".to_owned(),
         Kind::Log(_) => "a path or `-`".to_owned(),
+        Kind::Names(_) => "a list of names".to_owned(),
+        Kind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),
     }
 }
 

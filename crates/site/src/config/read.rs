@@ -10,6 +10,8 @@ use toml::{
 use super::{
     Config, FILE,
     keys::{KEYS, Key, SECTIONS},
+    list,
+    tables::{self, TABLES},
     value,
 };
 use crate::{Problem, suggest};
@@ -30,6 +32,10 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
     })?;
     let mut config = Config::defaults(dir);
     for (name, value) in in_order(file.get_ref()) {
+        if let Some(table) = TABLES.iter().find(|table| table.name == name.get_ref()) {
+            tables::read(&mut config, text, table, (name, value), dir)?;
+            continue;
+        }
         let section = value
             .get_ref()
             .as_table()
@@ -45,12 +51,33 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
             })?;
         }
     }
-    check_relations(&config, text, file.get_ref())?;
+    check_limits(&config, text, file.get_ref())?;
+    check_hosts(&config, text, file.get_ref())?;
     Ok(config)
 }
 
-/// What no setting can be judged by alone.
-fn check_relations(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
+/// Sections that stay in the file of a folder with several sites.
+pub(super) const SHARED: [&str; 4] = ["server", "log", "limits", "host"];
+
+/// Where each site has a file of its own, settings of one site have nothing to apply to here.
+fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
+    let strays = in_order(file).into_iter().map(|(name, _)| name);
+    let stray = strays
+        .into_iter()
+        .find(|name| !SHARED.contains(&&**name.get_ref()));
+    match stray.filter(|_| config.has_hosts()) {
+        None => Ok(()),
+        Some(name) => Err(Problem::new(
+            FILE,
+            format!("`{}` beside [[host]] applies to no site", name.get_ref()),
+        )
+        .at_offset(text, name.span().start)
+        .hint("write it into the millpond.toml of the site that it is for")),
+    }
+}
+
+/// What no limit can be judged by alone.
+fn check_limits(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
     let limits = &config.limits;
     if limits.target <= limits.head {
         return Ok(());
@@ -100,19 +127,24 @@ fn unknown_section(text: &str, name: &Name<'_>, value: &Value<'_>) -> Problem {
         return problem(format!("`{word}` is a section and not a setting"))
             .hint(format!("write [{word}] on a line of its own"));
     }
-    let is_table = value.get_ref().is_table();
-    let what = if is_table { "section" } else { "setting" };
+    let is_section_like = value.get_ref().is_table() || value.get_ref().is_array();
+    let what = if is_section_like {
+        "section"
+    } else {
+        "setting"
+    };
     let unknown = problem(format!("unknown {what} `{word}`"));
-    if let Some(key) = KEYS.iter().find(|key| key.name == word && !is_table) {
+    if let Some(key) = KEYS.iter().find(|key| key.name == word && !is_section_like) {
         return unknown.hint(format!("it belongs under [{}]", key.section));
     }
     let sections = SECTIONS.iter().map(|section| section.name);
-    match suggest::closest(word, sections.clone()).filter(|_| is_table) {
-        Some(near) => unknown.hint(format!("did you mean [{near}]?")),
-        None => unknown.hint(format!(
-            "there are {}",
-            list(sections.map(|name| format!("[{name}]")))
-        )),
+    let tables = TABLES.iter().map(|table| table.name);
+    let shown = sections.clone().map(|name| format!("[{name}]"));
+    let shown = shown.chain(tables.clone().map(|name| format!("[[{name}]]")));
+    match suggest::closest(word, sections.chain(tables)).filter(|_| is_section_like) {
+        Some(near) if is_section(near) => unknown.hint(format!("did you mean [{near}]?")),
+        Some(near) => unknown.hint(format!("did you mean [[{near}]]?")),
+        None => unknown.hint(format!("there are {}", list(shown))),
     }
 }
 
@@ -130,14 +162,4 @@ fn unknown_key(text: &str, section: &str, name: &Name<'_>) -> Problem {
         "[{section}] has {}",
         list(names_in(section).map(|name| format!("`{name}`")))
     ))
-}
-
-/// `a, b and c`.
-fn list(words: impl Iterator<Item = String>) -> String {
-    let words: Vec<_> = words.collect();
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((only, _)) => only.clone(),
-        None => "nothing".to_owned(),
-    }
 }

@@ -12,7 +12,10 @@ use super::{
     Config,
     keys::{Key, Kind},
 };
-use crate::duration;
+use crate::{
+    duration,
+    rules::{PathPattern, Scope},
+};
 
 /// Sets `key` to `value`. Paths are taken from `dir`.
 ///
@@ -41,6 +44,8 @@ pub(super) fn set(
         Kind::Address(field) => *field(config) = address(text(value)?)?,
         Kind::Database(field) => *field(config) = database(text(value)?, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+        Kind::Names(field) => *field(&mut config.files) = names(value)?,
+        Kind::Scope(field) => *field(&mut config.files) = scope(value)?,
     }
     Ok(())
 }
@@ -71,10 +76,11 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::Address(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
+        Kind::Names(_) | Kind::Scope(_) => one.files == other.files,
     }
 }
 
-fn expected(what: &str, value: &DeValue<'_>) -> String {
+pub(super) fn expected(what: &str, value: &DeValue<'_>) -> String {
     let found = match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",
@@ -87,13 +93,13 @@ fn expected(what: &str, value: &DeValue<'_>) -> String {
     format!("this is {found}; {what} is expected")
 }
 
-fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
+pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, String> {
     value
         .as_str()
         .ok_or_else(|| expected("text in quotes", value))
 }
 
-fn count(value: &DeValue<'_>) -> Result<usize, String> {
+pub(super) fn count(value: &DeValue<'_>) -> Result<usize, String> {
     let integer = value
         .as_integer()
         .ok_or_else(|| expected("a whole number", value))?;
@@ -261,5 +267,35 @@ fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {
             Err(format!("`{path}` names no file"))
         }
         _ => Ok(dir.join(path)),
+    }
+}
+
+/// The texts of a list.
+pub(super) fn texts<'v>(value: &'v DeValue<'_>, what: &str) -> Result<Vec<&'v str>, String> {
+    let list = value.as_array().ok_or_else(|| expected(what, value))?;
+    list.iter().map(|entry| text(entry.get_ref())).collect()
+}
+
+fn names(value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let names = texts(value, "a list of names in quotes")?.into_iter();
+    let name = |name: &str| {
+        let is_file = !name.is_empty() && !name.starts_with('.');
+        if !is_file || name.contains('/') || name.chars().any(char::is_control) {
+            return Err(format!("`{name}` is no name of a file that is served"));
+        }
+        Ok(name.to_owned())
+    };
+    names.map(name).collect()
+}
+
+fn scope(value: &DeValue<'_>) -> Result<Scope, String> {
+    match value {
+        DeValue::Boolean(true) => Ok(Scope::Everywhere),
+        DeValue::Boolean(false) => Ok(Scope::Nowhere),
+        _ => texts(value, "true, false or a list of paths in quotes")?
+            .into_iter()
+            .map(PathPattern::parse)
+            .collect::<Result<_, _>>()
+            .map(Scope::Paths),
     }
 }

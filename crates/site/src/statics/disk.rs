@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use millpond_http::{Request, Response};
 
-use super::CACHE_CONTROL;
 use super::conditions::{Outcome, evaluate};
 use super::stamp::Stamp;
 
@@ -16,13 +15,15 @@ use super::stamp::Stamp;
 pub(super) struct DiskFile {
     file: Arc<File>,
     content_type: String,
+    cache_control: &'static str,
 }
 
 impl DiskFile {
-    pub(super) fn new(file: File, content_type: String) -> Self {
+    pub(super) fn new(file: File, content_type: String, cache_control: &'static str) -> Self {
         Self {
             file: Arc::new(file),
             content_type,
+            cache_control,
         }
     }
 
@@ -56,7 +57,7 @@ impl DiskFile {
                 .field("Accept-Ranges", "bytes");
         }
         head = head
-            .field(CACHE_CONTROL.0, CACHE_CONTROL.1)
+            .field("Cache-Control", self.cache_control)
             .field("X-Content-Type-Options", "nosniff")
             .field("Last-Modified", &httpdate::fmt_http_date(modified))
             .field("ETag", &etag);

@@ -15,7 +15,7 @@ use super::disk::DiskFile;
 use super::media::{Media, media_of};
 use super::scan::{Found, has_gone, unreadable};
 use super::stamp::Stamp;
-use super::{CACHE_CONTROL, Content, MAX_IN_MEMORY, StaticFile};
+use super::{Content, MAX_IN_MEMORY, StaticFile};
 use crate::problem::Problem;
 
 /// How often a file that changes while it is read is read again. One that goes on changing is sent from disk, where
@@ -25,17 +25,19 @@ const ATTEMPTS: usize = 4;
 /// Loads a file, or takes it from `before`. None if it has gone since it was found.
 pub(super) fn load(
     found: &Found,
+    cache_control: &'static str,
     in_memory: bool,
     before: Option<&StaticFile>,
 ) -> Result<Option<StaticFile>, Problem> {
     let before = before
-        .filter(|before| before.stamp == found.stamp && before.prepared().is_some() == in_memory);
+        .filter(|before| before.stamp == found.stamp && before.prepared().is_some() == in_memory)
+        .filter(|before| before.cache_control == cache_control);
     if let Some(before) = before
         && (before.settled || !in_memory)
     {
         return Ok(Some(before.clone()));
     }
-    match open_and_read(found, in_memory, before) {
+    match open_and_read(found, cache_control, in_memory, before) {
         Ok(file) => Ok(file),
         Err(error) if has_gone(&error) => Ok(None),
         Err(error) => Err(unreadable(&found.shown, &error)),
@@ -44,6 +46,7 @@ pub(super) fn load(
 
 fn open_and_read(
     found: &Found,
+    cache_control: &'static str,
     in_memory: bool,
     before: Option<&StaticFile>,
 ) -> io::Result<Option<StaticFile>> {
@@ -61,14 +64,20 @@ fn open_and_read(
             return Ok(Some(StaticFile {
                 stamp,
                 settled: stamp.settled(now),
-                content: Content::Memory(prepare(body, &stamp, &media, before)),
+                cache_control,
+                content: Content::Memory(prepare(body, &stamp, &media, cache_control, before)),
             }));
         }
     }
     Ok(open(&found.real)?.map(|(file, stamp)| StaticFile {
         stamp,
         settled: true,
-        content: Content::Disk(Arc::new(DiskFile::new(file, media.content_type))),
+        cache_control,
+        content: Content::Disk(Arc::new(DiskFile::new(
+            file,
+            media.content_type,
+            cache_control,
+        ))),
     }))
 }
 
@@ -99,6 +108,7 @@ fn prepare(
     body: Vec<u8>,
     stamp: &Stamp,
     media: &Media,
+    cache_control: &str,
     before: Option<&StaticFile>,
 ) -> Arc<Prepared> {
     let before = before.filter(|before| before.stamp == *stamp);
@@ -110,7 +120,7 @@ fn prepare(
     Arc::new(Prepared::new(Parts {
         status: 200,
         media_type: &media.content_type,
-        fields: &[CACHE_CONTROL],
+        fields: &[("Cache-Control", cache_control)],
         body: Bytes::from(body.into_boxed_slice()),
         last_modified: Some(stamp.modified_time()),
         compressible: media.compressible,

@@ -34,8 +34,16 @@ fn set_back(temp: &TempDir, name: &str) {
     file.unwrap().set_modified(hour_ago).unwrap();
 }
 
+/// Those of a site that says nothing.
+fn settings() -> FileSettings {
+    FileSettings {
+        index: vec!["index.html".to_owned()],
+        ..FileSettings::default()
+    }
+}
+
 fn load(temp: &TempDir, previous: Option<&Statics>) -> Statics {
-    Statics::load(&temp.path().join("static"), previous).unwrap()
+    Statics::load(&temp.path().join("static"), previous, &settings()).unwrap()
 }
 
 fn respond(file: &StaticFile, method: &str, fields: &[(&str, &str)]) -> Response {
@@ -80,7 +88,7 @@ fn a_missing_folder_is_empty_and_a_file_in_its_place_a_problem() {
     assert_eq!(load(&temp, None).len(), 0);
     fs::remove_dir(temp.path().join("static")).unwrap();
     fs::write(temp.path().join("static"), "").unwrap();
-    let problem = Statics::load(&temp.path().join("static"), None).unwrap_err();
+    let problem = Statics::load(&temp.path().join("static"), None, &settings()).unwrap_err();
     assert_eq!(problem.file, Path::new("static"));
     assert_eq!(problem.hint.as_deref(), Some("it must be a folder"));
 }
@@ -190,7 +198,7 @@ fn links_across_end() {
 fn a_folder_too_deep_is_a_problem() {
     let deep = "d/".repeat(40) + "x";
     let temp = folder(&[(&deep, b"x")]);
-    let problem = Statics::load(&temp.path().join("static"), None).unwrap_err();
+    let problem = Statics::load(&temp.path().join("static"), None, &settings()).unwrap_err();
     assert!(problem.message.contains("deep"), "{problem}");
 }
 
@@ -261,11 +269,11 @@ fn the_largest_stay_on_disk_when_memory_is_used_up() {
         ("c", &[b'c'; 600]),
     ]);
     let dir = temp.path().join("static");
-    let statics = Statics::load_within(&dir, None, 1000).unwrap();
+    let statics = Statics::load_within(&dir, None, &settings(), 1000).unwrap();
     let in_memory = |path| statics.find(path).unwrap().prepared().is_some();
     assert!(in_memory("/a") && in_memory("/b") && !in_memory("/c"));
     assert_eq!(content(&statics, "/c").unwrap(), [b'c'; 600]);
-    let all = Statics::load_within(&dir, Some(&statics), 2000).unwrap();
+    let all = Statics::load_within(&dir, Some(&statics), &settings(), 2000).unwrap();
     assert!(
         all.find("/c").unwrap().prepared().is_some(),
         "there is room now"
@@ -329,7 +337,7 @@ fn conditions_and_ranges_mean_the_same_on_disk_and_in_memory() {
     let temp = folder(&[("x.bin", &[b'x'; 1000])]);
     let dir = temp.path().join("static");
     let memory = load(&temp, None);
-    let disk = Statics::load_within(&dir, None, 0).unwrap();
+    let disk = Statics::load_within(&dir, None, &settings(), 0).unwrap();
     let files = [memory.find("/x.bin").unwrap(), disk.find("/x.bin").unwrap()];
     let date = respond(files[0], "GET", &[])
         .field("last-modified")
@@ -457,7 +465,7 @@ fn a_file_that_may_not_be_read_is_a_problem() {
     let temp = folder(&[("docs/x", b"x")]);
     let path = temp.path().join("static/docs/x");
     fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
-    let problem = Statics::load(&temp.path().join("static"), None).unwrap_err();
+    let problem = Statics::load(&temp.path().join("static"), None, &settings()).unwrap_err();
     assert_eq!(problem.file, Path::new("static/docs/x"));
     assert!(problem.hint.is_some());
 }

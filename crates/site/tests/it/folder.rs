@@ -121,9 +121,9 @@ fn check_finds_what_serve_would_find_and_leaves_the_database_alone() {
         "-- name: a :one\nselect title from article where id = :id;\n",
     )]);
     let config = millpond_site::Config::read(dir.path()).unwrap();
-    let reports = millpond_site::check(dir.path(), &config).unwrap();
-    assert_eq!((reports.len(), &*reports[0].name), (1, "a"));
-    assert!(!reports[0].dependencies.is_empty());
+    let queries = millpond_site::check(dir.path(), &config).unwrap().queries;
+    assert_eq!((queries.len(), &*queries[0].name), (1, "a"));
+    assert!(!queries[0].dependencies.is_empty());
     assert!(!dir.path().join("site.db").exists());
     write(
         dir.path(),

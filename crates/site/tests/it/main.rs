@@ -1,8 +1,10 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
+mod addresses;
 mod errors;
 mod folder;
 mod forms;
 mod pages;
 mod privacy;
+mod rules;
 mod support;

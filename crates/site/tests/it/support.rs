@@ -1,8 +1,10 @@
 //! A site in a temporary folder, and requests to it.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell, collections::HashMap, fs, net::SocketAddr, path::Path, sync::Arc, time::Duration,
+};
 
-use millpond_http::{Body, OwnedRequest, Reply, Response, Service};
+use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Standing};
 use millpond_site::{Config, Options, Problem, Site, SiteService};
 use millpond_store::clock::Boottime;
 
@@ -16,7 +18,11 @@ pub(crate) struct TestSite {
     pub(crate) site: Arc<Site>,
     service: SiteService,
     runtime: tokio::runtime::LocalRuntime,
+    /// The last answer to each request, and what it stands on.
+    kept: RefCell<HashMap<String, Kept>>,
 }
+
+type Kept = (Response, Box<dyn Standing>);
 
 /// An answer, read whole.
 pub(crate) struct Answer {
@@ -35,6 +41,15 @@ impl Answer {
             .strip_prefix("millpond; ")
             .unwrap_or_default()
     }
+}
+
+fn bytes_of(response: &Response) -> (u16, Vec<u8>) {
+    let body = match response.body() {
+        Body::Bytes(bytes) => bytes,
+        _ => &[][..],
+    };
+    let parts = [&response.head()[..], response.extra(), body];
+    (response.status(), parts.concat())
 }
 
 pub(crate) fn write(dir: &Path, files: &[(&str, &str)]) {
@@ -102,23 +117,39 @@ impl TestSite {
             site,
             dir,
             runtime,
+            kept: RefCell::default(),
         };
         test.until("the feed is heard of", || test.site.healthy());
         test
     }
 
+    /// Asks, and checks that whatever was said before, and is still said to stand, is said again.
     pub(crate) fn ask(&self, request: &OwnedRequest) -> Answer {
-        let reply = self.runtime.block_on(async {
-            match self.service.call(
-                &request
-                    .clone()
-                    .from_peer(SocketAddr::from(([127, 0, 0, 1], 1)), Boottime::now())
-                    .as_request(),
-            ) {
-                Reply::Ready(response) => response,
-                Reply::Later(future) => future.await,
-            }
-        });
+        let name = format!("{request:?}");
+        let mut kept = self.kept.borrow_mut();
+        let before = kept.remove(&name);
+        let still = |(response, standing): Kept| {
+            standing
+                .stands(Boottime::now())
+                .then_some((response, standing))
+        };
+        let before = before.and_then(still);
+        let now = Boottime::now();
+        let request = request
+            .clone()
+            .from_peer(SocketAddr::from(([127, 0, 0, 1], 1)), now);
+        let (reply, standing) = self.service.call_again(&request.as_request());
+        let reply = match reply {
+            Reply::Ready(response) => response,
+            Reply::Later(future) => self.runtime.block_on(future),
+        };
+        // What changes while it is asked may be seen or not.
+        if let Some((before, _)) = before.and_then(still) {
+            assert_eq!(bytes_of(&before), bytes_of(&reply), "{name}");
+        }
+        if let Some(standing) = standing {
+            kept.insert(name, (reply.clone(), standing));
+        }
         let body = match reply.body() {
             Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             _ => String::new(),

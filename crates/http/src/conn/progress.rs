@@ -1,52 +1,10 @@
-//! When a connection has waited long enough. One timer per connection, which is moved forward only when it fires.
+//! How long a client may take over a body or a response.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
-use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::MIN_RATE;
-
-/// A timer that is cheap to push back: most deadlines are passed over long before they are reached, so the timer wheel
-/// hears of a new one only if it is earlier than what is armed, or when that fires early.
-pub(super) struct Deadline {
-    sleep: Pin<Box<Sleep>>,
-    armed: Boottime,
-}
-
-impl Deadline {
-    pub(super) fn new(now: Boottime, first: Boottime) -> Self {
-        Self {
-            sleep: Box::pin(sleep_until(Instant::now() + first.since(now))),
-            armed: first,
-        }
-    }
-
-    /// Ready once `at` is reached.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, at: Boottime) -> Poll<()> {
-        if at < self.armed {
-            self.arm(at, Boottime::now());
-        }
-        while self.sleep.as_mut().poll(cx).is_ready() {
-            let now = Boottime::now();
-            if now >= at {
-                return Poll::Ready(());
-            }
-            self.arm(at, now);
-        }
-        Poll::Pending
-    }
-
-    fn arm(&mut self, at: Boottime, now: Boottime) {
-        // The wheel counts milliseconds and rounds; one more keeps it from firing a shade too early again and again.
-        self.sleep
-            .as_mut()
-            .reset(Instant::now() + at.since(now) + Duration::from_millis(1));
-        self.armed = at;
-    }
-}
 
 /// How a body or a response gets on: it may stand still for the progress timeout, and over its whole course it must
 /// keep an average of [`MIN_RATE`] once it has used up a start credit of the same length.

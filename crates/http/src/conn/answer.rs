@@ -1,0 +1,331 @@
+//! Requests become responses, at once or later, and in order.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use millpond_store::clock::Boottime;
+
+use super::exchange::{Exchange, Pending};
+use super::output::Told;
+use super::repeats::{Known, Unknown};
+use super::{After, Connection, Stage, Step};
+use crate::date::Persistence;
+use crate::h1::{Event, Framing, Head, Phase, Refusal};
+use crate::limits::{OUTPUT, REPEATED_ANSWER, TURN};
+use crate::request::{Request, Version};
+use crate::response::{Body, Reply, Response, Service, Standing};
+use crate::status::is_bodiless;
+use crate::worker::Worker;
+
+impl<S: Service> Worker<S> {
+    /// Answers what has arrived and what comes to complete it, until nothing of a further request is there; none if the
+    /// connection has come to another stage.
+    pub(super) fn read_and_answer(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+    ) -> Option<Step> {
+        loop {
+            if self.repeat(exchange) {
+                if exchange.output.waiting() > OUTPUT {
+                    connection.stage = Stage::Sending(After::Read);
+                    return None;
+                }
+                continue;
+            }
+            match exchange.decoder.next(&self.limits) {
+                Event::Request(head, body) => {
+                    exchange.body = None;
+                    if let Some(next) = self.answer(exchange, head, body, connection.peer) {
+                        connection.stage = next;
+                        return None;
+                    }
+                }
+                Event::More if may_post(exchange) => {
+                    connection.stage = Stage::Posted;
+                    return Some(Step::Post);
+                }
+                event @ (Event::More | Event::Continue) => {
+                    if matches!(event, Event::Continue) {
+                        exchange.output.push_continue();
+                    }
+                    if !exchange.output.is_empty() {
+                        connection.stage = Stage::Sending(After::Read);
+                        return None;
+                    }
+                    exchange.decoder.reclaim();
+                    // A pipeline never has to wait for bytes, so others would never have their turn.
+                    if std::mem::take(&mut exchange.answered) > TURN {
+                        return Some(Step::Yield);
+                    }
+                    if exchange.decoder.phase() == Phase::Idle {
+                        self.rest(connection, exchange.now);
+                        return None;
+                    }
+                    if let Some(step) = self.read_on(connection, exchange) {
+                        return Some(step);
+                    }
+                }
+                Event::Refused(refusal) => {
+                    self.refuse(connection, exchange, refusal);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Queues the answer to a request that has come before, if it still stands.
+    fn repeat(&mut self, exchange: &mut Exchange) -> bool {
+        exchange.unknown = None;
+        if self.draining.is_some() {
+            return false;
+        }
+        let Some(input) = exchange.decoder.untouched() else {
+            return false;
+        };
+        let Some(head) = self.repeats.head(input) else {
+            return false;
+        };
+        let len = head.len();
+        let tail = self.tails.get(exchange.now, Persistence::Default);
+        match self.repeats.find(head, exchange.now, tail) {
+            Ok(kept) => {
+                let is_told = self.service.wants_done();
+                exchange.output.push_kept(kept, is_told);
+                exchange.decoder.skip(len);
+                exchange.body = None;
+                exchange.head_since = exchange.now;
+                exchange.answered += 1;
+                self.counters.requests.add(1);
+                true
+            }
+            Err(unknown) => {
+                exchange.unknown = Some(unknown);
+                false
+            }
+        }
+    }
+
+    /// Asks the service, and queues its response if it has one; the stage that follows unless requests are read on.
+    fn answer(
+        &mut self,
+        exchange: &mut Exchange,
+        head: Head,
+        body: Bytes,
+        peer: SocketAddr,
+    ) -> Option<Stage> {
+        self.counters.requests.add(1);
+        exchange.answered += 1;
+        let reply = {
+            let request = exchange.decoder.request(&head, body, peer, exchange.now);
+            let unknown = exchange
+                .unknown
+                .take()
+                .filter(|_| may_be_kept(&head, &request));
+            let again = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
+            catch_unwind(AssertUnwindSafe(|| match again {
+                Some(unknown) => {
+                    let (reply, standing) = self.service.call_again(&request);
+                    (reply, standing.map(|standing| (unknown, standing)))
+                }
+                None => (self.service.call(&request), None),
+            }))
+        };
+        let reply = reply.map(|(reply, kept)| {
+            if let (Reply::Ready(response), Some((unknown, standing))) = (&reply, kept) {
+                self.keep(exchange, &head, response, unknown, standing);
+            }
+            reply
+        });
+        match reply {
+            Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
+            Ok(Reply::Later(response)) => {
+                exchange.pending = Some(Pending {
+                    head,
+                    response,
+                    waker: None,
+                });
+                // What is ready does not wait for what is not.
+                Some(if exchange.output.is_empty() {
+                    Stage::Answering
+                } else {
+                    Stage::Sending(After::Answer)
+                })
+            }
+            Err(_) => self.queue(exchange, head, None),
+        }
+    }
+
+    /// Keeps a response for requests with the same head.
+    fn keep(
+        &mut self,
+        exchange: &Exchange,
+        head: &Head,
+        response: &Response,
+        unknown: Unknown,
+        standing: Box<dyn Standing>,
+    ) {
+        let body = match &response.body {
+            _ if is_bodiless(response.status) => &[],
+            Body::Empty => &[][..],
+            Body::Bytes(bytes) => bytes,
+            Body::File { .. } => return,
+        };
+        if response.close || body.len() > REPEATED_ANSWER {
+            return;
+        }
+        let tail = self.tails.get(exchange.now, Persistence::Default);
+        let answer = [&response.head, &response.extra, tail, body].concat();
+        let tail_at = response.head.len() + response.extra.len();
+        let known = Known::new(
+            &exchange.decoder,
+            head,
+            response.status,
+            tail_at + tail.len(),
+        );
+        self.repeats
+            .keep(unknown, known, answer.into(), tail_at, standing);
+    }
+
+    /// Goes on with the response that is being made.
+    pub(super) fn await_answer(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+    ) -> Option<Step> {
+        // It may take long, and what is ready does not wait for it.
+        self.send_posts();
+        let Some(mut pending) = exchange.pending.take() else {
+            return Some(Step::End);
+        };
+        let token = connection.token;
+        let waker = pending
+            .waker
+            .get_or_insert_with(|| self.mailbox.waker(token));
+        let mut context = Context::from_waker(waker);
+        // A panic must not end the connection before the client has a 500.
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            pending.response.as_mut().poll(&mut context)
+        }));
+        let response = match polled {
+            Ok(Poll::Pending) => {
+                exchange.pending = Some(pending);
+                connection.deadline = Boottime::NEVER;
+                return Some(Step::Wait);
+            }
+            Ok(Poll::Ready(response)) => Some(response),
+            Err(_) => None,
+        };
+        exchange.now = Boottime::now();
+        connection.stage = self
+            .queue(exchange, pending.head, response)
+            .unwrap_or(Stage::Reading);
+        None
+    }
+
+    /// Queues a response, or 500 if the service panicked; the stage that follows unless requests are read on.
+    fn queue(
+        &mut self,
+        exchange: &mut Exchange,
+        head: Head,
+        response: Option<Response>,
+    ) -> Option<Stage> {
+        let response = response.unwrap_or_else(|| {
+            self.counters.panics.add(1);
+            Response::text(500, "internal server error\n").closing()
+        });
+        let closes = response.close || !head.keep_alive || self.draining.is_some();
+        let persistence = match head.version {
+            _ if closes => Persistence::Close,
+            Version::Http10 => Persistence::KeepAlive,
+            Version::Http11 => Persistence::Default,
+        };
+        let tail = self.tails.get(exchange.now, persistence);
+        exchange.output.push(Some(head), response, tail);
+        // The next head of a pipeline begins to count when its turn comes.
+        exchange.head_since = exchange.now;
+        if closes {
+            // A client that asked for the end is not sending; any other may be.
+            let expected = !head.keep_alive && exchange.decoder.phase() == Phase::Idle;
+            return Some(Stage::Sending(if expected {
+                After::Close
+            } else {
+                After::Linger
+            }));
+        }
+        (exchange.output.waiting() > OUTPUT || exchange.output.ends_with_file())
+            .then_some(Stage::Sending(After::Read))
+    }
+
+    /// Answers what is not a request, after which the connection ends.
+    fn refuse(&mut self, connection: &mut Connection, exchange: &mut Exchange, refusal: Refusal) {
+        let status = refusal.status();
+        self.counters.refused(status);
+        let mut text = String::with_capacity(80);
+        text.push_str(refusal.reason());
+        text.push('\n');
+        let tail = self.tails.get(Boottime::now(), Persistence::Close);
+        let response = Response::text(status, &text).closing();
+        exchange.output.push(None, response, tail);
+        exchange.refused = Some(status);
+        connection.stage = Stage::Sending(After::Linger);
+    }
+
+    /// Answers a request that did not come in time.
+    pub(super) fn refuse_slow(&mut self, connection: &mut Connection) {
+        let Some(mut exchange) = connection.exchange.take() else {
+            return;
+        };
+        if exchange.decoder.phase() == Phase::Body {
+            self.counters.body_timeouts.add(1);
+        } else {
+            self.counters.head_timeouts.add(1);
+        }
+        self.refuse(connection, &mut exchange, Refusal::TooSlow);
+        connection.exchange = Some(exchange);
+    }
+
+    /// Tells the service of the responses in `exchange` to `peer`, which are sent or never will be.
+    pub(super) fn tell_done(&mut self, exchange: &mut Exchange, peer: SocketAddr) {
+        let Exchange {
+            decoder,
+            output,
+            now,
+            refused,
+            ..
+        } = exchange;
+        if self.service.wants_done() {
+            output.each_request(|told, status, body_bytes| {
+                let request = match told {
+                    Told::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
+                    Told::Known(known) => known.request(peer, *now),
+                };
+                self.tell(|service| service.done(&request, status, body_bytes));
+            });
+        }
+        output.clear();
+        if let Some(status) = refused.take() {
+            self.tell(|service| service.refused(peer, status));
+        }
+    }
+}
+
+/// Whether the answer may be given to every request with the same bytes: nothing but the head says what is asked for, and nothing
+/// about the connection is to be said.
+fn may_be_kept(head: &Head, request: &Request<'_>) -> bool {
+    request.method == "GET"
+        && head.version == Version::Http11
+        && head.keep_alive
+        && !head.expects_continue
+        && head.framing == Framing::Length(0)
+}
+
+/// Whether what is ready may wait for the responses of other connections: the client waits for it and for nothing else.
+fn may_post(exchange: &Exchange) -> bool {
+    exchange.decoder.phase() == Phase::Idle
+        && !exchange.output.is_empty()
+        && !exchange.output.ends_with_file()
+        && exchange.answered <= TURN
+}

@@ -1,0 +1,353 @@
+//! Answers to requests that come again byte for byte.
+//!
+//! Most requests for a page or a file are the bytes of another: clients of one kind, proxies and programs send the same head
+//! each time. Such a head needs no second parsing, no second route and no second look-up: its answer lies here in one piece, head and body, and
+//! is sent as it is, once whoever gave it has said that it [stands](Standing). What is not known, or does not stand
+//! any more, goes the usual way; so nothing is answered here that would not be answered there.
+//!
+//! Only complete heads of GET without content are kept, at their second appearance, so that heads that come once cost a hash
+//! and no memory.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use memchr::memmem::Finder;
+use millpond_store::clock::Boottime;
+use twox_hash::XxHash3_64;
+
+use crate::h1::{Decoder, FieldSpan, Head, request};
+use crate::limits::{REPEATED_ANSWER, REPEATED_BYTES};
+use crate::request::Request;
+use crate::response::Standing;
+
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+/// Heads that were seen once.
+const SEEN: usize = 4096;
+/// What stands around it in memory, roughly.
+const OVERHEAD: usize = 512;
+
+/// A request that was answered, for whoever is told of it when it comes again.
+#[derive(Debug)]
+pub(super) struct Known {
+    bytes: Box<[u8]>,
+    head: Head,
+    fields: Box<[FieldSpan]>,
+    /// The status of its answer.
+    pub(super) status: u16,
+    /// The length of the answer's head.
+    pub(super) answer_head: usize,
+}
+
+impl Known {
+    pub(super) fn new(decoder: &Decoder, head: &Head, status: u16, answer_head: usize) -> Self {
+        let (bytes, fields) = decoder.parts_of(head);
+        Self {
+            bytes: bytes.into(),
+            head: *head,
+            fields: fields.into(),
+            status,
+            answer_head,
+        }
+    }
+
+    /// The request as it came from `peer` this time.
+    pub(super) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
+        let none = Bytes::new();
+        request(&self.head, &self.bytes, &self.fields, none, peer, received)
+    }
+}
+
+/// One request and its answer.
+pub(super) struct Kept {
+    pub(super) known: Rc<Known>,
+    pub(super) answer: Rc<[u8]>,
+    /// Where the end of the head is, which tells the date.
+    tail_at: usize,
+    standing: Box<dyn Standing>,
+    /// Asked for since the set was last looked through for room.
+    is_used: bool,
+}
+
+impl Kept {
+    fn weight(&self) -> usize {
+        let known = self.known.bytes.len() + size_of_val(&*self.known.fields);
+        known + self.answer.len() + OVERHEAD
+    }
+}
+
+#[derive(Default)]
+struct Set {
+    tags: [u32; WAYS],
+    kept: [Option<Box<Kept>>; WAYS],
+}
+
+/// See the [module](self).
+pub(crate) struct Repeats {
+    sets: Box<[Set]>,
+    seen: Box<[u32]>,
+    seed: u64,
+    bytes: usize,
+    /// The set that is the next to make room.
+    next: usize,
+    end_of_head: Finder<'static>,
+}
+
+/// Names a request that is not known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unknown(u64);
+
+impl Repeats {
+    /// Nothing yet. The seed keeps clients from choosing requests that share a place.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            sets: (0..SETS).map(|_| Set::default()).collect(),
+            seen: vec![0; SEEN].into(),
+            seed,
+            bytes: 0,
+            next: 0,
+            end_of_head: Finder::new(b"\r\n\r\n"),
+        }
+    }
+
+    /// The head with which `input` begins, if all of it is there.
+    pub(super) fn head<'i>(&self, input: &'i [u8]) -> Option<&'i [u8]> {
+        self.end_of_head
+            .find(input)
+            .map(|at| &input[..at + b"\r\n\r\n".len()])
+    }
+
+    /// The answer to `request`, which was received then; `tail` is the end of a head in this second.
+    pub(super) fn find(
+        &mut self,
+        request: &[u8],
+        received: Boottime,
+        tail: &[u8],
+    ) -> Result<&Kept, Unknown> {
+        let hash = XxHash3_64::oneshot_with_seed(self.seed, request);
+        let set = &mut self.sets[set_of(hash)];
+        let is_it = |way: &usize| {
+            let kept = set.kept[*way].as_ref();
+            set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| *kept.known.bytes == *request)
+        };
+        let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
+        let stands = |kept: &mut Box<Kept>| {
+            kept.is_used = kept.standing.stands(received) && kept.set_tail(tail);
+            !kept.is_used
+        };
+        match slot {
+            Some(slot) => {
+                // It was asked for often enough to be kept again as soon as it is made.
+                if let Some(old) = slot.take_if(stands) {
+                    self.bytes -= old.weight();
+                }
+                slot.as_deref().ok_or(Unknown(hash))
+            }
+            None => Err(Unknown(hash)),
+        }
+    }
+
+    /// Whether `request` has been asked for before.
+    pub(super) fn is_wanted(&mut self, request: Unknown) -> bool {
+        let seen = &mut self.seen[(request.0 >> 20) as usize % SEEN];
+        std::mem::replace(seen, tag_of(request.0)) == tag_of(request.0)
+    }
+
+    /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
+    pub(super) fn keep(
+        &mut self,
+        unknown: Unknown,
+        known: Known,
+        answer: Rc<[u8]>,
+        tail_at: usize,
+        standing: Box<dyn Standing>,
+    ) {
+        let kept = Box::new(Kept {
+            known: Rc::new(known),
+            answer,
+            tail_at,
+            standing,
+            is_used: true,
+        });
+        if kept.answer.len() > REPEATED_ANSWER {
+            return;
+        }
+        while self.bytes + kept.weight() > REPEATED_BYTES {
+            self.make_room();
+        }
+        self.bytes += kept.weight();
+        let set = &mut self.sets[set_of(unknown.0)];
+        let way = set.way();
+        set.tags[way] = tag_of(unknown.0);
+        if let Some(old) = set.kept[way].replace(kept) {
+            self.bytes -= old.weight();
+        }
+    }
+
+    /// Forgets what of one set was not asked for since it was last its turn.
+    fn make_room(&mut self) {
+        for kept in &mut self.sets[self.next].kept {
+            if let Some(old) = kept.take_if(|kept| !std::mem::take(&mut kept.is_used)) {
+                self.bytes -= old.weight();
+            }
+        }
+        self.next = (self.next + 1) % SETS;
+    }
+}
+
+impl Set {
+    /// The place for another: a free one, or that of one that was not asked for lately.
+    fn way(&mut self) -> usize {
+        let free = self.kept.iter().position(Option::is_none);
+        free.unwrap_or_else(|| {
+            let unused = |kept: &mut Option<Box<Kept>>| {
+                kept.as_mut()
+                    .is_some_and(|kept| !std::mem::take(&mut kept.is_used))
+            };
+            self.kept.iter_mut().position(unused).unwrap_or(0)
+        })
+    }
+}
+
+impl Kept {
+    /// Makes the answer say `tail`, false if it cannot. An answer that is still being sent keeps the tail it has.
+    fn set_tail(&mut self, tail: &[u8]) -> bool {
+        let place = self.tail_at..self.tail_at + tail.len();
+        if self.answer.get(place.clone()) == Some(tail) {
+            return true;
+        }
+        let is_tail = |old: &[u8]| old.ends_with(b"\r\n\r\n");
+        if !self.answer.get(place.clone()).is_some_and(is_tail) {
+            return false;
+        }
+        if Rc::get_mut(&mut self.answer).is_none() {
+            self.answer = Rc::from(&self.answer[..]);
+        }
+        Rc::get_mut(&mut self.answer).is_some_and(|answer| {
+            answer[place].copy_from_slice(tail);
+            true
+        })
+    }
+}
+
+const fn set_of(hash: u64) -> usize {
+    (hash as usize) % SETS
+}
+
+/// Never that of an empty place.
+const fn tag_of(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::Limits;
+    use crate::h1::Event;
+
+    struct Switch(Rc<Cell<bool>>);
+
+    impl Standing for Switch {
+        fn stands(&self, _received: Boottime) -> bool {
+            self.0.get()
+        }
+    }
+
+    const NOW: Boottime = Boottime::from_nanos(1);
+    const TAIL: &[u8] = b"Date: 1\r\n\r\n";
+
+    fn keep(repeats: &mut Repeats, request: &str, body: &[u8], stands: &Rc<Cell<bool>>) {
+        let unknown = unknown(repeats, request);
+        let mut decoder = Decoder::new();
+        let limits = Limits::default();
+        decoder.space(&limits)[..request.len()].copy_from_slice(request.as_bytes());
+        decoder.received(request.len());
+        let Event::Request(head, _) = decoder.next(&limits) else {
+            panic!("{request:?}");
+        };
+        let known = Known::new(&decoder, &head, 200, 0);
+        let answer = [b"head\r\n", TAIL, body].concat();
+        repeats.keep(
+            unknown,
+            known,
+            answer.into(),
+            "head\r\n".len(),
+            Box::new(Switch(Rc::clone(stands))),
+        );
+    }
+
+    fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<Rc<[u8]>> {
+        let found = repeats.find(request.as_bytes(), NOW, tail);
+        found.ok().map(|kept| Rc::clone(&kept.answer))
+    }
+
+    fn unknown(repeats: &mut Repeats, request: &str) -> Unknown {
+        let found = repeats.find(request.as_bytes(), NOW, TAIL).map(|_| ());
+        found.unwrap_err()
+    }
+
+    fn asking(target: &str) -> String {
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
+    }
+
+    fn counted(repeats: &Repeats) -> usize {
+        let kept = repeats.sets.iter().flat_map(|set| &set.kept).flatten();
+        kept.map(|kept| kept.weight()).sum()
+    }
+
+    #[test]
+    fn an_answer_is_given_for_as_long_as_it_stands() {
+        let mut repeats = Repeats::new(7);
+        let stands = Rc::new(Cell::new(true));
+        let request = asking("/");
+        keep(&mut repeats, &request, b"body", &stands);
+        let answer = find(&mut repeats, &request, b"Date: 2\r\n\r\n").unwrap();
+        assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody");
+        let later = find(&mut repeats, &request, b"Date: 3\r\n\r\n").unwrap();
+        assert_eq!(&later[..], b"head\r\nDate: 3\r\n\r\nbody");
+        assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody", "on its way");
+        assert!(find(&mut repeats, &asking("/?"), TAIL).is_none());
+        stands.set(false);
+        assert!(find(&mut repeats, &request, TAIL).is_none());
+        stands.set(true);
+        assert!(find(&mut repeats, &request, TAIL).is_none(), "forgotten");
+        assert_eq!((repeats.bytes, counted(&repeats)), (0, 0));
+    }
+
+    #[test]
+    fn only_what_comes_twice_is_wanted() {
+        let mut repeats = Repeats::new(7);
+        let request = asking("/");
+        let first = unknown(&mut repeats, &request);
+        assert!(!repeats.is_wanted(first));
+        let second = unknown(&mut repeats, &request);
+        assert!(repeats.is_wanted(second));
+    }
+
+    #[test]
+    fn the_bytes_are_bounded_and_counted() {
+        let mut repeats = Repeats::new(7);
+        let stands = Rc::new(Cell::new(true));
+        let body = vec![b'x'; REPEATED_ANSWER / 2];
+        for n in 0..3 * REPEATED_BYTES / body.len() {
+            keep(&mut repeats, &asking(&format!("/{n}")), &body, &stands);
+            assert!(repeats.bytes <= REPEATED_BYTES);
+        }
+        assert_eq!(repeats.bytes, counted(&repeats));
+        assert!(repeats.bytes > REPEATED_BYTES / 2);
+        let large = asking("/large");
+        keep(&mut repeats, &large, &vec![0; REPEATED_ANSWER + 1], &stands);
+        assert!(find(&mut repeats, &large, TAIL).is_none());
+    }
+
+    #[test]
+    fn a_head_ends_where_an_empty_line_is() {
+        let repeats = Repeats::new(7);
+        assert_eq!(repeats.head(b"GET / HTTP/1.1\r\nHost: a\r\n"), None);
+        let two = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /2";
+        assert_eq!(repeats.head(two), Some(&two[..two.len() - 6]));
+    }
+}

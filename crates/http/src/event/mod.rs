@@ -1,0 +1,11 @@
+//! What an event loop is made of: who is there, what is ready, what is due, and who knocks. No HTTP.
+
+mod mailbox;
+mod poller;
+mod slab;
+mod timers;
+
+pub(crate) use mailbox::Mailbox;
+pub(crate) use poller::{Poller, Ready};
+pub(crate) use slab::{Slab, Token};
+pub(crate) use timers::Timers;

@@ -1,0 +1,121 @@
+//! epoll. Sockets are watched edge-triggered and once, for reading and writing: an event costs no second look by the kernel,
+//! and nothing is ever changed in the set (epoll(7)).
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+
+use super::Token;
+
+/// Events taken at once.
+const EVENTS: usize = 512;
+
+/// What a socket can do, as far as is known: an edge says so, and a call that could not do all it was asked to says no.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// The peer has ended its side, or the connection broke: the next read will tell, however short the last one was.
+    pub(crate) ends: bool,
+}
+
+impl Ready {
+    /// A socket that was just accepted: nothing is known to have come, and its buffer is empty.
+    pub(crate) const NEW: Self = Self {
+        read: false,
+        write: true,
+        ends: false,
+    };
+
+    fn of(flags: epoll::EventFlags) -> Self {
+        let ends = flags
+            .intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        Self {
+            read: ends || flags.contains(epoll::EventFlags::IN),
+            write: ends || flags.contains(epoll::EventFlags::OUT),
+            ends,
+        }
+    }
+
+    /// Adds what an event said.
+    pub(crate) fn add(&mut self, news: Self) {
+        self.read |= news.read;
+        self.write |= news.write;
+        self.ends |= news.ends;
+    }
+}
+
+/// The set of what a worker waits for.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(EVENTS),
+        })
+    }
+
+    /// Watches a socket for both directions, until it is closed.
+    pub(crate) fn watch(&self, socket: impl AsFd, token: Token) -> io::Result<()> {
+        let flags = epoll::EventFlags::IN
+            | epoll::EventFlags::OUT
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::ET;
+        Ok(epoll::add(&self.epoll, socket, data(token), flags)?)
+    }
+
+    /// Watches what is only read; `is_edge` as for [`Poller::watch`], else it is told of for as long as it is readable.
+    pub(crate) fn watch_input(&self, of: impl AsFd, token: Token, is_edge: bool) -> io::Result<()> {
+        let mut flags = epoll::EventFlags::IN;
+        flags.set(epoll::EventFlags::ET, is_edge);
+        Ok(epoll::add(&self.epoll, of, data(token), flags)?)
+    }
+
+    pub(crate) fn unwatch(&self, of: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, of)?)
+    }
+
+    /// Waits until something is ready, at most `patience` (none: for ever). A signal ends it too.
+    pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<()> {
+        let patience = patience.map(|patience| {
+            Timespec::try_from(patience).unwrap_or(Timespec {
+                tv_sec: i64::MAX,
+                tv_nsec: 0,
+            })
+        });
+        self.events.clear();
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            patience.as_ref(),
+        ) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// How many events the last wait gave.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// One of them.
+    pub(crate) fn event(&self, at: usize) -> (Token, Ready) {
+        let event = &self.events[at];
+        // The kernel's struct is packed.
+        let (flags, data) = (event.flags, event.data);
+        (Token::from_u64(data.u64()), Ready::of(flags))
+    }
+}
+
+fn data(token: Token) -> epoll::EventData {
+    epoll::EventData::new_u64(token.to_u64())
+}

@@ -1,0 +1,152 @@
+//! New connections: a place at the table, or a word at the door.
+
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use millpond_store::clock::Boottime;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with};
+
+use super::{LISTENER, Seat, Worker};
+use crate::conn::Connection;
+use crate::limits::{ACCEPT_PAUSE, ACCEPTS, REFUSALS_LINGERING};
+use crate::response::{Response, Service};
+use crate::shared::Place;
+
+impl<S: Service> Worker<S> {
+    /// Accepts what waits, up to a batch; the listener says again if there is more.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            match self.accept_one() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    self.counters.accept_errors.add(1);
+                    return self.pause_accepting();
+                }
+            }
+        }
+    }
+
+    /// Accepts one connection; false if none waits.
+    pub(super) fn accept_one(&mut self) -> io::Result<bool> {
+        let Some(listener) = &self.listener else {
+            return Ok(false);
+        };
+        match acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((socket, peer)) => {
+                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                if let Some(peer) = peer {
+                    self.admit(socket, peer);
+                }
+                Ok(true)
+            }
+            Err(Errno::AGAIN) => Ok(false),
+            // These are about the connection that was about to be returned; the next may be well (accept(2)).
+            Err(errno) if is_about_one_connection(errno) => {
+                self.counters.accept_errors.add(1);
+                Ok(true)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// EMFILE and its like last until something is closed; trying on at once would only spin.
+    fn pause_accepting(&mut self) {
+        if let Some(listener) = &self.listener
+            && self.poller.unwatch(listener).is_ok()
+        {
+            self.accepts_at = Some(Boottime::now().plus(ACCEPT_PAUSE));
+        }
+    }
+
+    /// Ends the pause.
+    pub(super) fn accept_again(&mut self) {
+        let Some(listener) = &self.listener else {
+            self.accepts_at = None;
+            return;
+        };
+        self.accepts_at = match self.poller.watch_input(listener, LISTENER, false) {
+            Ok(()) => None,
+            Err(_) => Some(Boottime::now().plus(ACCEPT_PAUSE)),
+        };
+    }
+
+    fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
+        self.counters.accepted.add(1);
+        match self.shared.admit(self.limits.connections) {
+            Some(place) => {
+                let seat = Seat::new(Some(place), &self.open);
+                if let Some(mut connection) = self.seat(socket, peer, seat) {
+                    connection.deadline = self.idle_until(Boottime::now());
+                    self.look_later(&mut connection);
+                    self.connections.put(connection.token, connection);
+                }
+            }
+            None => self.turn_away(socket, peer),
+        }
+    }
+
+    /// A new connection that is watched; none if the kernel has no memory to watch it with.
+    fn seat(&mut self, socket: OwnedFd, peer: SocketAddr, seat: Seat) -> Option<Box<Connection>> {
+        let token = self.connections.reserve();
+        if self.poller.watch(&socket, token).is_err() {
+            self.counters.accept_errors.add(1);
+            self.connections.release(token);
+            return None;
+        }
+        Some(Box::new(Connection::new(socket, peer, token, seat)))
+    }
+
+    /// Answers a connection over the limit, without reading from it first.
+    fn turn_away(&mut self, socket: OwnedFd, peer: SocketAddr) {
+        self.counters.over_limit.add(1);
+        self.tell(|service| service.refused(peer, 503));
+        if self.lingering.get() >= REFUSALS_LINGERING {
+            return;
+        }
+        let seat = Seat::new(None, &self.lingering);
+        if let Some(connection) = self.seat(socket, peer, seat) {
+            let token = connection.token;
+            self.connections.put(token, connection);
+            let response = Response::text(503, "too many connections\n")
+                .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
+            self.advance(token, |worker, connection| {
+                Some(worker.say_and_linger(connection, response))
+            });
+        }
+    }
+}
+
+impl Seat {
+    fn new(place: Option<Place>, count: &Rc<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self {
+            _place: place,
+            count: Rc::clone(count),
+        }
+    }
+}
+
+fn is_about_one_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::CONNABORTED
+            | Errno::CONNRESET
+            | Errno::INTR
+            | Errno::PROTO
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::PERM
+            | Errno::TIMEDOUT
+    )
+}

@@ -1,0 +1,138 @@
+//! Requests that come again byte for byte: answered without being parsed, and never with what does not stand.
+
+use millpond_http::Limits;
+
+use crate::support::{Seen, Server};
+
+#[test]
+fn an_answer_is_repeated_until_it_does_not_stand() {
+    let server = Server::untold();
+    let mut client = server.connect();
+    let calls = |client: &mut crate::support::Client| {
+        client.get("/calls");
+        client.response().text().parse::<usize>().unwrap()
+    };
+    for text in ["one", "two", ""] {
+        client.post("/set", text);
+        assert_eq!(client.response().text(), text);
+        let before = calls(&mut client);
+        for _ in 0..10 {
+            client.get("/kept");
+            let answer = client.response();
+            assert_eq!(answer.text(), text);
+            assert!(answer.field("date").is_some());
+        }
+        let asked = calls(&mut client) - before - 1;
+        assert!(asked <= 2, "the service was asked {asked} times");
+    }
+    // The value as it was before stands again, and is another answer.
+    client.post("/set", "one");
+    client.response();
+    client.get("/kept");
+    assert_eq!(client.response().text(), "one");
+}
+
+#[test]
+fn only_the_very_same_bytes_are_the_same_request() {
+    let server = Server::untold();
+    let mut client = server.connect();
+    client.post("/set", "text");
+    client.response();
+    for _ in 0..4 {
+        for (head, status, closes) in [
+            ("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n", 200, false),
+            ("GET /kept HTTP/1.1\r\nHost: b\r\n\r\n", 200, false),
+            ("HEAD /kept HTTP/1.1\r\nHost: a\r\n\r\n", 200, false),
+            ("GET /kept HTTP/1.1\r\n\r\n", 400, true),
+            ("GET /kept HTTP/1.0\r\n\r\n", 200, true),
+            (
+                "GET /kept HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                200,
+                true,
+            ),
+        ] {
+            let mut client = server.connect();
+            client.send(head);
+            let answer = client.head();
+            assert_eq!(answer.status, status, "{head}");
+            assert_eq!(
+                answer.field("connection") == Some("close"),
+                closes,
+                "{head}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_mixes_what_is_repeated_with_what_is_not() {
+    let server = Server::untold();
+    let mut client = server.connect();
+    client.post("/set", "text");
+    client.response();
+    for _ in 0..5 {
+        let mut burst = String::new();
+        for n in 0..20 {
+            burst += "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n";
+            burst += &format!("GET /{n} HTTP/1.1\r\nHost: a\r\n\r\n");
+            burst += "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 37\r\n\r\n";
+            // A body that looks like a request that is known.
+            burst += "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n  body";
+            burst += "\r\nGET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+        }
+        // Cut where it hurts.
+        let (first, second) = burst.split_at(burst.len() / 2 - 7);
+        client.send(first);
+        client.send(second);
+        for n in 0..20 {
+            assert_eq!(client.response().text(), "text");
+            assert_eq!(client.response().text(), format!("/{n}"));
+            assert_eq!(
+                client.response().text(),
+                "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n  body"
+            );
+            assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_waits_for_a_slow_reader_is_not_touched() {
+    let server = Server::untold();
+    let mut slow = server.connect();
+    // More than the sockets take, so that the last of them wait in the process.
+    let asked = 1000;
+    for _ in 0..asked {
+        slow.get("/large");
+    }
+    for _ in 0..3 {
+        server.check_serves();
+    }
+    let mut other = server.connect();
+    other.get("/large");
+    assert_eq!(other.response().body, vec![b'l'; 20 << 10]);
+    for _ in 0..asked {
+        let answer = slow.response();
+        assert_eq!(answer.body, vec![b'l'; 20 << 10]);
+    }
+}
+
+#[test]
+fn whoever_is_told_of_requests_is_told_of_each() {
+    let server = Server::start(Limits::default());
+    let mut client = server.connect();
+    for (target, len) in [("/kept?a=b", 0), ("/large", 20 << 10)] {
+        for _ in 0..5 {
+            client.get(target);
+            client.response();
+        }
+        for _ in 0..5 {
+            let done = Seen::Done {
+                target: target.to_owned(),
+                status: 200,
+                body_bytes: len,
+            };
+            assert_eq!(server.next_seen(), done);
+        }
+    }
+}

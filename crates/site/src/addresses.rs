@@ -1,0 +1,212 @@
+//! The addresses of files beside their own paths: short ones, folders without their slash, folders that are listed.
+//!
+//! All of it is found when the folder is read. A file that is asked for by its own path is found as ever, by one look-up
+//! in [`Statics`].
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    config::FileSettings,
+    listing::Listing,
+    route::Router,
+    statics::{StaticFile, Statics},
+};
+
+/// What a folder with these files answers beside them.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    others: HashMap<String, Other, foldhash::fast::RandomState>,
+    /// Whether files ending in `.html` have shorter addresses.
+    clean: bool,
+}
+
+#[derive(Debug)]
+enum Other {
+    /// A file at its short address.
+    File(StaticFile),
+    /// The client is led to this path.
+    Moved(String),
+    Listing(Listing),
+}
+
+/// What is at a path.
+#[derive(Debug)]
+pub(crate) enum Found<'a> {
+    File(&'a StaticFile),
+    Listing(&'a Listing),
+}
+
+/// The ending that short addresses leave out.
+const HTML: &str = ".html";
+
+impl Addresses {
+    /// The addresses of these files, but for those where a page answers.
+    pub(crate) fn new(statics: &Statics, pages: &Router, settings: &FileSettings) -> Self {
+        let mut builder = Builder {
+            statics,
+            pages,
+            settings,
+            others: HashMap::default(),
+        };
+        if settings.clean_urls {
+            for (path, file) in statics.files() {
+                builder.shorten(path, file);
+            }
+        }
+        builder.folders();
+        Self {
+            others: builder.others,
+            clean: settings.clean_urls,
+        }
+    }
+
+    /// What answers at a path in its normal form.
+    pub(crate) fn find<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<Found<'a>> {
+        if !(self.clean && path.ends_with(HTML) && self.moved(path).is_some())
+            && let Some(file) = statics.find(path)
+        {
+            return Some(Found::File(file));
+        }
+        match self.others.get(path)? {
+            Other::File(file) => Some(Found::File(file)),
+            Other::Listing(listing) => Some(Found::Listing(listing)),
+            Other::Moved(_) => None,
+        }
+    }
+
+    /// The path to which a path leads, both in normal form.
+    pub(crate) fn moved(&self, path: &str) -> Option<&str> {
+        match self.others.get(path)? {
+            Other::Moved(to) => Some(to),
+            _ => None,
+        }
+    }
+}
+
+struct Builder<'a> {
+    statics: &'a Statics,
+    pages: &'a Router,
+    settings: &'a FileSettings,
+    others: HashMap<String, Other, foldhash::fast::RandomState>,
+}
+
+impl Builder<'_> {
+    /// Gives a file that ends in `.html` its short address.
+    fn shorten(&mut self, path: &str, file: &StaticFile) {
+        let Some(short) = path
+            .strip_suffix(HTML)
+            .filter(|short| !short.ends_with('/'))
+        else {
+            return;
+        };
+        let (folder, name) = split(path);
+        if self.is_index_of(folder, name) {
+            if self.pages.find(folder).is_none() {
+                self.others
+                    .insert(path.to_owned(), Other::Moved(folder.to_owned()));
+            }
+            return;
+        }
+        // Who has the short address keeps it, and the file its whole name.
+        if self.pages.find(short).is_some() || self.statics.find(short).is_some() {
+            return;
+        }
+        let as_folder = format!("{short}/");
+        if self.statics.find(&as_folder).is_none() {
+            self.others
+                .insert(as_folder, Other::Moved(short.to_owned()));
+        }
+        self.others
+            .insert(path.to_owned(), Other::Moved(short.to_owned()));
+        self.others
+            .insert(short.to_owned(), Other::File(file.clone()));
+    }
+
+    /// Whether the file of this name is the one that answers for the folder.
+    fn is_index_of(&self, folder: &str, name: &str) -> bool {
+        let Some(rank) = self.settings.index_rank(name) else {
+            return false;
+        };
+        let better = &self.settings.index[..rank];
+        better
+            .iter()
+            .all(|name| self.statics.find(&format!("{folder}{name}")).is_none())
+    }
+
+    /// Leads to folders that answer, and lists those that are to be listed.
+    fn folders(&mut self) {
+        for (folder, files) in self.contents() {
+            let has_index = self.statics.find(&folder).is_some();
+            let is_listed = !has_index && self.is_listed(&folder);
+            if is_listed {
+                let listing = Listing::new(&folder, self.answers(parent(&folder)), files);
+                self.others.insert(folder.clone(), Other::Listing(listing));
+            }
+            let bare = &folder[..folder.len() - 1];
+            if (has_index || is_listed)
+                && !bare.is_empty()
+                && self.pages.find(bare).is_none()
+                && !matches!(self.others.get(bare), Some(Other::File(_)))
+            {
+                self.others.insert(bare.to_owned(), Other::Moved(folder));
+            }
+        }
+    }
+
+    fn is_listed(&self, folder: &str) -> bool {
+        self.settings.lists(folder) && self.pages.find(folder).is_none()
+    }
+
+    /// Whether a folder answers at all.
+    fn answers(&self, folder: Option<&str>) -> bool {
+        folder.is_some_and(|folder| {
+            self.statics.find(folder).is_some()
+                || self.settings.lists(folder)
+                || self.pages.find(folder).is_some()
+        })
+    }
+
+    /// Every folder that has a file somewhere in it, with what is in it; a folder in it has no file of its own.
+    fn contents(&self) -> BTreeMap<String, BTreeMap<String, Option<StaticFile>>> {
+        let mut folders: BTreeMap<String, BTreeMap<String, Option<StaticFile>>> = BTreeMap::new();
+        for (path, file) in self.statics.files() {
+            let (mut folder, name) = split(path);
+            let entries = folders.entry(folder.to_owned()).or_default();
+            let mut is_new = entries.is_empty();
+            entries.insert(name.to_owned(), Some(file.clone()));
+            // The folders above a known one are known.
+            while is_new && let Some(above) = parent(folder) {
+                let entries = folders.entry(above.to_owned()).or_default();
+                is_new = entries.is_empty();
+                entries.insert(folder[above.len()..].to_owned(), None);
+                folder = above;
+            }
+        }
+        folders
+    }
+}
+
+/// A path as its folder, with the slash, and the name in it.
+fn split(path: &str) -> (&str, &str) {
+    path.split_at(path.rfind('/').map_or(0, |at| at + 1))
+}
+
+/// The folder above a folder; both end with a slash.
+fn parent(folder: &str) -> Option<&str> {
+    let bare = folder.strip_suffix('/').filter(|bare| !bare.is_empty())?;
+    Some(split(bare).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_what_is_above_them() {
+        assert_eq!(split("/a/b"), ("/a/", "b"));
+        assert_eq!(split("/b"), ("/", "b"));
+        assert_eq!(parent("/a/b/"), Some("/a/"));
+        assert_eq!(parent("/a/"), Some("/"));
+        assert_eq!(parent("/"), None);
+    }
+}

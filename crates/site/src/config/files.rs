@@ -1,0 +1,99 @@
+//! How the files of a site are served (`[static]`).
+
+use crate::rules::Scope;
+
+/// What every static file says about caching: keep it, and ask whether it is still the same.
+const ASK: &str = "no-cache";
+/// What never changes need not be asked for (RFC 8246); a year is the longest that is understood everywhere.
+const KEEP: &str = "public, max-age=31536000, immutable";
+/// Digits of the shortest hash: with fewer, words such as `added` or `facade` and dates would look like one.
+const HASH_DIGITS: usize = 8;
+
+/// The settings of `[static]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileSettings {
+    /// Names that answer for their folder, the best first.
+    pub(crate) index: Vec<String>,
+    /// Which folders without an index are listed, by their path with a slash at its end.
+    pub(crate) listing: Scope,
+    /// Whether `/about` is the address of `about.html`.
+    pub(crate) clean_urls: bool,
+    /// Which files never change under one name.
+    pub(crate) immutable: Scope,
+}
+
+impl FileSettings {
+    /// The value of Cache-Control for the file at a path.
+    pub(crate) fn cache_control(&self, path: &str) -> &'static str {
+        let is_immutable = match &self.immutable {
+            Scope::Nowhere => false,
+            Scope::Everywhere => has_hash(path),
+            Scope::Paths(patterns) => patterns.iter().any(|pattern| pattern.matches(path)),
+        };
+        if is_immutable { KEEP } else { ASK }
+    }
+
+    /// Whether the folder at a path is listed where it has no index.
+    pub(crate) fn lists(&self, folder: &str) -> bool {
+        match &self.listing {
+            Scope::Nowhere => false,
+            Scope::Everywhere => true,
+            Scope::Paths(patterns) => patterns.iter().any(|pattern| pattern.matches(folder)),
+        }
+    }
+
+    /// Where a name stands among those that answer for their folder.
+    pub(crate) fn index_rank(&self, name: &str) -> Option<usize> {
+        self.index.iter().position(|index| index == name)
+    }
+}
+
+/// Whether the name at the end of a path has a hash in it, as tools that build websites write it. Letters and digits must both
+/// be there: a date has digits only, and a word letters only. A hash that happens to have one kind only (one in forty of those with
+/// eight digits) is not recognised; that costs a question for each use.
+fn has_hash(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.split(['.', '-', '_']).any(|part| {
+        part.len() >= HASH_DIGITS
+            && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::PathPattern;
+
+    #[test]
+    fn names_with_a_hash() {
+        for (path, expected) in [
+            ("/app.3f2a9c1b.js", true),
+            ("/assets/style-0a1B2c3D4e5f.css", true),
+            ("/logo_d41d8cd98f00b204e9800998ecf8427e.svg", true),
+            ("/3f2a9c1b", true),
+            ("/app.js", false),
+            ("/report-20261121.pdf", false),
+            ("/facade.deadbeef.js", false),
+            ("/app.3f2a9c1.js", false),
+            ("/app.3f2a9c1g.js", false),
+            ("/3f2a9c1b/app.js", false),
+            ("/", false),
+        ] {
+            assert_eq!(has_hash(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept() {
+        let mut settings = FileSettings::default();
+        assert_eq!(settings.cache_control("/app.3f2a9c1b.js"), "no-cache");
+        settings.immutable = Scope::Everywhere;
+        assert_eq!(settings.cache_control("/app.3f2a9c1b.js"), KEEP);
+        assert_eq!(settings.cache_control("/app.js"), "no-cache");
+        settings.immutable = Scope::Paths(vec![PathPattern::parse("/assets/*").unwrap()]);
+        assert_eq!(settings.cache_control("/assets/app.js"), KEEP);
+        assert_eq!(settings.cache_control("/app.3f2a9c1b.js"), "no-cache");
+    }
+}

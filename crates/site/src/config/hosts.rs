@@ -1,0 +1,123 @@
+//! `[[host]]`: several sites behind one address.
+
+use std::path::{Path, PathBuf};
+
+use toml::de::DeValue;
+
+use super::{
+    Config,
+    tables::{Column, Entry, Table},
+    value::{text, texts},
+};
+use crate::Problem;
+
+/// A site and the names that it answers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) names: Vec<HostName>,
+    /// The folder of the site, as an absolute path.
+    pub(crate) site: PathBuf,
+    /// The same as it stands in the file.
+    pub(crate) shown: PathBuf,
+}
+
+/// A name that a client may ask for, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HostName {
+    /// `www.example.org`, or an address.
+    Exact(String),
+    /// `*.example.org`: every name that ends so, without the asterisk and its dot.
+    Below(String),
+    /// `*`: every name that no other entry has.
+    Any,
+}
+
+pub(super) const HOST: Table = Table {
+    name: "host",
+    about: "Several sites in one process. Each entry is a site of its own, with its own `millpond.toml`, database, cache and \
+            watch over its folder; this file then has `[server]`, `[log]` and `[limits]` for all of them and nothing else beside \
+            the entries, and those sections of the sites' own files do not count. The host of a request is compared without regard to case, and \
+            without its port. A name that no entry has is answered with 421, unless one has `\"*\"`. A change needs a restart.",
+    keys: &[
+        Column {
+            name: "names",
+            about: "The names of the site: `\"example.org\"`; `\"*.example.org\"`, every name below it; `\"*\"`, every name that \
+                    no other entry has. The exact name counts before a wider one, and `*.a.example.org` before `*.example.org`.",
+            example: "[\"example.org\", \"*.example.org\"]",
+            default: None,
+        },
+        Column {
+            name: "site",
+            about: "The folder of the site, from the folder of this file.",
+            example: "\"example\"",
+            default: None,
+        },
+    ],
+    example: "[[host]]\nnames = [\"example.org\", \"www.example.org\"]\nsite = \"example\"\n\n[[host]]\nnames = [\"*\"]\nsite = \"other\"",
+    read: host,
+};
+
+fn host(config: &mut Config, entry: &Entry<'_>, dir: &Path) -> Result<(), Problem> {
+    let names = entry.need("names", |value| names(value, &config.hosts))?;
+    let shown = entry.need("site", |value| match text(value)? {
+        "" | "." | "./" => Err("it must be another folder than this one".to_owned()),
+        path if path.contains('\0') => Err(format!("`{path}` is no folder")),
+        path => Ok(PathBuf::from(path)),
+    })?;
+    config.hosts.push(Host {
+        names,
+        site: dir.join(&shown),
+        shown,
+    });
+    Ok(())
+}
+
+fn names(value: &DeValue<'_>, before: &[Host]) -> Result<Vec<HostName>, String> {
+    let mut names = Vec::new();
+    for text in texts(value, "a list of names in quotes")? {
+        let name = HostName::parse(text)?;
+        let taken = before.iter().any(|host| host.names.contains(&name));
+        if taken || names.contains(&name) {
+            return Err(format!("`{text}` is the name of two sites, or named twice"));
+        }
+        names.push(name);
+    }
+    match names.is_empty() {
+        true => Err("a site that no name leads to".to_owned()),
+        false => Ok(names),
+    }
+}
+
+impl HostName {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let lower = text.to_ascii_lowercase();
+        let (name, below) = match lower.strip_prefix("*.") {
+            Some(name) => (name, true),
+            None => (lower.as_str(), false),
+        };
+        if !name.is_ascii() {
+            return Err(format!(
+                "`{text}` has letters beyond ASCII; browsers send such a name in the form that begins with xn--"
+            ));
+        }
+        let is_address = name.starts_with('[') && name.ends_with(']') && !below;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_name = name.len() <= super::super::hosts::MAX_NAME
+            && name
+                .split('.')
+                .all(|part| !part.is_empty() && part.chars().all(good));
+        if !is_name && !is_address {
+            return Err(format!(
+                "`{text}` is no name of a host: it has neither scheme nor port nor path, and a `*` only as its first part"
+            ));
+        }
+        Ok(if below {
+            Self::Below(name.to_owned())
+        } else {
+            Self::Exact(name.to_owned())
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! The settings of which there may be many: `[[redirect]]`, `[[rewrite]]`, `[[fields]]`, `[[host]]`.
+
+use std::{borrow::Cow, ops::Range, path::Path};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{Config, FILE, hosts, list, rules};
+use crate::{Problem, rules::Place, suggest};
+
+/// A kind of entry.
+pub(super) struct Table {
+    /// Its name, as in `[[redirect]]`.
+    pub(super) name: &'static str,
+    /// What it is about, for the manual.
+    pub(super) about: &'static str,
+    /// Its keys, in the order of the manual.
+    pub(super) keys: &'static [Column],
+    /// Good entries, for the manual and hints.
+    pub(super) example: &'static str,
+    /// Takes an entry over.
+    pub(super) read: fn(&mut Config, &Entry<'_>, &Path) -> Result<(), Problem>,
+}
+
+/// A key of an entry.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    /// What it means, for the manual.
+    pub(super) about: &'static str,
+    /// A good value as it would stand in the file.
+    pub(super) example: &'static str,
+    /// Its default as it would stand in the file; none where the key must be there.
+    pub(super) default: Option<&'static str>,
+}
+
+/// All of them, in the order of the manual.
+pub(super) const TABLES: [&Table; 4] = [
+    &rules::REDIRECT,
+    &rules::REWRITE,
+    &rules::FIELDS,
+    &hosts::HOST,
+];
+
+/// Entries of one kind. More are a mistake of a program that writes them.
+const MAX_ENTRIES: usize = 10_000;
+
+/// One entry of the file.
+pub(super) struct Entry<'a> {
+    text: &'a str,
+    table: &'static Table,
+    span: Range<usize>,
+    values: &'a DeTable<'a>,
+}
+
+/// Reads all entries of one kind.
+pub(super) fn read(
+    config: &mut Config,
+    text: &str,
+    table: &'static Table,
+    (name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>),
+    dir: &Path,
+) -> Result<(), Problem> {
+    let problem = |message: String, span: Range<usize>| {
+        Problem::new(FILE, message).at_offset(text, span.start)
+    };
+    let shape = |span: Range<usize>| {
+        let message = format!("`{}` is a list of entries", table.name);
+        problem(message, span).hint(format!(
+            "write [[{}]] with two brackets, once for each",
+            table.name
+        ))
+    };
+    let entries = value
+        .get_ref()
+        .as_array()
+        .ok_or_else(|| shape(name.span()))?;
+    if entries.len() > MAX_ENTRIES {
+        let message = format!("more than {MAX_ENTRIES} entries of [[{}]]", table.name);
+        return Err(problem(message, name.span()).hint("a `*` or `:name` makes one rule of many"));
+    }
+    for entry in entries.iter() {
+        let values = entry
+            .get_ref()
+            .as_table()
+            .ok_or_else(|| shape(entry.span()))?;
+        let entry = Entry {
+            text,
+            table,
+            span: entry.span(),
+            values,
+        };
+        entry.check_keys()?;
+        (table.read)(config, &entry, dir)?;
+    }
+    Ok(())
+}
+
+impl<'a> Entry<'a> {
+    /// Where it begins.
+    pub(super) fn place(&self) -> Place {
+        let at = self.problem(String::new(), self.span.start).at;
+        let (line, column) = at.unwrap_or((1, 1));
+        Place { line, column }
+    }
+
+    /// The value of a key; none where it is left out.
+    pub(super) fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.values.get(key)
+    }
+
+    /// The value of a key that must be there, as `take` understands it; what `take` says against it is a problem with the
+    /// place of the value.
+    pub(super) fn need<T>(
+        &self,
+        key: &'static str,
+        take: impl FnOnce(&'a DeValue<'a>) -> Result<T, String>,
+    ) -> Result<T, Problem> {
+        match self.find(key) {
+            Some(value) => {
+                take(value.get_ref()).map_err(|message| self.fault(key, value.span(), &message))
+            }
+            None => Err(self
+                .problem(
+                    format!("[[{}]] without `{key}`", self.table.name),
+                    self.span.start,
+                )
+                .hint(self.example(key))),
+        }
+    }
+
+    /// A problem with the value of a key at this place.
+    pub(super) fn fault(&self, key: &str, at: Range<usize>, message: &str) -> Problem {
+        self.problem(format!("{}.{key}: {message}", self.table.name), at.start)
+            .hint(self.example(key))
+    }
+
+    fn problem(&self, message: String, offset: usize) -> Problem {
+        Problem::new(FILE, message).at_offset(self.text, offset)
+    }
+
+    fn example(&self, key: &str) -> String {
+        let column = self.table.keys.iter().find(|column| column.name == key);
+        let example = column.map_or("", |column| column.example);
+        format!("for example: {key} = {example}")
+    }
+
+    fn check_keys(&self) -> Result<(), Problem> {
+        let known = || self.table.keys.iter().map(|column| column.name);
+        let mut unknown: Vec<_> = self
+            .values
+            .keys()
+            .filter(|key| !known().any(|known| known == key.get_ref()))
+            .collect();
+        unknown.sort_by_key(|key| key.span().start);
+        let Some(key) = unknown.first() else {
+            return Ok(());
+        };
+        let word = key.get_ref();
+        let problem = self.problem(
+            format!("unknown key `{word}` in [[{}]]", self.table.name),
+            key.span().start,
+        );
+        Err(match suggest::closest(word, known()) {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => problem.hint(format!(
+                "[[{}]] has {}",
+                self.table.name,
+                list(known().map(|name| format!("`{name}`")))
+            )),
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! Several sites behind one address, told apart by the host of each request (RFC 9110 section 7.2).
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use millpond_http::{Reply, Request, Response, Service, Standing};
+
+use crate::{
+    Config, Options, Problem, Site, SiteService, SiteStats,
+    config::{Host, HostName},
+};
+
+/// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
+pub(crate) const MAX_NAME: usize = 253;
+
+/// The sites of one server: one, or several by the host of the request.
+pub struct Sites {
+    sites: Vec<Named>,
+    /// None where there is one site, which answers to every name.
+    names: Option<Arc<Names>>,
+}
+
+struct Named {
+    site: Arc<Site>,
+    /// Its folder, from that of the server; empty where it is the same.
+    shown: PathBuf,
+}
+
+impl Sites {
+    /// Opens the site in `dir`, or all that its configuration names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the first site that cannot be opened.
+    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Self, Vec<Problem>> {
+        if !config.has_hosts() {
+            return Site::open(dir, config, options).map(Self::from);
+        }
+        let mut sites = Self {
+            sites: Vec::new(),
+            names: Some(Arc::new(Names::new(&config.hosts))),
+        };
+        for host in &config.hosts {
+            let opened = read(host).map_err(|problem| vec![problem]).and_then(|config| {
+                let site = Site::open(&host.site, &config, options)?;
+                let unused = config.of_the_server();
+                if !unused.is_empty() {
+                    site.log(&format!(
+                        "{}: {} do not count here; the folder that is served has them for all its sites",
+                        host.shown.join(crate::config::FILE).display(),
+                        unused.join(", ")
+                    ));
+                }
+                Ok(site)
+            });
+            match opened {
+                Ok(site) => sites.sites.push(Named {
+                    site,
+                    shown: host.shown.clone(),
+                }),
+                Err(problems) => {
+                    sites.stop();
+                    return Err(below(&host.shown, problems));
+                }
+            }
+        }
+        Ok(sites)
+    }
+
+    /// A service for one worker.
+    #[must_use]
+    pub fn service(&self) -> SitesService {
+        let mut services = self.sites.iter().map(|named| named.site.service());
+        match (&self.names, services.next()) {
+            (None, Some(only)) => SitesService(Kind::One(only)),
+            (names, first) => SitesService(Kind::Many {
+                names: names.clone().unwrap_or_default(),
+                services: first.into_iter().chain(services).collect(),
+            }),
+        }
+    }
+
+    /// Reads all folders again, each for itself.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them; a site with a problem stays as it was.
+    pub fn reload(&self) -> Result<(), Vec<Problem>> {
+        let problems = self.sites.iter().filter_map(|named| {
+            let problems = named.site.reload().err()?;
+            Some(below(&named.shown, problems))
+        });
+        let problems: Vec<_> = problems.flatten().collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// What the requests of each site came to.
+    #[must_use]
+    pub fn stats(&self) -> Vec<SiteStats> {
+        self.sites.iter().map(|named| named.site.stats()).collect()
+    }
+
+    /// Stops all sites; blocks until all is done.
+    pub fn stop(&self) {
+        self.sites.iter().for_each(|named| named.site.stop());
+    }
+}
+
+impl From<Arc<Site>> for Sites {
+    /// One site that answers to every name.
+    fn from(site: Arc<Site>) -> Self {
+        Self {
+            sites: vec![Named {
+                site,
+                shown: PathBuf::new(),
+            }],
+            names: None,
+        }
+    }
+}
+
+/// The configuration of one of several sites.
+pub(crate) fn read(host: &Host) -> Result<Config, Problem> {
+    let config = Config::read(&host.site)?;
+    if config.has_hosts() {
+        let problem = Problem::new(
+            crate::config::FILE,
+            "a site among several has sites of its own",
+        );
+        return Err(problem.hint("name all of them in the file of the folder that is served"));
+    }
+    Ok(config)
+}
+
+/// The problems of a site, with their files named from the folder of the server.
+pub(crate) fn below(shown: &Path, mut problems: Vec<Problem>) -> Vec<Problem> {
+    for problem in &mut problems {
+        problem.file = shown.join(&problem.file);
+    }
+    problems
+}
+
+/// The names of several sites, each with the place of its site among them.
+#[derive(Debug, Default)]
+struct Names {
+    exact: Map,
+    /// By what follows the asterisk and its dot.
+    below: Map,
+    any: Option<usize>,
+}
+
+type Map = HashMap<String, usize, foldhash::fast::RandomState>;
+
+impl Names {
+    fn new(hosts: &[Host]) -> Self {
+        let mut names = Self::default();
+        for (site, host) in hosts.iter().enumerate() {
+            for name in &host.names {
+                match name {
+                    HostName::Exact(name) => drop(names.exact.insert(name.clone(), site)),
+                    HostName::Below(name) => drop(names.below.insert(name.clone(), site)),
+                    HostName::Any => names.any = Some(site),
+                }
+            }
+        }
+        names
+    }
+
+    /// The site for the host of a request, as the client wrote it. Allocates nothing.
+    fn find(&self, host: Option<&str>) -> Option<usize> {
+        host.and_then(|host| self.named(host)).or(self.any)
+    }
+
+    fn named(&self, host: &str) -> Option<usize> {
+        let name = without_port(host);
+        let mut buffer = [0; MAX_NAME];
+        let lower = buffer.get_mut(..name.len())?;
+        lower.copy_from_slice(name.as_bytes());
+        lower.make_ascii_lowercase();
+        let name = std::str::from_utf8(lower).ok()?;
+        if let Some(&site) = self.exact.get(name) {
+            return Some(site);
+        }
+        let mut rest = name;
+        while let Some((_, above)) = rest.split_once('.') {
+            if let Some(&site) = self.below.get(above) {
+                return Some(site);
+            }
+            rest = above;
+        }
+        None
+    }
+}
+
+/// The name in `name:80`, `[::1]:80` or `name.`.
+fn without_port(host: &str) -> &str {
+    if host.starts_with('[') {
+        return host.find(']').map_or(host, |end| &host[..=end]);
+    }
+    let name = host.split_once(':').map_or(host, |(name, _)| name);
+    // The dot of the root (RFC 3986 section 3.2.2): the same host.
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// Serves the sites on one worker.
+pub struct SitesService(Kind);
+
+enum Kind {
+    One(SiteService),
+    Many {
+        names: Arc<Names>,
+        services: Vec<SiteService>,
+    },
+}
+
+impl Service for SitesService {
+    fn wants_done(&self) -> bool {
+        false
+    }
+
+    fn call(&self, request: &Request<'_>) -> Reply {
+        match self.site_for(request) {
+            Some(service) => service.call(request),
+            None => no_such_host(),
+        }
+    }
+
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        match self.site_for(request) {
+            Some(service) => service.call_again(request),
+            None => (no_such_host(), None),
+        }
+    }
+}
+
+impl SitesService {
+    fn site_for(&self, request: &Request<'_>) -> Option<&SiteService> {
+        match &self.0 {
+            Kind::One(service) => Some(service),
+            Kind::Many { names, services } => services.get(names.find(request.host())?),
+        }
+    }
+}
+
+/// RFC 9110 section 15.5.20.
+fn no_such_host() -> Reply {
+    Response::text(421, "This server has no site of that name.\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(any: bool) -> Names {
+        let host = |names: Vec<HostName>| Host {
+            names,
+            site: PathBuf::new(),
+            shown: PathBuf::new(),
+        };
+        let exact = |name: &str| HostName::Exact(name.to_owned());
+        let below = |name: &str| HostName::Below(name.to_owned());
+        let mut hosts = vec![
+            host(vec![exact("example.org"), below("example.org")]),
+            host(vec![exact("blog.example.org"), below("a.example.org")]),
+            host(vec![exact("[::1]"), exact("127.0.0.1")]),
+        ];
+        if any {
+            hosts.push(host(vec![HostName::Any]));
+        }
+        Names::new(&hosts)
+    }
+
+    #[test]
+    fn the_narrowest_name_counts() {
+        let names = names(false);
+        for (host, site) in [
+            ("example.org", Some(0)),
+            ("EXAMPLE.org:8080", Some(0)),
+            ("example.org.", Some(0)),
+            ("example.org.:80", Some(0)),
+            ("www.example.org", Some(0)),
+            ("x.blog.example.org", Some(0)),
+            ("Blog.Example.Org", Some(1)),
+            ("a.example.org", Some(0)),
+            ("b.a.example.org", Some(1)),
+            ("c.b.a.example.org", Some(1)),
+            ("[::1]:80", Some(2)),
+            ("[::1]", Some(2)),
+            ("127.0.0.1:80", Some(2)),
+            ("notexample.org", None),
+            ("org", None),
+            ("", None),
+            (".", None),
+        ] {
+            assert_eq!(names.find(Some(host)), site, "{host}");
+        }
+        assert_eq!(names.find(None), None);
+        assert_eq!(names.find(Some(&"a.".repeat(4_000))), None);
+    }
+
+    #[test]
+    fn a_site_for_every_other_name() {
+        let names = names(true);
+        assert_eq!(names.find(Some("example.org")), Some(0));
+        for host in [Some("other.example"), Some(""), None] {
+            assert_eq!(names.find(host), Some(3), "{host:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Rules that cannot do what they are there for: redirects in a circle, and rules that never apply.
+
+use std::collections::HashMap;
+
+use super::{PathPattern, Place, RuleSet, Rules, split};
+use crate::{Problem, config::FILE};
+
+/// More redirects after each other than any client follows (browsers give up at 20).
+const HOPS: usize = 32;
+/// Stands for whatever a placeholder takes: no rule is about it in particular.
+pub(crate) const WORD: &str = "\u{2026}";
+
+/// The redirects from which a client comes back to where it was, or goes on for ever. `canonical` gives the address to
+/// which the folder itself leads from a path: without a slash at its end, say.
+pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
+    let next = |path: &str| {
+        rules.leads(path).or_else(|| {
+            let rewritten = rules.rewrite(path, None);
+            let path = rewritten
+                .as_deref()
+                .map_or(path.into(), |target| split(target).0);
+            canonical(&path)
+        })
+    };
+    let circle = |start: &str| {
+        let mut way = vec![start.to_owned()];
+        while way.len() <= HOPS {
+            let to = next(&way[way.len() - 1])?;
+            let again = way.contains(&to);
+            let back = to == start;
+            way.push(to);
+            if again {
+                return back.then_some(way);
+            }
+        }
+        Some(way)
+    };
+    let redirects = rules.set.redirects.iter();
+    let found = redirects.filter_map(|redirect| {
+        let way = circle(&redirect.from.sample(WORD, WORD))?;
+        let shown = way.iter().take(6).map(String::as_str);
+        let shown: Vec<_> = shown.collect();
+        let more = if way.len() > 6 { " → and so on" } else { "" };
+        let message = format!(
+            "the redirect from `{}` leads in a circle: {}{more}",
+            redirect.from,
+            shown.join(" → ")
+        );
+        Some(
+            fault(message, redirect.place)
+                .hint("let one of them lead to an address that is answered"),
+        )
+    });
+    found.collect()
+}
+
+/// The rules that never apply, because others come before them.
+pub(crate) fn shadowed(set: &RuleSet) -> Vec<Problem> {
+    let redirects: Vec<_> = set
+        .redirects
+        .iter()
+        .map(|rule| (&rule.from, rule.place))
+        .collect();
+    let rewrites: Vec<_> = set
+        .rewrites
+        .iter()
+        .map(|rule| (&rule.from, rule.place))
+        .collect();
+    let mut found = within("redirect", &redirects);
+    found.extend(within("rewrite", &rewrites));
+    let exact: HashMap<&str, Place> = redirects
+        .iter()
+        .filter_map(|(from, place)| Some((from.exact()?, *place)))
+        .collect();
+    let wide: Vec<_> = redirects
+        .iter()
+        .filter(|(from, _)| from.exact().is_none())
+        .collect();
+    for (from, place) in rewrites {
+        let equal = from.exact().and_then(|path| exact.get(path));
+        let wider = || wide.iter().find(|(redirect, _)| covers(redirect, from));
+        if let Some(before) = equal.or_else(|| wider().map(|(_, place)| place)) {
+            found.push(never("rewrite", from, place, "redirect", *before));
+        }
+    }
+    found
+}
+
+/// Among rules of one kind, of which the exact ones are asked first, and then the others in their order.
+fn within(kind: &str, rules: &[(&PathPattern, Place)]) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut exact: HashMap<&str, Place> = HashMap::new();
+    let mut wide: Vec<(&PathPattern, Place)> = Vec::new();
+    for &(from, place) in rules {
+        let before = match from.exact() {
+            Some(path) => exact.get(path).copied(),
+            None => wide
+                .iter()
+                .find(|(wide, _)| covers(wide, from))
+                .map(|(_, place)| *place),
+        };
+        match (before, from.exact()) {
+            (Some(before), _) => found.push(never(kind, from, place, kind, before)),
+            (None, Some(path)) => drop(exact.insert(path, place)),
+            (None, None) => wide.push((from, place)),
+        }
+    }
+    found
+}
+
+/// Whether every path of `narrow` is one of `wide`. What stands at the placeholders of `narrow` is nothing that a rule
+/// names, so where `wide` matches these, it does so by its own placeholders.
+fn covers(wide: &PathPattern, narrow: &PathPattern) -> bool {
+    let rests = ["", WORD, "\u{2026}/\u{2026}/\u{2026}"];
+    rests
+        .iter()
+        .all(|rest| wide.matches(&narrow.sample(WORD, rest)))
+}
+
+fn never(kind: &str, from: &PathPattern, place: Place, by: &str, before: Place) -> Problem {
+    let message = format!(
+        "the {kind} from `{from}` never applies: the {by} in line {} comes first",
+        before.line
+    );
+    fault(message, place).hint("take one of them out, or put the narrower one first")
+}
+
+fn fault(message: String, place: Place) -> Problem {
+    Problem::new(FILE, message).at(place.line, place.column)
+}

@@ -1,0 +1,156 @@
+//! What the configuration says about addresses: redirects, rewrites, and fields that responses get.
+//!
+//! They are read with the configuration ([`RuleSet`]) and compiled with the folder ([`Rules`]). A site without any has
+//! none of this: a request then costs one branch.
+
+mod check;
+mod fields;
+mod index;
+mod pattern;
+mod target;
+
+use millpond_http::{Reply, Response, path};
+
+pub(crate) use check::{WORD, loops, shadowed};
+use fields::Fields;
+pub(crate) use fields::{FieldRule, HIT, check_field};
+use index::Index;
+pub(crate) use pattern::{PathPattern, Scope};
+pub(crate) use target::{Target, VALUE, encode_path, local};
+
+/// Where in the configuration a rule stands: line and column, both from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// An address that leads the client to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) from: PathPattern,
+    pub(crate) to: Target,
+    /// 301, 302, 307 or 308.
+    pub(crate) status: u16,
+    pub(crate) place: Place,
+}
+
+/// An address that is answered as another is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rewrite {
+    pub(crate) from: PathPattern,
+    /// A path of this site.
+    pub(crate) to: Target,
+    pub(crate) place: Place,
+}
+
+/// The rules of a site as its configuration has them, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RuleSet {
+    pub(crate) redirects: Vec<Redirect>,
+    pub(crate) rewrites: Vec<Rewrite>,
+    pub(crate) fields: Vec<FieldRule>,
+}
+
+/// The same, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    set: RuleSet,
+    redirects: Index,
+    /// For each redirect without placeholders its response to a request without a query.
+    fixed: Vec<Option<Response>>,
+    rewrites: Index,
+    fields: Fields,
+}
+
+impl Rules {
+    /// None where there is no rule.
+    pub(crate) fn compile(set: &RuleSet) -> Option<Self> {
+        if *set == RuleSet::default() {
+            return None;
+        }
+        let fixed = set.redirects.iter().map(|redirect| {
+            let alone = redirect.from.exact().is_some();
+            alone.then(|| moved(redirect.status, &redirect.to.fill(&[], None)))
+        });
+        Some(Self {
+            redirects: Index::new(set.redirects.iter().map(|rule| &rule.from)),
+            fixed: fixed.collect(),
+            rewrites: Index::new(set.rewrites.iter().map(|rule| &rule.from)),
+            fields: Fields::new(&set.fields),
+            set: set.clone(),
+        })
+    }
+
+    /// The response that leads elsewhere, if a redirect is for this path (in its normal form).
+    pub(crate) fn redirect(&self, path: &str, query: Option<&str>) -> Option<Response> {
+        let number = self.redirects.find(path)?;
+        if let Some(Some(fixed)) = self.fixed.get(number)
+            && query.is_none()
+        {
+            return Some(fixed.clone());
+        }
+        let redirect = &self.set.redirects[number];
+        let values = redirect.from.capture(path)?;
+        Some(moved(redirect.status, &redirect.to.fill(&values, query)))
+    }
+
+    /// The target (path and query) that is answered instead, if a rewrite is for this path.
+    pub(crate) fn rewrite(&self, path: &str, query: Option<&str>) -> Option<String> {
+        let rewrite = &self.set.rewrites[self.rewrites.find(path)?];
+        let values = rewrite.from.capture(path)?;
+        Some(rewrite.to.fill(&values, query))
+    }
+
+    /// The kind and the place of the rule that takes a path, if one does.
+    pub(crate) fn before(&self, path: &str) -> Option<(&'static str, Place)> {
+        if let Some(number) = self.redirects.find(path) {
+            return Some(("redirect", self.set.redirects[number].place));
+        }
+        let number = self.rewrites.find(path)?;
+        Some(("rewrite", self.set.rewrites[number].place))
+    }
+
+    /// `reply` with the fields that the rules for this path add.
+    pub(crate) fn with_fields(&self, path: &str, reply: Reply) -> Reply {
+        let Some(lines) = self.fields.at(path) else {
+            return reply;
+        };
+        match reply {
+            Reply::Ready(response) => lines.add_to(response).into(),
+            Reply::Later(response) => Reply::later(async move { lines.add_to(response.await) }),
+        }
+    }
+
+    /// The path of this site to which a redirect leads from a path, both in normal form.
+    fn leads(&self, from: &str) -> Option<String> {
+        let redirect = &self.set.redirects[self.redirects.find(from)?];
+        let values = redirect.from.capture(from)?;
+        let to = redirect
+            .to
+            .is_local()
+            .then(|| redirect.to.fill(&values, None))?;
+        Some(split(&to).0.into_owned())
+    }
+}
+
+/// The path of a target in its normal form, and its query. A target that is filled in by [`Target::fill`] has one.
+pub(crate) fn split(target: &str) -> (std::borrow::Cow<'_, str>, Option<&str>) {
+    let address = target
+        .split_once('#')
+        .map_or(target, |(address, _)| address);
+    let (raw, query) = match address.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (address, None),
+    };
+    (path::normalize(raw).unwrap_or(raw.into()), query)
+}
+
+/// A redirect. Clients may keep it but ask each time, so that one that was a mistake does not last.
+pub(crate) fn moved(status: u16, location: &str) -> Response {
+    Response::builder(status)
+        .field("Location", location)
+        .field("Cache-Control", "no-cache")
+        .field("X-Content-Type-Options", "nosniff")
+        .empty()
+}

@@ -1,0 +1,76 @@
+//! For how long an answer from memory is the answer to the same request.
+//!
+//! A file's is so until the folder is read again; a page's until the store would not give the value that it was made of, which
+//! is asked each time as a look-up asks it: so a repeated answer is never older than one that is looked up.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use millpond_db::SqliteFeed;
+use millpond_http::{Prepared, Request, Standing};
+use millpond_store::{Held, clock::Boottime};
+
+use crate::{cached::Cached, core::Core, page::Page};
+
+/// What an answer stands on.
+pub(crate) struct Ground {
+    core: Arc<Core>,
+    /// Which reading of the folder it was, read before anything of that.
+    edition: u64,
+    prepared: Arc<Prepared>,
+    /// The codings that there were: another may be the better answer.
+    codings: u8,
+    source: Source,
+}
+
+/// Where an answer came from.
+pub(crate) enum Source {
+    /// The folder.
+    File,
+    /// The store, for a worker.
+    Page {
+        page: Arc<Page>,
+        held: Held<Cached, SqliteFeed>,
+        worker: usize,
+    },
+}
+
+impl Ground {
+    /// What the answer that `prepared` gives to `request` stands on; none while a better coding is being made for it. The
+    /// codings are read before the answer is made of them.
+    pub(crate) fn of(
+        core: &Arc<Core>,
+        edition: u64,
+        prepared: &Arc<Prepared>,
+        request: &Request<'_>,
+        source: Source,
+    ) -> Option<Self> {
+        let codings = prepared.codings();
+        prepared.wanted(request).is_none().then(|| Self {
+            core: core.clone(),
+            edition,
+            prepared: prepared.clone(),
+            codings,
+            source,
+        })
+    }
+}
+
+impl Standing for Ground {
+    fn stands(&self, received: Boottime) -> bool {
+        if self.core.edition.load(Ordering::Acquire) != self.edition
+            || self.prepared.codings() != self.codings
+        {
+            return false;
+        }
+        match &self.source {
+            Source::File => true,
+            Source::Page { page, held, worker } => {
+                let stands = held.stands(received);
+                if stands {
+                    page.counters.hit(*worker);
+                }
+                stands
+            }
+        }
+    }
+}
