@@ -103,11 +103,12 @@ impl Chunked {
             .iter()
             .position(|b| !b.is_ascii_hexdigit())
             .unwrap_or(line.len());
-        // Sixteen digits fill 64 bits; more could only be zeros or an overflow.
-        if digits == 0 || digits > 16 {
+        // Section 7.1: sixteen digits fill 64 bits; more would overflow, but for zeros in front.
+        let zeros = line[..digits].iter().take_while(|&&b| b == b'0').count();
+        if digits == 0 || digits - zeros > 16 {
             return Err(BAD_SIZE);
         }
-        let size = line[..digits]
+        let size = line[zeros..digits]
             .iter()
             .fold(0_u64, |sum, &b| sum << 4 | u64::from(hex(b)));
         let extensions = &line[digits..];

@@ -6,4 +6,5 @@ mod exchange;
 mod files;
 mod lifecycle;
 mod limits;
+mod protocol;
 mod turns;

@@ -11,7 +11,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use millpond_http::{Limits, Reply, Request, Response, Service, Shared, listen, run_worker};
+use millpond_http::{
+    Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, listen, run_worker,
+};
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 
@@ -34,6 +36,19 @@ struct App {
     file: Option<Arc<File>>,
     seen: Sender<Seen>,
     value: Rc<RefCell<String>>,
+    prepared: Prepared,
+}
+
+/// What `/prepared` is.
+pub(crate) fn prepared() -> Prepared {
+    Prepared::new(Parts {
+        status: 200,
+        media_type: "text/plain",
+        fields: &[("Cache-Control", "no-cache")],
+        body: "0123456789".repeat(100).into(),
+        last_modified: None,
+        compressible: false,
+    })
 }
 
 impl App {
@@ -83,6 +98,7 @@ impl Service for App {
                 let more = request.query.map_or(0, |more| more.parse().unwrap());
                 Response::builder(200).file(file, 0, len + more).into()
             }
+            "/prepared" => self.prepared.respond(request, Bytes::new()).into(),
             "/none" => Response::builder(204).body("not sent").into(),
             "/close" => Response::text(200, "bye").closing().into(),
             "/panic" => panic!("asked for"),
@@ -148,6 +164,7 @@ impl Server {
                     file: file.map(Arc::new),
                     seen: sender,
                     value: Rc::default(),
+                    prepared: prepared(),
                 };
                 run_worker(listener, app, limits, shared).unwrap();
             }
