@@ -1,5 +1,6 @@
 //! The rules that no compiler checks. Each message says what to do instead.
 
+mod conformance;
 mod crates;
 mod edges;
 mod files;
@@ -32,6 +33,7 @@ impl fmt::Display for Offence {
 pub(crate) fn check() -> Result<(), String> {
     let files = files::all(&root()).map_err(|error| format!("the project's files: {error}"))?;
     let mut offences = edges::check(&files);
+    offences.extend(conformance::check(&files));
     offences.extend(crates::check(&files));
     for file in &files {
         offences.extend(text::check(file));

@@ -54,6 +54,11 @@ pub(crate) const CHUNK_EXTENSIONS: usize = 16 << 10;
 /// The whole trailer section, which is read and discarded.
 pub(crate) const TRAILERS: usize = 8 << 10;
 
+/// Ranges in one Range field; with one more it is ignored (RFC 9110 section 14.2).
+pub(crate) const RANGES: usize = 16;
+/// All parts of one multipart response together, which are copied for it: as much as may wait on one connection.
+pub(crate) const MULTIPART: u64 = OUTPUT as u64;
+
 /// A read buffer. Large enough that a request with cookies arrives in one read.
 pub(crate) const READ_BUFFER: usize = 16 << 10;
 /// Read buffers that a worker keeps for reuse: 1 MiB.

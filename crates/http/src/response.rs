@@ -276,6 +276,12 @@ impl Builder {
     }
 
     fn finish(mut self, body: Body) -> Response {
+        // RFC 9110 section 15.3.6: a 205 has no content, but unlike 204 it is framed as if it could have some.
+        let body = if self.status == 205 {
+            Body::Empty
+        } else {
+            body
+        };
         // RFC 9110 section 8.6: no Content-Length where the status has no content.
         if !is_bodiless(self.status) {
             length_line(&mut self.head, body.len());
@@ -348,5 +354,8 @@ mod tests {
             Response::text(404, "none").field("content-length"),
             Some("4")
         );
+        let reset = Response::builder(205).body("not sent");
+        assert_eq!(reset.field("content-length"), Some("0"));
+        assert!(reset.body().is_empty());
     }
 }

@@ -38,6 +38,23 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     }
 }
 
+/// Refuses a form under a condition that does not hold, or of which nobody can say that it does: the method must not be
+/// performed then (RFC 9110 sections 13.1.1 and 13.1.2). What a form changes is the database; the tag of the page at its
+/// address, if it has one, is of a text made from that, which is not made here.
+///
+/// Without a page there is no representation, so nothing matches: If-Match never holds, If-None-Match always. Dates are
+/// ignored, since pages have none (sections 13.1.3 and 13.1.4).
+pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(), Refused> {
+    let has = |name| request.fields.get(name).is_some();
+    if has("if-match") || (has_page && has("if-none-match")) {
+        return Err(Refused(
+            412,
+            "A form does not take a condition on the state of its page.",
+        ));
+    }
+    Ok(())
+}
+
 /// What kind of form a body is.
 pub(crate) enum Encoding {
     Urlencoded,
@@ -130,6 +147,27 @@ mod tests {
         fields
             .iter()
             .fold(request, |request, (name, value)| request.field(name, value))
+    }
+
+    #[test]
+    fn a_form_is_not_done_under_a_condition_that_may_be_false() {
+        for (name, without_page, with_page) in [
+            ("If-Match", false, false),
+            ("If-None-Match", true, false),
+            ("If-Unmodified-Since", true, true),
+            ("If-Modified-Since", true, true),
+            ("If-Range", true, true),
+        ] {
+            for value in ["*", "\"a\"", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+                let owned = post(&[(name, value)]);
+                let holds = |has_page| preconditions(&owned.as_request(), has_page).is_ok();
+                assert_eq!(
+                    (holds(false), holds(true)),
+                    (without_page, with_page),
+                    "{name}"
+                );
+            }
+        }
     }
 
     #[test]

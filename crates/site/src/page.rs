@@ -22,12 +22,12 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The methods that it has, as `Allow` lists them.
+    /// The methods that it has, as `Allow` lists them (RFC 9110 section 10.2.1).
     pub(crate) fn allow(&self) -> &'static str {
         match (&self.page, &self.form) {
-            (Some(_), Some(_)) => "GET, HEAD, POST",
-            (None, Some(_)) => "POST",
-            _ => "GET, HEAD",
+            (Some(_), Some(_)) => "GET, HEAD, OPTIONS, POST",
+            (None, Some(_)) => "OPTIONS, POST",
+            _ => "GET, HEAD, OPTIONS",
         }
     }
 }

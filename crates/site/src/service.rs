@@ -203,7 +203,12 @@ impl SiteService {
         let Some(form) = &endpoint.form else {
             return not_allowed(endpoint).into();
         };
-        let encoding = match form::guard(request).and_then(|()| form::encoding(request)) {
+        let checked = form::guard(request)
+            .and_then(|()| form::encoding(request))
+            .and_then(|encoding| {
+                form::preconditions(request, endpoint.page.is_some()).map(|()| encoding)
+            });
+        let encoding = match checked {
             Ok(encoding) => encoding,
             Err(Refused(status, sentence)) => return refusal(status, sentence).into(),
         };
@@ -233,8 +238,10 @@ impl SiteService {
                 None => generation.not_found.respond(request, Bytes::new()).into(),
             };
         };
-        if !matches!(request.method, "GET" | "HEAD") {
-            return without_method("GET, HEAD").into();
+        match request.method {
+            "GET" | "HEAD" => {}
+            "OPTIONS" => return options(FILE_METHODS).into(),
+            _ => return without_method(FILE_METHODS).into(),
         }
         let compressor = &self.core.compressor;
         match found {
@@ -312,6 +319,9 @@ const KNOWN: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
 
+/// What a file has, as `Allow` lists it.
+const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
+
 fn not_allowed(endpoint: &Endpoint) -> Response {
     without_method(endpoint.allow())
 }
@@ -354,7 +364,7 @@ impl Service for SiteService {
             return Response::text(501, "This server does not know that method.\n").into();
         }
         if request.target == "*" {
-            return options("GET, HEAD, POST, OPTIONS").into();
+            return options("GET, HEAD, OPTIONS, POST").into();
         }
         let path = match path::normalize(request.path) {
             Ok(path) => path,

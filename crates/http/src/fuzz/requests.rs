@@ -142,7 +142,7 @@ fn write_request(to: &mut Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
         "/a%20b?c=d?e",
         "/..//%2e?",
         "http://b.example:80/x",
-        "https://[::1]",
+        "http://[::1]",
         "//x",
     ];
     let method = dice.pick(&METHODS).copied().unwrap_or("GET");

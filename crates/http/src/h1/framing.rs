@@ -46,10 +46,7 @@ impl<'a> FramingFields<'a> {
                 Err(Refusal::Malformed("Transfer-Encoding in HTTP/1.0"))
             }
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
-            // Section 6.1: 501 for a coding that is not understood.
-            (None, Some(_)) => Err(Refusal::NotImplemented(
-                "the only transfer coding this server knows is chunked",
-            )),
+            (None, Some(codings)) => Err(not_only_chunked(codings)),
             (Some(length), None) => {
                 let length = parse_length(length)?;
                 if length > limit as u64 {
@@ -60,6 +57,25 @@ impl<'a> FramingFields<'a> {
             }
         }
     }
+}
+
+/// What is wrong with a Transfer-Encoding that is not exactly `chunked`.
+///
+/// An empty list element, which RFC 9110 section 5.6.1.2 would have a recipient pass over, is refused too: whoever
+/// stands in front and does not pass over it sees no chunks, so the request has two readings.
+fn not_only_chunked(codings: &[u8]) -> Refusal {
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let mut codings = codings.split(|&b| b == b',').map(<[u8]>::trim_ascii);
+    // Section 6.3, item 4: without chunked at its end nobody knows where the body ends.
+    if !codings.next_back().is_some_and(is_chunked) {
+        return Refusal::Malformed("the last transfer coding is not chunked");
+    }
+    // Section 6.1: a body is put into chunks once.
+    if codings.any(|coding| coding.is_empty() || is_chunked(coding)) {
+        return Refusal::Malformed("Transfer-Encoding is not a list of different codings");
+    }
+    // Section 6.1: 501 for a coding that is not understood.
+    Refusal::NotImplemented("the only transfer coding this server knows is chunked")
 }
 
 /// `1*DIGIT` (RFC 9110 section 8.6): no sign, no list, no overflow.

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::framing::{Framing, FramingFields};
 use super::request_line::{self, RequestLine, is_authority};
-use super::{FieldSpan, Refusal, Span};
+use super::{FieldSpan, Refusal, Span, is_token};
 use crate::limits::{FIELDS, Limits, METHOD};
 use crate::request::Version;
 
@@ -93,7 +93,12 @@ impl Scanner {
             };
         }
         match memchr(b' ', &input[..input.len().min(METHOD + 1)]) {
-            None if input.len() > METHOD => Err(Refusal::Malformed("the method is too long")),
+            // RFC 9112 section 3: 501 for a method longer than any that is known, if it is one.
+            None if input.len() > METHOD => Err(if input[..METHOD].iter().copied().all(is_token) {
+                Refusal::NotImplemented("the method is longer than any that this server knows")
+            } else {
+                Refusal::Malformed("the request line has no target")
+            }),
             Some(space) if input.len() - (space + 1) > limits.target + " HTTP/1.1\r\n".len() => {
                 Err(Refusal::TargetTooLong)
             }
@@ -260,13 +265,7 @@ impl<'a> Known<'a> {
                         return Err(Refusal::Malformed("Host is not a host"));
                     }
                 }
-                6 if name.eq_ignore_ascii_case(b"expect") => {
-                    if value.eq_ignore_ascii_case(b"100-continue") {
-                        known.expects_continue = true;
-                    } else {
-                        known.expects_other = true;
-                    }
-                }
+                6 if name.eq_ignore_ascii_case(b"expect") => known.expect(value),
                 10 if name.eq_ignore_ascii_case(b"connection") => known.connection(value),
                 14 if name.eq_ignore_ascii_case(b"content-length") => {
                     known.framing.content_length(value);
@@ -280,6 +279,8 @@ impl<'a> Known<'a> {
         Ok(known)
     }
 
+    /// A list of options (RFC 9110 section 7.6.1). `upgrade` is none of ours: what a client would rather speak is
+    /// ignored (section 7.8), and the answer is HTTP/1.1.
     fn connection(&mut self, value: &[u8]) {
         // What most clients that send it say.
         if value.eq_ignore_ascii_case(b"keep-alive") {
@@ -289,6 +290,17 @@ impl<'a> Known<'a> {
         for option in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// A list (RFC 9110 section 10.1.1), whose empty elements say nothing (section 5.6.1.2).
+    fn expect(&mut self, value: &[u8]) {
+        for expectation in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+            if expectation.eq_ignore_ascii_case(b"100-continue") {
+                self.expects_continue = true;
+            } else if !expectation.is_empty() {
+                self.expects_other = true;
+            }
         }
     }
 

@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     TargetTooLong,
     /// 417: an expectation other than 100-continue.
     Expectation,
+    /// 421: an `https` URL over a connection without TLS.
+    Misdirected,
     /// 431: the head or the trailer section is over the limit, or has too many fields.
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
@@ -30,6 +32,7 @@ impl Refusal {
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
             Self::Expectation => 417,
+            Self::Misdirected => 421,
             Self::HeadTooLarge => 431,
             Self::NotImplemented(_) => 501,
             Self::Version => 505,
@@ -44,6 +47,7 @@ impl Refusal {
             Self::BodyTooLarge => "the request body is larger than this server accepts",
             Self::TargetTooLong => "the request target is longer than this server accepts",
             Self::Expectation => "the only expectation this server knows is 100-continue",
+            Self::Misdirected => "this connection is not secured, so it has no https resources",
             Self::HeadTooLarge => "the request head is larger than this server accepts",
             Self::Version => "this server speaks HTTP/1.1",
         }

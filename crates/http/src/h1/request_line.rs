@@ -1,5 +1,7 @@
 //! The request line: method, target in its four forms, version (RFC 9112 section 3).
 
+use std::net::Ipv6Addr;
+
 use memchr::memchr;
 
 use super::{Refusal, Span, is_token};
@@ -71,10 +73,11 @@ const IN_TARGET: [bool; 256] = {
     table
 };
 
-/// What may be in a host name or an IPv4 address; an IPv6 address adds a colon, inside brackets.
-const IN_HOST: [bool; 256] = {
+/// What may be in a host name or an IPv4 address beside percent-escapes (RFC 3986 section 3.2.2). The comma is left
+/// out: it is what remains of two Host fields that somebody has joined.
+const IN_NAME: [bool; 256] = {
     let mut table = IN_TARGET;
-    let others = br#"/?@,\"<>^`{|}[]:"#;
+    let others = br#"/?@,\"<>^`{|}[]:%"#;
     let mut at = 0;
     while at < others.len() {
         table[others[at] as usize] = false;
@@ -108,7 +111,8 @@ fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
     const BAD: Refusal = Refusal::Malformed("the request target is neither a path nor an http URL");
     let scheme_end = memchr(b':', target).ok_or(BAD)?;
     let scheme = &target[..scheme_end];
-    if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
+    let is_secured = scheme.eq_ignore_ascii_case(b"https");
+    if !is_secured && !scheme.eq_ignore_ascii_case(b"http") {
         return Err(BAD);
     }
     let rest = target[scheme_end..].strip_prefix(b"://").ok_or(BAD)?;
@@ -117,9 +121,14 @@ fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
         .iter()
         .position(|&b| b == b'/' || b == b'?')
         .unwrap_or(rest.len());
+    let authority = &rest[..len];
     // RFC 9110 section 4.2.1: an http URL without a host is invalid; 4.2.4: so is one with user information.
-    if len == 0 || !is_authority(&rest[..len]) {
+    if matches!(authority, [] | [b':', ..]) || !is_authority(authority) {
         return Err(BAD);
+    }
+    // RFC 9110 section 7.4: an https resource is given only over a secured connection; 15.5.20: 421.
+    if is_secured {
+        return Err(Refusal::Misdirected);
     }
     Ok((Some(Span::new(start, len)), start + len))
 }
@@ -138,24 +147,60 @@ fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
     }
 }
 
-/// Whether `value` can be `uri-host [ ":" port ]`: no separator of another URL part, no space, no user information.
+/// Whether `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL part, no space, no
+/// user information. An empty host is one; only a URL must not have it.
 pub(super) fn is_authority(value: &[u8]) -> bool {
     // The usual one is a name, or a name and a port.
-    let name = value.iter().position(|&b| !IN_HOST[b as usize]);
-    match name {
-        None => return true,
-        Some(at) if value[at] == b':' => return value[at + 1..].iter().all(u8::is_ascii_digit),
-        Some(_) => {}
-    }
-    let (host, port) = match memchr::memrchr(b':', value) {
-        // A colon inside brackets belongs to an IPv6 address.
-        Some(at) if memchr(b']', &value[at..]).is_none() => (&value[..at], &value[at + 1..]),
-        _ => (value, &b""[..]),
+    let Some(at) = value.iter().position(|&b| !IN_NAME[b as usize]) else {
+        return true;
     };
-    let bracketed = host.first() == Some(&b'[');
-    port.iter().all(u8::is_ascii_digit)
-        && host.ends_with(b"]") == bracketed
-        && host
-            .iter()
-            .all(|&b| IN_HOST[b as usize] || (bracketed && matches!(b, b'[' | b']' | b':')))
+    match value[at] {
+        b':' => is_port(&value[at + 1..]),
+        b'%' => is_escaped_name(&value[at..]),
+        b'[' if at == 0 => is_literal(&value[1..]),
+        _ => false,
+    }
+}
+
+fn is_port(digits: &[u8]) -> bool {
+    digits.iter().all(u8::is_ascii_digit)
+}
+
+/// The rest of a name from its first percent-escape on, and a port.
+fn is_escaped_name(mut rest: &[u8]) -> bool {
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b':', port @ ..] => return is_port(port),
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                rest
+            }
+            [byte, rest @ ..] if IN_NAME[*byte as usize] => rest,
+            _ => return false,
+        }
+    }
+}
+
+/// What follows the opening bracket: an IPv6 address, or one of a version to come, the closing bracket, a port.
+fn is_literal(value: &[u8]) -> bool {
+    let Some(end) = memchr(b']', value) else {
+        return false;
+    };
+    let (address, after) = (&value[..end], &value[end + 1..]);
+    let is_address = match address {
+        [b'v' | b'V', future @ ..] => is_future(future),
+        _ => std::str::from_utf8(address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
+    };
+    is_address && (after.is_empty() || after.strip_prefix(b":").is_some_and(is_port))
+}
+
+/// `1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`.
+fn is_future(address: &[u8]) -> bool {
+    memchr(b'.', address).is_some_and(|dot| {
+        let (version, address) = (&address[..dot], &address[dot + 1..]);
+        !version.is_empty()
+            && version.iter().all(u8::is_ascii_hexdigit)
+            && !address.is_empty()
+            && address.iter().all(|&b| IN_NAME[b as usize] || b == b':')
+    })
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Coding;
-use super::etag::{ContentHash, tags};
+use super::etag::{ContentHash, only_tag, tags};
 use super::select::Preferences;
 use crate::request::Request;
 
@@ -20,6 +20,17 @@ pub(super) enum Outcome {
     NotModified(Option<Option<Coding>>),
     /// 412.
     Failed,
+}
+
+/// What If-Range comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfRange {
+    /// There is none.
+    Absent,
+    /// The client has a part of the present content, in this coding.
+    Holds(Option<Coding>),
+    /// It has a part of another content, or nobody can tell.
+    Fails,
 }
 
 /// Which of the fields that matter here a request has: found in one walk, because most requests have none of them.
@@ -112,45 +123,52 @@ impl Conditions {
         Outcome::Proceed
     }
 
-    /// The Range field, if it applies: one of them, to GET (section 14.2).
+    /// The Range field, if it applies: one of them, to GET, for which alone ranges are defined (section 14.2).
     pub(super) fn range<'a>(&self, request: &Request<'a>) -> Option<&'a [u8]> {
         if !self.range || request.method != "GET" {
             return None;
         }
-        let mut all = request.fields.get_all("range");
-        let first = all.next();
-        if all.next().is_some() { None } else { first }
+        only(request, "range")
     }
 
-    /// Section 13.1.5. None without If-Range; otherwise the coding that the client has, or none inside if it has
-    /// another content.
+    /// Section 13.1.5: one tag, which is compared strongly, or one date that is a strong validator.
     pub(super) fn if_range(
         &self,
         request: &Request<'_>,
         hash: &ContentHash,
         modified: Option<SystemTime>,
-    ) -> Option<Option<Option<Coding>>> {
+    ) -> IfRange {
         if !self.if_range {
-            return None;
+            return IfRange::Absent;
         }
-        let value = request.fields.get("if-range").unwrap_or_default();
-        if let Some(tag) = tags(value).next() {
-            return Some(if tag.weak {
-                None
-            } else {
-                hash.names(tag.opaque)
-            });
+        if let Some(tag) = only(request, "if-range").and_then(only_tag) {
+            return match hash.names(tag.opaque) {
+                Some(coding) if !tag.weak => IfRange::Holds(coding),
+                _ => IfRange::Fails,
+            };
         }
-        let same = modified.is_some() && modified == date(request, "if-range");
-        let strong = modified
+        let is_same = modified.is_some() && modified == date(request, "if-range");
+        let is_strong = modified
             .and_then(|m| SystemTime::now().duration_since(m).ok())
             .is_some_and(|age| age >= STRONG_AFTER);
-        // A date names no coding; what clients resume by date is without one.
-        Some((same && strong).then_some(None))
+        if is_same && is_strong {
+            // A date names no coding; what clients resume by date is without one.
+            IfRange::Holds(None)
+        } else {
+            IfRange::Fails
+        }
     }
 }
 
-/// A date field; a malformed one is as if it were not there (sections 13.1.3, 13.1.4).
+/// The value of a field that is no list; none if it is repeated, which makes one of it that is malformed.
+fn only<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
+    let mut all = request.fields.get_all(name);
+    let first = all.next();
+    if all.next().is_some() { None } else { first }
+}
+
+/// A date field in any of the three formats (section 5.6.7); a malformed or repeated one is as if it were not there
+/// (sections 13.1.3, 13.1.4).
 fn date(request: &Request<'_>, name: &str) -> Option<SystemTime> {
-    httpdate::parse_http_date(std::str::from_utf8(request.fields.get(name)?).ok()?).ok()
+    httpdate::parse_http_date(std::str::from_utf8(only(request, name)?).ok()?).ok()
 }

@@ -67,3 +67,10 @@ pub(super) fn tags(mut list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
         })
     })
 }
+
+/// The tag that `value` is; none if it is anything else, or a list of them.
+pub(super) fn only_tag(value: &[u8]) -> Option<Tag<'_>> {
+    let tag = tags(value).next()?;
+    let len = tag.opaque.len() + if tag.weak { 4 } else { 2 };
+    (value.len() == len).then_some(tag)
+}

@@ -8,6 +8,7 @@ mod coding;
 mod conditions;
 mod content;
 mod etag;
+mod partial;
 mod range;
 mod select;
 #[cfg(test)]
@@ -21,9 +22,9 @@ use bytes::Bytes;
 use crate::request::Request;
 use crate::response::{Body, Response, field_line, length_line, status_line};
 pub use coding::Coding;
-use conditions::{Conditions, Outcome};
+use conditions::{Conditions, IfRange, Outcome};
 use etag::ContentHash;
-use range::{Range, parse_range};
+use partial::Whole;
 use select::Preferences;
 
 /// Bodies shorter than this are not compressed: head and packet cost more than what could be saved.
@@ -309,39 +310,32 @@ impl Prepared {
         range: &[u8],
         selected: &Variant,
     ) -> Response {
-        let variant = match conditions.if_range(request, &self.hash, self.last_modified) {
-            None => &self.identity,
-            Some(Some(named)) => match self.made(named) {
-                Some(variant) => variant,
-                None => return self.full(selected),
-            },
-            Some(None) => return self.full(selected),
+        let named = match conditions.if_range(request, &self.hash, self.last_modified) {
+            IfRange::Absent => Some(&self.identity),
+            IfRange::Holds(coding) => self.made(coding),
+            IfRange::Fails => None,
         };
-        let len = usize::try_from(variant.body.len()).unwrap_or(usize::MAX);
-        match parse_range(range, len) {
-            Range::Ignored => self.full(selected),
-            Range::Unsatisfiable => {
-                let mut head = Vec::with_capacity(128);
-                status_line(&mut head, 416);
-                field_line(
-                    &mut head,
-                    "Content-Range",
-                    &format!("bytes */{}", variant.body.len()),
-                );
-                field_line(&mut head, "X-Content-Type-Options", "nosniff");
-                length_line(&mut head, 0);
-                Response::prepared(416, head.into(), Bytes::new(), Body::Empty)
-            }
-            Range::Part { first, last } => {
-                let mut head = Vec::with_capacity(self.common.len() + 256);
-                let part = format!("bytes {first}-{last}/{}", variant.body.len());
-                self.render(&mut head, 206, variant.coding);
-                field_line(&mut head, "Content-Range", &part);
-                length_line(&mut head, (last - first + 1) as u64);
-                let body = content::part(&variant.body, first as u64, last as u64);
-                Response::prepared(206, head.into(), Bytes::new(), body)
-            }
-        }
+        named
+            .and_then(|variant| self.part_of(variant, range))
+            .unwrap_or_else(|| self.full(selected))
+    }
+
+    /// The parts of `variant` that `range` asks for; none if it is answered in full.
+    fn part_of(&self, variant: &Variant, range: &[u8]) -> Option<Response> {
+        // Content-Type is the first line of all; parts of a multipart response have it each for itself.
+        let (content_type, common) = self
+            .common
+            .split_at(memchr::memchr(b'\n', &self.common)? + 1);
+        let mut fields = Vec::with_capacity(common.len() + 96);
+        fields.extend_from_slice(common);
+        self.render_variant(&mut fields, variant.coding);
+        let whole = Whole {
+            content_type,
+            fields: &fields,
+            body: &variant.body,
+            may_be_several: variant.coding.is_none(),
+        };
+        partial::respond(&whole, range)
     }
 
     fn variant(&self, coding: Option<Coding>, body: Body) -> Variant {
@@ -361,6 +355,11 @@ impl Prepared {
     fn render(&self, head: &mut Vec<u8>, status: u16, coding: Option<Coding>) {
         status_line(head, status);
         head.extend_from_slice(&self.common);
+        self.render_variant(head, coding);
+    }
+
+    /// The field lines that one coding has for itself.
+    fn render_variant(&self, head: &mut Vec<u8>, coding: Option<Coding>) {
         if let Some(coding) = coding {
             field_line(head, "Content-Encoding", coding.name());
         }

@@ -109,6 +109,7 @@ fn conditions() {
         (&[("If-None-Match", &weak)], 304),
         (&[("If-None-Match", &gzip)], 304),
         (&[("If-None-Match", &list)], 304),
+        (&[("If-None-Match", &format!(", ,{tag},"))], 304),
         (&[("If-None-Match", "*")], 304),
         (&[("If-None-Match", "\"a\"")], 200),
         (&[("If-None-Match", "\"a\""), ("If-None-Match", &tag)], 304),
@@ -121,6 +122,15 @@ fn conditions() {
         (&[("If-Modified-Since", DATE)], 304),
         (&[("If-Modified-Since", EARLIER)], 200),
         (&[("If-Modified-Since", "yesterday")], 200),
+        (
+            &[("If-Modified-Since", DATE), ("If-Modified-Since", DATE)],
+            200,
+        ),
+        (
+            &[("If-Modified-Since", "Sunday, 06-Nov-94 08:49:37 GMT")],
+            304,
+        ),
+        (&[("If-Modified-Since", "Sun Nov  6 08:49:37 1994")], 304),
         (&[("If-Match", &tag)], 200),
         (&[("If-Match", &gzip)], 200),
         (&[("If-Match", "*")], 200),
@@ -130,6 +140,19 @@ fn conditions() {
         (&[("If-Match", &tag), ("If-Unmodified-Since", EARLIER)], 200),
         (&[("If-Unmodified-Since", EARLIER)], 412),
         (&[("If-Unmodified-Since", DATE)], 200),
+        (
+            &[
+                ("If-Unmodified-Since", EARLIER),
+                ("If-Unmodified-Since", EARLIER),
+            ],
+            200,
+        ),
+        (&[("If-Unmodified-Since", "Sun Nov  6 08:49:36 1994")], 412),
+        // 1993, since 2093 is more than fifty years away.
+        (
+            &[("If-Unmodified-Since", "Saturday, 06-Nov-93 08:49:37 GMT")],
+            412,
+        ),
         (&[("If-None-Match", &tag), ("Range", "bytes=0-1")], 304),
     ];
     for (fields, status) in cases {
@@ -164,13 +187,23 @@ fn ranges() {
     assert_eq!(response.field("content-range"), Some("bytes 4-7/3100"));
     assert_eq!(response.field("content-length"), Some("4"));
     assert_eq!(response.field("etag"), Some(&tag[..]));
+    let response = respond(&page, &[("Range", "bytes=1000-1003,4-7")]);
+    assert_eq!(response.status(), 206);
+    let media_type = response.field("content-type").unwrap();
+    assert!(media_type.starts_with("multipart/byteranges; boundary="));
+    let sent = String::from_utf8(body(&response).to_vec()).unwrap();
+    let part =
+        "Content-Type: text/html; charset=utf-8\r\nContent-Range: bytes 4-7/3100\r\n\r\nmill\r\n";
+    assert!(sent.contains(part), "{sent}");
     let response = respond(&page, &[("Range", "bytes=3100-")]);
     assert_eq!(
         (response.status(), response.field("content-range")),
         (416, Some("bytes */3100"))
     );
     for (fields, status) in [
-        (&[("Range", "bytes=0-1,4-5")][..], 200),
+        (&[("Range", "bytes=0-1,4-5")][..], 206),
+        (&[("Range", "bytes=0-1,1000-1001")], 206),
+        (&[("Range", "bytes=0-1,2-1")], 200),
         (&[("Range", "bytes=0-1"), ("Range", "bytes=0-1")], 200),
         (&[("Range", "bytes=0-1"), ("If-Range", &tag)], 206),
         (
@@ -178,6 +211,22 @@ fn ranges() {
             200,
         ),
         (&[("Range", "bytes=0-1"), ("If-Range", "\"other\"")], 200),
+        (
+            &[
+                ("Range", "bytes=0-1"),
+                ("If-Range", &format!("{tag}, {tag}")),
+            ],
+            200,
+        ),
+        (
+            &[
+                ("Range", "bytes=0-1"),
+                ("If-Range", &tag),
+                ("If-Range", &tag),
+            ],
+            200,
+        ),
+        (&[("Range", "bytes=0-1"), ("If-Range", "*")], 200),
         (&[("Range", "bytes=0-1"), ("If-Range", DATE)], 206),
         (&[("Range", "bytes=0-1"), ("If-Range", EARLIER)], 200),
         (&[("If-Range", "\"other\"")], 200),

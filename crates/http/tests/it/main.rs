@@ -6,5 +6,6 @@ mod exchange;
 mod files;
 mod lifecycle;
 mod limits;
+mod protocol;
 mod repeats;
 mod turns;

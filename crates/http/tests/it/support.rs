@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use millpond_http::{
-    Limits, Reply, Request, Response, Service, Shared, Standing, listen, run_worker,
+    Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, Standing, listen,
+    run_worker,
 };
 use millpond_store::clock::Boottime;
 use socket2::SockRef;
@@ -40,6 +41,19 @@ struct App {
     /// Whether it wants to be told.
     is_told: bool,
     calls: Cell<usize>,
+    prepared: Prepared,
+}
+
+/// What `/prepared` is.
+pub(crate) fn prepared() -> Prepared {
+    Prepared::new(Parts {
+        status: 200,
+        media_type: "text/plain",
+        fields: &[("Cache-Control", "no-cache")],
+        body: "0123456789".repeat(100).into(),
+        last_modified: None,
+        compressible: false,
+    })
 }
 
 /// An answer that is good for as long as the value is the same.
@@ -125,6 +139,7 @@ impl Service for App {
                 let more = request.query.map_or(0, |more| more.parse().unwrap());
                 Response::builder(200).file(file, 0, len + more).into()
             }
+            "/prepared" => self.prepared.respond(request, Bytes::new()).into(),
             "/none" => Response::builder(204).body("not sent").into(),
             "/close" => Response::text(200, "bye").closing().into(),
             "/panic" => panic!("asked for"),
@@ -198,6 +213,7 @@ impl Server {
                     value: Rc::default(),
                     is_told,
                     calls: Cell::default(),
+                    prepared: prepared(),
                 };
                 run_worker(listener, app, limits, shared).unwrap();
             }

@@ -108,14 +108,14 @@ fn methods_are_told() {
             ask("GET", "/note").status,
             ask("GET", "/note").field("allow")
         ),
-        (405, "POST")
+        (405, "OPTIONS, POST")
     );
     assert_eq!(
         (
             ask("POST", "/count").status,
             ask("POST", "/count").field("allow")
         ),
-        (405, "GET, HEAD")
+        (405, "GET, HEAD, OPTIONS")
     );
     assert_eq!(
         (
@@ -124,11 +124,37 @@ fn methods_are_told() {
         ),
         (405, 204)
     );
+    let conditional = OwnedRequest::new("POST", "/note").field("If-Match", "*");
+    assert_eq!(site.ask(&conditional).status, 412);
     assert_eq!(ask("BREW", "/count").status, 501);
+    assert_eq!(ask("get", "/count").status, 501, "methods have a case");
+    assert_eq!(ask("TRACE", "/count").status, 405);
+    assert_eq!(ask("TRACE", "/count").field("allow"), "GET, HEAD, OPTIONS");
     assert_eq!(
         (ask("HEAD", "/count").status, ask("OPTIONS", "*").status),
         (200, 204)
     );
+}
+
+#[test]
+fn files_tell_their_methods() {
+    let site = TestSite::new(&[("static/a.txt", "a")]);
+    for (method, status, allow) in [
+        ("GET", 200, ""),
+        ("HEAD", 200, ""),
+        ("OPTIONS", 204, "GET, HEAD, OPTIONS"),
+        ("POST", 405, "GET, HEAD, OPTIONS"),
+        ("PUT", 405, "GET, HEAD, OPTIONS"),
+        ("TRACE", 405, "GET, HEAD, OPTIONS"),
+        ("MKCOL", 501, ""),
+    ] {
+        let answer = site.ask(&OwnedRequest::new(method, "/a.txt"));
+        assert_eq!(
+            (answer.status, answer.field("allow")),
+            (status, allow),
+            "{method}"
+        );
+    }
 }
 
 #[test]
