@@ -48,7 +48,7 @@ fn second_reading(raw: &str) -> Option<String> {
             b'/' => return None,
             byte => bytes.push(byte),
         }
-        bytes.extend_from_slice(part[2..].as_bytes());
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let decoded = String::from_utf8(bytes).ok()?;
     if decoded.bytes().any(|b| b.is_ascii_control()) {

@@ -52,7 +52,7 @@ impl<'a> Head<'a> {
             !target.is_empty() && target.iter().all(u8::is_ascii_graphic),
             "{shown}"
         );
-        let fields = lines.map(|line| field(line)).collect();
+        let fields = lines.map(field).collect();
         Self {
             method,
             target,

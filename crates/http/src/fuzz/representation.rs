@@ -172,8 +172,7 @@ fn check_parts(response: &Response, body: &[u8], page: &[u8]) {
     let body = String::from_utf8_lossy(body);
     let mut parts = body.split(&*boundary);
     assert!(parts.next().is_some_and(|before| before.trim().is_empty()));
-    let mut count = 0;
-    for part in parts {
+    for (count, part) in parts.enumerate() {
         if part.starts_with("--") {
             assert_eq!(part.trim_end(), "--", "after the last part");
             assert!(count > 1, "one part needs no boundary");
@@ -188,7 +187,6 @@ fn check_parts(response: &Response, body: &[u8], page: &[u8]) {
         let part = head.lines().find_map(place_of).expect("a part's place");
         let expected = &page[place(&part, page.len())];
         assert_eq!(content.as_bytes().strip_suffix(b"\r\n"), Some(expected));
-        count += 1;
     }
     panic!("parts without an end: {body}");
 }
