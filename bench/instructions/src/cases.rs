@@ -41,7 +41,7 @@ const fn served(name: &'static str, what: &'static str, serve: fn(u32)) -> Case 
 }
 
 /// All of them, the smallest first.
-pub(crate) const CASES: &[Case] = &[
+pub(crate) static CASES: &[Case] = &[
     work(
         "normalize-plain",
         "a path that is in its normal form",
