@@ -17,6 +17,7 @@ mod lateness;
 mod libcachesim;
 mod overhead;
 mod planted;
+mod sendfile;
 mod server;
 mod slow;
 mod spread;
@@ -38,6 +39,13 @@ usage: bench-peers COMMAND
       --seconds S        length of one run (default 2)
       --blocks N         ABBA blocks, two runs of each server in each (default 5)
       --json FILE        the result as JSON; - is stdout, and the table goes to stderr
+  sendfile             server CPU per request for static files by size: from memory, by sendfile, from disk
+      --kib N            only files of N KiB (default 16 to 4096)
+      --millpond FILE    (default target/release/millpond)
+      --connections N    keep-alive connections (default 32)
+      --seconds S        length of one run (default 1)
+      --blocks N         ABBA blocks, two runs of each way in each (default 3)
+      --json FILE
   traces               brings the three traces to target/traces by mvn; --jar FILE takes them from a jar that is there
   hit-ratio            the store's hit ratios on the traces beside libcachesim's
       --python FILE      the interpreter that has libcachesim (default python3)
@@ -89,6 +97,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::new(std::env::args().skip(1));
     let outcome = match arguments.word().as_deref() {
         Some("floor") => floor::run(arguments),
+        Some("sendfile") => sendfile::run(arguments),
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),

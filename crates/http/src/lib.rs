@@ -29,7 +29,7 @@ mod worker;
 
 pub use limits::Limits;
 pub use listen::{backlog_clamp, listen, listen_group};
-pub use prepared::{Coding, Parts, Prepared};
+pub use prepared::{Coding, Content, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
 pub use response::{Body, Builder, Reply, Response, Service, Standing};
 pub use shared::{Shared, Stats};

@@ -6,16 +6,22 @@
 //! all its threads, and what else happened on its cores.
 
 mod asked;
+mod blocks;
 mod check;
+mod check_limits;
 #[cfg(test)]
 mod check_tests;
 mod cores;
+mod doubts;
 mod experiment;
 mod fault;
 mod fill;
 mod findings;
 mod form;
+mod idle;
+mod limit;
 mod measure;
+mod memory;
 mod outcome;
 mod output;
 mod process;
@@ -23,13 +29,19 @@ mod programs;
 mod progress;
 mod runner;
 mod server;
+mod source;
+mod spec;
 mod tree;
+mod turns;
 mod workshop;
 mod wrk;
 
 pub use experiment::Experiment;
 pub use fault::Fault;
-pub use outcome::{CrossCheck, Lab, LabFinding, LabLevel, LabRun, LabServer, Spread, Text};
+pub use outcome::{
+    CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
+    LabRun, LabServer, Spread, Text,
+};
 pub use programs::Missing;
 pub use progress::LabProgress;
 pub use runner::{LabOptions, lab};

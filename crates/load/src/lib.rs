@@ -94,8 +94,8 @@ pub use glimpse::Glimpse;
 pub use hdr::{Hdr, Histograms};
 pub use host::Host;
 pub use lab::{
-    CrossCheck, Experiment, Fault, Lab, LabFinding, LabLevel, LabOptions, LabProgress, LabRun,
-    LabServer, Missing, Spread, Text, lab,
+    CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
+    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, Spread, Text, lab,
 };
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};

@@ -62,24 +62,26 @@ pub fn capacity_csv(capacity: &Capacity) -> String {
 /// An experiment, a line for each run in its order.
 pub fn lab_csv(lab: &Lab) -> String {
     let mut text =
-        "server,connections,rate,repeat,throughput,p50_us,p99_us,server_cpu_us_per_request,\
-                    softirq_us_per_request,client_cpu_us_per_request,wrk_throughput,verdict\n"
+        "server,connections,rate,repeat,pass,throughput,p50_us,p99_us,server_cpu_us_per_request,\
+                    softirq_us_per_request,client_cpu_us_per_request,idle_bytes,wrk_throughput,verdict\n"
             .to_owned();
     for run in &lab.runs {
         let latency = run.latency_us.as_ref();
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             word(&run.server),
             run.level.connections,
             cell(run.level.rate),
             run.repeat,
+            run.pass,
             cell(Some(run.throughput)),
             cell(latency.and_then(|times| times.p50)),
             cell(latency.and_then(|times| times.p99)),
             cell(run.cpu_us),
             cell(run.softirq_us),
             cell(run.client_cpu_us),
+            cell(run.idle_bytes),
             cell(run.wrk.as_ref().map(|wrk| wrk.throughput)),
             run.verdict
         );

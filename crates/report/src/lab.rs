@@ -4,7 +4,9 @@ use millpond_load::{Lab, LabFinding, LabLevel, LabServer, Ratio, Spread, Text, V
 
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit, lab_charts};
+use crate::{
+    Banner, Column, Figure, Report, Section, Table, Tone, Unit, lab_charts, lab_levels, lab_limits,
+};
 
 /// Reasons that are shown in full; the rest is counted.
 const REASONS: usize = 12;
@@ -16,7 +18,15 @@ pub fn lab_report(lab: &Lab) -> Report {
     if let Some(figures) = figures(lab) {
         report.push(Section::Figures(figures));
     }
+    if let Some(table) = lab_limits::table(lab) {
+        report.push(Section::Table(table));
+    }
     let single = lab.levels.len() == 1;
+    if !single {
+        for table in lab_levels::tables(lab) {
+            report.push(Section::Table(table));
+        }
+    }
     for level in &lab.levels {
         let found = at(lab, *level);
         if found.is_empty() {
@@ -63,7 +73,8 @@ pub fn lab_report(lab: &Lab) -> Report {
     report
 }
 
-/// The figures of every server, two tables for each level, and those of the other client. For a terminal too.
+/// The figures of every server, two tables for each level and those over several, those of the other client, and the limits.
+/// For a terminal too.
 pub fn lab_tables(lab: &Lab) -> Vec<Table> {
     let mut all = Vec::new();
     for level in &lab.levels {
@@ -72,7 +83,11 @@ pub fn lab_tables(lab: &Lab) -> Vec<Table> {
             all.extend(tables(lab, *level, &found));
         }
     }
+    if lab.levels.len() > 1 {
+        all.extend(lab_levels::tables(lab));
+    }
     all.extend(cross_check(lab));
+    all.extend(lab_limits::table(lab));
     all
 }
 
@@ -85,6 +100,8 @@ fn at(lab: &Lab, level: LabLevel) -> Vec<&LabFinding> {
 
 fn banner(lab: &Lab) -> Banner {
     let mut reasons: Vec<String> = lab.failure.iter().map(|text| sentence(text)).collect();
+    let limits = lab_limits::not_held(lab);
+    reasons.extend(limits.clone());
     let shown = lab.reasons.iter().take(REASONS);
     reasons.extend(shown.map(|reason| sentence(reason)));
     if let Some(more) = lab.reasons.len().checked_sub(REASONS + 1) {
@@ -93,8 +110,8 @@ fn banner(lab: &Lab) -> Banner {
     Banner {
         tone: match (lab.verdict, lab.complete) {
             (Verdict::Invalid, _) | (_, false) => Tone::Bad,
-            (Verdict::Suspect, true) => Tone::Doubtful,
-            (Verdict::Valid, true) => Tone::Good,
+            (Verdict::Valid, true) if limits.is_none() => Tone::Good,
+            (Verdict::Suspect | Verdict::Valid, true) => Tone::Doubtful,
         },
         title: lab.verdict.to_string(),
         reasons,
@@ -131,30 +148,40 @@ fn times_baseline(lab: &Lab, ratio: &Ratio) -> String {
 
 /// What was answered, and what that cost.
 fn tables(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> [Table; 2] {
-    [answers(level, found), costs(lab, level, found)]
+    [answers(lab, level, found), costs(lab, level, found)]
 }
 
-fn answers(level: LabLevel, found: &[&LabFinding]) -> Table {
+fn answers(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
     let row = |finding: &&LabFinding| {
-        vec![
-            finding.server.clone(),
-            finding.throughput.map_or_else(none, with_spread),
+        let ratio = finding.throughput_ratio.as_ref();
+        let ratio = lab
+            .baseline
+            .as_ref()
+            .map(|_| ratio.map_or_else(none, interval));
+        let throughput = finding.throughput.map_or_else(none, with_spread);
+        let first = [finding.server.clone(), throughput];
+        let rest = [
             cell(finding.p50_us, Unit::Micros),
             cell(finding.p99_us, Unit::Micros),
             format!("{}/{}", finding.counted, finding.runs),
             finding.verdict.to_string(),
-        ]
+        ];
+        first.into_iter().chain(ratio).chain(rest).collect()
     };
+    let ratio = lab
+        .baseline
+        .as_ref()
+        .map(|baseline| Column::number(format!("× {baseline}, 95\u{a0}%")));
+    let first = [Column::text(""), Column::number("a second")];
+    let rest = [
+        Column::number("p50"),
+        Column::number("p99"),
+        Column::number("runs"),
+        Column::text("verdict"),
+    ];
     Table {
         caption: format!("Answers, {level}"),
-        columns: vec![
-            Column::text(""),
-            Column::number("a second"),
-            Column::number("p50"),
-            Column::number("p99"),
-            Column::number("runs"),
-            Column::text("verdict"),
-        ],
+        columns: first.into_iter().chain(ratio).chain(rest).collect(),
         rows: found.iter().map(row).collect(),
         note: "Medians of the runs that are not INVALID; ± is half of the distance between the smallest and the largest."
             .to_owned(),
@@ -162,10 +189,18 @@ fn answers(level: LabLevel, found: &[&LabFinding]) -> Table {
 }
 
 fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
+    let has_blocks = found.iter().any(|finding| finding.cpu_itself.is_some());
+    let has_idle = found.iter().any(|finding| finding.idle_bytes.is_some());
     let row = |finding: &&LabFinding| {
         let mut row = vec![finding.server.clone(), cell(finding.cpu_us, Unit::Micros)];
         if lab.baseline.is_some() {
             row.push(finding.cpu_ratio.as_ref().map_or_else(none, interval));
+        }
+        if has_blocks {
+            row.push(finding.cpu_itself.as_ref().map_or_else(none, interval));
+        }
+        if has_idle {
+            row.push(cell(finding.idle_bytes, Unit::Bytes));
         }
         row.extend([
             cell(finding.softirq_us, Unit::Micros),
@@ -179,6 +214,12 @@ fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
     if let Some(baseline) = &lab.baseline {
         columns.push(Column::number(format!("× {baseline}, 95\u{a0}%")));
     }
+    if has_blocks {
+        columns.push(Column::number("× itself"));
+    }
+    if has_idle {
+        columns.push(Column::number("an idle connection"));
+    }
     columns.extend([
         Column::number("softirq"),
         Column::number("core busy"),
@@ -190,7 +231,7 @@ fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
         columns,
         rows: found.iter().map(row).collect(),
         note: "CPU, softirq and client CPU are for one request. Softirq is counted in ticks of 10 ms on the server’s cores. \
-               The interval is Student’s of the log ratios of pairs, and needs three repeats."
+               The interval is Student’s of the log ratios of repeats, and needs three."
             .to_owned(),
     }
 }

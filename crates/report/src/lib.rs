@@ -23,6 +23,8 @@ mod html;
 mod kinds;
 mod lab;
 mod lab_charts;
+mod lab_levels;
+mod lab_limits;
 mod limits;
 mod measured;
 mod model;

@@ -100,13 +100,17 @@ fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
         )?;
     }
     let database = open_database(dir, &scratch.0.join("check.db"), 1)?;
-    let report = read(dir, config, &database, None).map(|generation| {
+    let report = read(dir, config, &database, None).and_then(|generation| {
+        let unread = generation.statics.notes();
+        if !unread.is_empty() {
+            return Err(unread.to_vec());
+        }
         let mut notes = shadowed(&config.rules);
         notes.extend(hidden(&generation));
-        Report {
+        Ok(Report {
             queries: queries(&generation),
             notes,
-        }
+        })
     });
     database.stop();
     report

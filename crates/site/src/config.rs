@@ -27,7 +27,7 @@ use std::{
 
 use millpond_http::Limits;
 
-use crate::{Problem, rules::RuleSet};
+use crate::{Problem, StaticOptions, rules::RuleSet};
 pub(crate) use files::FileSettings;
 pub(crate) use hosts::{Host, HostName};
 
@@ -53,6 +53,8 @@ pub struct Config {
     pub max_staleness: Duration,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
     pub access_log: Option<PathBuf>,
+    /// How static files are kept and sent (`[static]`).
+    pub statics: StaticOptions,
     /// What a client may ask of a connection (`[limits]`).
     pub limits: Limits,
     /// How files are served (`[static]`).
@@ -93,6 +95,7 @@ impl Config {
             memory: 0,
             max_staleness: Duration::ZERO,
             access_log: None,
+            statics: StaticOptions::default(),
             limits: Limits::default(),
             files: FileSettings::default(),
             rules: RuleSet::default(),

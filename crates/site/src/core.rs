@@ -8,7 +8,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
-use millpond_http::{Parts, Prepared, Request, Response};
+use millpond_http::{Body, Parts, Prepared, Request, Response};
 
 use crate::{
     addresses::Addresses,
@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<SiteStore>,
     pub(crate) compressor: Compressor,
     pub(crate) cache: bool,
+    /// Whether links may lead out of `static/`: the watch follows them or does not, for the whole life.
+    pub(crate) follow_links: bool,
     pub(crate) current: ArcSwap<Generation>,
     /// How often `current` was replaced; raised after each time.
     pub(crate) edition: AtomicU64,
@@ -116,7 +118,8 @@ pub(crate) fn error_page(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:20vh auto;padding:0 1.5rem}}</style>\n<h1>{title}</h1>\n<p>{sentence}</p>\n"
         ))
     });
-    if let Some(before) = before.filter(|before| *before.body() == body) {
+    let same = |before: &&Arc<Prepared>| matches!(before.body(), Body::Bytes(old) if *old == body);
+    if let Some(before) = before.filter(same) {
         return before.clone();
     }
     let parts = Parts {

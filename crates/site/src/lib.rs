@@ -49,3 +49,4 @@ pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;
 pub use site::{Options, RouteStats, Site, SiteStats};
+pub use statics::StaticOptions;

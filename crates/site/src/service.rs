@@ -23,7 +23,7 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
-    standing::{Ground, Hit},
+    standing::{Ground, Source},
     submit::{Submission, refusal},
     visitor::Visitor,
 };
@@ -100,10 +100,10 @@ impl SiteService {
                 if let Cached::Page(prepared) = &*value {
                     self.wish(prepared, request, key, &value);
                     self.stand_on(prepared, request, || {
-                        Some(Hit {
+                        let held = self.core.store.hold(key, request.received).ok()?;
+                        Arc::ptr_eq(held.value(), &value).then(|| Source::Page {
                             page: page.clone(),
-                            key: key.as_slice().into(),
-                            value: value.clone(),
+                            held,
                             worker: self.worker,
                         })
                     });
@@ -160,15 +160,16 @@ impl SiteService {
         })
     }
 
-    /// Notes what the answer stands on, if it is to be kept; `page` gives the hit that it is of.
+    /// Notes what the answer stands on, if it is to be kept; `source` says where it came from, unless that is gone already.
     fn stand_on(
         &self,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
-        page: impl FnOnce() -> Option<Hit>,
+        source: impl FnOnce() -> Option<Source>,
     ) {
         if let Some(edition) = self.keeping.get() {
-            let ground = Ground::of(&self.core, edition, prepared, request, page());
+            let ground = source()
+                .and_then(|source| Ground::of(&self.core, edition, prepared, request, source));
             self.ground.set(ground);
         }
     }
@@ -242,21 +243,23 @@ impl SiteService {
             "OPTIONS" => return options(FILE_METHODS).into(),
             _ => return without_method(FILE_METHODS).into(),
         }
-        let prepared = match found {
-            Found::File(file) => file.prepared(),
-            Found::Listing(listing) => Some(listing.prepared()),
-        };
-        if let Some(prepared) = prepared
-            && let Some(coding) = prepared.wanted(request)
-        {
-            self.core.compressor.wish(prepared, coding, |_| {});
-        }
-        if let Some(prepared) = prepared {
-            self.stand_on(prepared, request, || None);
-        }
+        let compressor = &self.core.compressor;
         match found {
-            Found::File(file) => file.respond(request).into(),
-            Found::Listing(listing) => listing.prepared().respond(request, Bytes::new()).into(),
+            Found::File(file) => {
+                generation.statics.wish(file, request, compressor);
+                if let Some(prepared) = file.steady() {
+                    self.stand_on(prepared, request, || Some(Source::File));
+                }
+                file.respond(request).into()
+            }
+            Found::Listing(listing) => {
+                let prepared = listing.prepared();
+                if let Some(coding) = prepared.wanted(request) {
+                    compressor.wish(prepared, coding, |_| {});
+                }
+                self.stand_on(prepared, request, || Some(Source::File));
+                prepared.respond(request, Bytes::new()).into()
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use millpond_db::{Database, Options as DatabaseOptions};
+use millpond_http::Body;
 use millpond_store::{Sink, Stats, Store, clock::Boottime};
 use parking_lot::Mutex;
 
@@ -131,12 +132,14 @@ impl Site {
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+        tell_news(&generation, None);
         let core = Arc::new(Core {
             dir: dir.to_owned(),
             database,
             store,
             compressor: Compressor::start(),
             cache: options.cache && config.cache,
+            follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
             edition: AtomicU64::new(0),
         });
@@ -150,7 +153,7 @@ impl Site {
             watch: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
-        let watch = Watch::start(dir, move |_| {
+        let watch = Watch::start(dir, config.statics.follow_links, move |_| {
             if let Some(site) = weak.upgrade()
                 && let Err(problems) = site.reload()
             {
@@ -184,9 +187,11 @@ impl Site {
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
         let core = &self.core;
-        let config = settings.latest(core);
+        let mut config = settings.latest(core);
+        config.statics.follow_links = core.follow_links;
         let before = core.current.load_full();
         let after = read(&core.dir, &config, &core.database, Some(&before))?;
+        tell_news(&after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
         core.current.store(Arc::new(after));
@@ -263,6 +268,14 @@ impl Drop for Site {
     }
 }
 
+/// Tells what of the files could not be read: once, and not at every change of something else.
+fn tell_news(generation: &Generation, before: Option<&Generation>) {
+    let news = generation
+        .statics
+        .news(before.map(|before| &*before.statics));
+    news.for_each(|note| eprintln!("millpond: {note}"));
+}
+
 /// Opens the database and applies the site's migrations.
 pub(crate) fn open_database(
     dir: &Path,
@@ -311,10 +324,12 @@ pub(crate) fn read(
 ) -> Result<Generation, Vec<Problem>> {
     let folder = Folder::read(dir)?;
     let fingerprint = folder.fingerprint();
+    let static_before = before.map(|before| &*before.statics);
     let statics = Statics::load(
         &dir.join("static"),
-        before.map(|before| &*before.statics),
+        &config.statics,
         &config.files,
+        static_before,
     )
     .map_err(|problem| vec![problem])?;
     let (number, pages) = match before {
@@ -362,10 +377,12 @@ pub(crate) fn read(
     }
 }
 
-/// `static/404.html`, unless it is so large that it stays on disk.
+/// `static/404.html`, unless it is so large that it is sent from a file.
 fn file_404(statics: &Statics) -> Option<Bytes> {
-    let file = statics.find("/404.html")?.prepared()?;
-    Some(file.body().clone())
+    match statics.find("/404.html")?.prepared()?.body() {
+        Body::Bytes(html) => Some(html.clone()),
+        Body::Empty | Body::File { .. } => None,
+    }
 }
 
 /// The site's own error page, rendered once: it knows nothing of the request.

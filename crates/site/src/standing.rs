@@ -1,12 +1,13 @@
 //! For how long an answer from memory is the answer to the same request.
 //!
 //! A file's is so until the folder is read again; a page's until the store would not give the value that it was made of, which
-//! the store is asked each time: so a repeated answer is never older than one that is looked up.
+//! is asked each time as a look-up asks it: so a repeated answer is never older than one that is looked up.
 
 use std::sync::{Arc, atomic::Ordering};
 
+use millpond_db::SqliteFeed;
 use millpond_http::{Prepared, Request, Standing};
-use millpond_store::clock::Boottime;
+use millpond_store::{Held, clock::Boottime};
 
 use crate::{cached::Cached, core::Core, page::Page};
 
@@ -18,15 +19,19 @@ pub(crate) struct Ground {
     prepared: Arc<Prepared>,
     /// The codings that there were: another may be the better answer.
     codings: u8,
-    page: Option<Hit>,
+    source: Source,
 }
 
-/// A page as it was found in the store.
-pub(crate) struct Hit {
-    pub(crate) page: Arc<Page>,
-    pub(crate) key: Box<[u8]>,
-    pub(crate) value: Arc<Cached>,
-    pub(crate) worker: usize,
+/// Where an answer came from.
+pub(crate) enum Source {
+    /// The folder.
+    File,
+    /// The store, for a worker.
+    Page {
+        page: Arc<Page>,
+        held: Held<Cached, SqliteFeed>,
+        worker: usize,
+    },
 }
 
 impl Ground {
@@ -37,7 +42,7 @@ impl Ground {
         edition: u64,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
-        page: Option<Hit>,
+        source: Source,
     ) -> Option<Self> {
         let codings = prepared.codings();
         prepared.wanted(request).is_none().then(|| Self {
@@ -45,7 +50,7 @@ impl Ground {
             edition,
             prepared: prepared.clone(),
             codings,
-            page,
+            source,
         })
     }
 }
@@ -57,14 +62,15 @@ impl Standing for Ground {
         {
             return false;
         }
-        let Some(hit) = &self.page else {
-            return true;
-        };
-        let value = self.core.store.get(&hit.key, received);
-        let is_same = value.is_ok_and(|value| Arc::ptr_eq(&value, &hit.value));
-        if is_same {
-            hit.page.counters.hit(hit.worker);
+        match &self.source {
+            Source::File => true,
+            Source::Page { page, held, worker } => {
+                let stands = held.stands(received);
+                if stands {
+                    page.counters.hit(*worker);
+                }
+                stands
+            }
         }
-        is_same
     }
 }

@@ -18,6 +18,13 @@ pub(crate) struct Present {
     pub(crate) fresh_until: AtomicU64,
 }
 
+impl Present {
+    /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
+    pub(crate) fn is_heard(&self, now: Boottime) -> bool {
+        now.as_nanos() <= self.fresh_until.load(Ordering::Acquire)
+    }
+}
+
 /// A generation counter of one tag, compared at each hit by the entries that depend on it.
 #[derive(Default)]
 pub(crate) struct Generation(AtomicU64);

@@ -5,7 +5,7 @@
 //! the notion of time of the source of truth is a [`Feed`].
 //!
 //! # The promise
-//! With a feed that keeps its word, whatever [`Store::get`] gives at `now`, and whatever a flight joined at `now` gives,
+//! With a feed that keeps its word, whatever [`Store::get`] gives at `now`, or [`Held::stands`] lets be given again, and whatever a flight joined at `now` gives,
 //! reflects every change that was committed more than `max_staleness` before `now`, and every change that new snapshots saw
 //! and whose [`apply`](Sink::apply) had returned at `now`. (A writer is told of its commit when both are true. Where a feed runs ahead
 //! of visibility, a hit reflects what was applied even if new snapshots do not show it yet.)
@@ -48,6 +48,7 @@ mod config;
 mod entry;
 mod feed;
 mod flight;
+mod held;
 mod index;
 mod ledger;
 mod log;
@@ -65,6 +66,7 @@ pub use config::Config;
 pub use entry::Why;
 pub use feed::{Change, Feed, Sink};
 pub use flight::{Landed, Waiting};
+pub use held::Held;
 pub use permit::{Fill, Outcome, Permit};
 pub use stats::Stats;
 pub use store::{Combined, Joined, Need, Store};

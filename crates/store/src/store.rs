@@ -1,7 +1,7 @@
 //! The store itself: hits, joining flights, and the feed's side.
 
 use crate::{
-    Change, Config, Feed, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    Change, Config, Feed, Held, Permit, Sink, Stats, Tag, Value, Waiting, Why,
     clock::Boottime,
     entry::Present,
     flight::Flight,
@@ -85,10 +85,25 @@ impl<V: Value, F: Feed> Store<V, F> {
         found.unwrap_or(Err(Why::Absent))
     }
 
+    /// As [`Store::get`], and gives what was found into the caller's hand.
+    ///
+    /// # Errors
+    /// Says why there is no hit.
+    pub fn hold(&self, key: &[u8], now: Boottime) -> Result<Held<V, F>, Why> {
+        if !self.healthy(now) {
+            return Err(Why::FeedOld);
+        }
+        let found = self.index.read(key, |entry| {
+            entry.valid(now)?;
+            Ok(Held::new(entry.clone()))
+        });
+        found.unwrap_or(Err(Why::Absent))
+    }
+
     /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
     #[must_use]
     pub fn healthy(&self, now: Boottime) -> bool {
-        now.as_nanos() <= self.present.fresh_until.load(Ordering::Acquire)
+        self.present.is_heard(now)
     }
 
     /// Joins the flight for `key`, or starts one.

@@ -6,6 +6,7 @@
 
 mod coding;
 mod conditions;
+mod content;
 mod etag;
 mod partial;
 mod range;
@@ -27,7 +28,9 @@ use partial::Whole;
 use select::Preferences;
 
 /// Bodies shorter than this are not compressed: head and packet cost more than what could be saved.
-const COMPRESSIBLE_FROM: usize = 512;
+const COMPRESSIBLE_FROM: u64 = 512;
+/// Nor are longer ones, of which the compressor would need as much memory again.
+const COMPRESSIBLE_TO: u64 = 8 << 20;
 
 /// What a [`Prepared`] is made of.
 #[derive(Clone, Debug)]
@@ -44,6 +47,16 @@ pub struct Parts<'a> {
     pub last_modified: Option<SystemTime>,
     /// Whether compressing it is worth while: text is, images are not.
     pub compressible: bool,
+}
+
+/// The content of a [`Prepared`] that is not made from bytes in memory alone, for [`Prepared::with_content`].
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// What is sent to clients that read no coding. Of a file, the part must stay as it is while this is used: who
+    /// cannot promise that has to look at the file before each response (its body says whether it is one).
+    pub identity: Body,
+    /// The same content in codings that somebody has made beforehand.
+    pub codings: Vec<(Coding, Body)>,
 }
 
 /// A representation with its heads rendered. Shared between threads in an `Arc`.
@@ -70,7 +83,7 @@ pub struct Prepared {
 #[derive(Debug)]
 struct Variant {
     coding: Option<Coding>,
-    body: Bytes,
+    body: Body,
     full: Bytes,
     not_modified: Bytes,
 }
@@ -78,8 +91,26 @@ struct Variant {
 impl Prepared {
     /// Renders the heads. Costs a hash of the body and about a microsecond.
     #[must_use]
-    pub fn new(parts: Parts<'_>) -> Self {
+    pub fn new(mut parts: Parts<'_>) -> Self {
         let hash = ContentHash::of(&parts.body);
+        let content = Content {
+            identity: Body::Bytes(std::mem::take(&mut parts.body)),
+            codings: Vec::new(),
+        };
+        Self::build(hash, &parts, content)
+    }
+
+    /// Renders the heads of `content`, which `parts.body` only tells from every other: its hash is the entity tag. It
+    /// must differ wherever the content or one of the codings given does.
+    #[must_use]
+    pub fn with_content(parts: &Parts<'_>, content: Content) -> Self {
+        Self::build(ContentHash::of(&parts.body), parts, content)
+    }
+
+    fn build(hash: ContentHash, parts: &Parts<'_>, content: Content) -> Self {
+        let len = content.identity.len();
+        let compressible =
+            parts.compressible && (COMPRESSIBLE_FROM..=COMPRESSIBLE_TO).contains(&len);
         let last_modified = parts.last_modified.map(whole_seconds);
         let mut common = Vec::with_capacity(256);
         let mut common_304 = Vec::with_capacity(128);
@@ -98,7 +129,8 @@ impl Prepared {
             field_line(&mut common_304, name, value);
         };
         both("X-Content-Type-Options", "nosniff");
-        if parts.compressible {
+        // RFC 9110 section 12.5.5: wherever the field may decide, now or once a coding is made.
+        if compressible || !content.codings.is_empty() {
             both("Vary", "Accept-Encoding");
         }
         if let Some(time) = last_modified {
@@ -114,16 +146,20 @@ impl Prepared {
             etag: hash.tag(None),
             hash,
             last_modified,
-            compressible: parts.compressible && parts.body.len() >= COMPRESSIBLE_FROM,
+            compressible,
             identity: Variant {
                 coding: None,
-                body: Bytes::new(),
+                body: Body::Empty,
                 full: Bytes::new(),
                 not_modified: Bytes::new(),
             },
             codings: std::array::from_fn(|_| OnceLock::new()),
         };
-        prepared.identity = prepared.variant(None, parts.body);
+        prepared.identity = prepared.variant(None, content.identity);
+        for (coding, body) in content.codings {
+            prepared.codings[coding as usize] =
+                OnceLock::from(Some(prepared.variant(Some(coding), body)));
+        }
         prepared
     }
 
@@ -191,10 +227,11 @@ impl Prepared {
         }
         let mut added = 0;
         self.codings[coding as usize].get_or_init(|| {
+            let content = content::read(&self.identity.body).ok()?;
             let body = coding
-                .compress(&self.identity.body)
-                .filter(|body| body.len() < self.identity.body.len())?;
-            let variant = self.variant(Some(coding), body.into());
+                .compress(&content)
+                .filter(|body| body.len() < content.len())?;
+            let variant = self.variant(Some(coding), Body::Bytes(body.into()));
             added = variant.weight();
             Some(variant)
         });
@@ -221,7 +258,7 @@ impl Prepared {
 
     /// The content without a coding.
     #[must_use]
-    pub const fn body(&self) -> &Bytes {
+    pub const fn body(&self) -> &Body {
         &self.identity.body
     }
 
@@ -256,7 +293,7 @@ impl Prepared {
             self.status,
             variant.full.clone(),
             Bytes::new(),
-            Body::Bytes(variant.body.clone()),
+            variant.body.clone(),
         )
     }
 
@@ -295,17 +332,17 @@ impl Prepared {
         let whole = Whole {
             content_type,
             fields: &fields,
-            body: &Body::Bytes(variant.body.clone()),
+            body: &variant.body,
             may_be_several: variant.coding.is_none(),
         };
         partial::respond(&whole, range)
     }
 
-    fn variant(&self, coding: Option<Coding>, body: Bytes) -> Variant {
+    fn variant(&self, coding: Option<Coding>, body: Body) -> Variant {
         let mut full = Vec::with_capacity(self.common.len() + 160);
         self.render(&mut full, self.status, coding);
         if !crate::status::is_bodiless(self.status) {
-            length_line(&mut full, body.len() as u64);
+            length_line(&mut full, body.len());
         }
         Variant {
             coding,
@@ -340,7 +377,7 @@ impl Prepared {
 
 impl Variant {
     fn weight(&self) -> usize {
-        self.body.len() + self.full.len() + self.not_modified.len()
+        content::weight(&self.body) + self.full.len() + self.not_modified.len()
     }
 }
 

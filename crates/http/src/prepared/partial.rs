@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 
+use super::content;
 use super::range::{PART_OVERHEAD, Part, Ranges, parse_ranges};
 use crate::limits::MULTIPART;
 use crate::response::{Body, Response, field_line, length_line, status_line};
@@ -60,15 +60,7 @@ fn single(whole: &Whole<'_>, part: Part) -> Response {
     head.extend_from_slice(whole.fields);
     content_range(&mut head, part, whole.body.len());
     length_line(&mut head, part.len());
-    let body = match whole.body {
-        Body::Empty => Body::Empty,
-        Body::Bytes(bytes) => Body::Bytes(bytes.slice(bounds(part))),
-        Body::File { file, offset, .. } => Body::File {
-            file: Arc::clone(file),
-            offset: offset + part.first,
-            len: part.len(),
-        },
-    };
+    let body = content::part(whole.body, part.first, part.last);
     Response::prepared(206, head.into(), Bytes::new(), body)
 }
 
@@ -84,7 +76,8 @@ fn multipart(whole: &Whole<'_>, parts: &[Part]) -> io::Result<Response> {
         body.extend_from_slice(whole.content_type);
         content_range(&mut body, *part, whole.body.len());
         body.extend_from_slice(b"\r\n");
-        append(whole.body, *part, &mut body)?;
+        let content = content::part(whole.body, part.first, part.last);
+        body.extend_from_slice(&content::read(&content)?);
     }
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
 
@@ -118,26 +111,6 @@ fn content_range(head: &mut Vec<u8>, part: Part, len: u64) {
     );
 }
 
-/// As indices of a content in memory, within which the part lies.
-fn bounds(part: Part) -> std::ops::Range<usize> {
-    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
-    index(part.first)..index(part.last).saturating_add(1)
-}
-
-/// Appends the bytes of `part` to `to`.
-fn append(body: &Body, part: Part, to: &mut Vec<u8>) -> io::Result<()> {
-    match body {
-        Body::Empty => {}
-        Body::Bytes(bytes) => to.extend_from_slice(&bytes[bounds(part)]),
-        Body::File { file, offset, .. } => {
-            let start = to.len();
-            to.resize(start + bounds(part).len(), 0);
-            file.read_exact_at(&mut to[start..], offset + part.first)?;
-        }
-    }
-    Ok(())
-}
-
 /// A line that stands in no content (RFC 2046 section 5.1.1): 128 bits that nobody could have known when the content
 /// was written. The same parts of the same representation have the same, so that the same request has the same answer.
 fn boundary(whole: &Whole<'_>, parts: &[Part]) -> String {
@@ -153,6 +126,7 @@ fn boundary(whole: &Whole<'_>, parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -190,15 +164,7 @@ mod tests {
     }
 
     fn sent(response: &Response) -> Vec<u8> {
-        match response.body() {
-            Body::Empty => Vec::new(),
-            Body::Bytes(bytes) => bytes.to_vec(),
-            Body::File { file, offset, len } => {
-                let mut bytes = vec![0; usize::try_from(*len).unwrap()];
-                file.read_exact_at(&mut bytes, *offset).unwrap();
-                bytes
-            }
-        }
+        content::read(response.body()).unwrap().into_owned()
     }
 
     /// The fields and the bytes of each part of a multipart response.

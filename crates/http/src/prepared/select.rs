@@ -6,7 +6,9 @@ use crate::request::Request;
 /// Quality in thousandths.
 type Quality = u16;
 
-/// The qualities of one request. Without an Accept-Encoding no coding is used: section 12.5.3 would allow any, but
+/// The qualities of one request. Who refuses everything, the content without a coding included (`*;q=0`, or
+/// `identity;q=0` where no coding is made), gets it without one all the same: section 12.5.3 asks for that or 406, and
+/// section 12.1 leaves the choice to the server. Without an Accept-Encoding no coding is used: section 12.5.3 would allow any, but
 /// clients that send none seldom decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Preferences {
@@ -112,6 +114,18 @@ mod tests {
             ("deflate", None),
             ("", None),
             ("identity;q=0", None),
+            ("identity;q=0, *", Some(Brotli)),
+            ("identity;q=0, gzip;q=0.001", Some(Gzip)),
+            ("*;q=0", None),
+            ("*;q=0.5, br;q=0", Some(Zstd)),
+            ("*;q=0.1, gzip", Some(Gzip)),
+            ("gzip;q=0.5, identity;q=0.5", Some(Gzip)),
+            ("gzip ; q=0.5 , br ;q=0.25", Some(Gzip)),
+            ("gzip;q=1.1", None),
+            ("gzip;q=0.0001", None),
+            ("gzip;q=", None),
+            ("gzip;level=9;q=0.5", Some(Gzip)),
+            (",, ,gzip,", Some(Gzip)),
         ] {
             let owned = OwnedRequest::new("GET", "/").field("Accept-Encoding", field);
             assert_eq!(
@@ -121,5 +135,10 @@ mod tests {
             );
         }
         assert!(!Preferences::default().any());
+        let two_lines = OwnedRequest::new("GET", "/")
+            .field("Accept-Encoding", "gzip;q=0.5")
+            .field("Accept-Encoding", "zstd;q=0.6");
+        let best = Preferences::of(&two_lines.as_request()).best_coding();
+        assert_eq!(best, Some(Zstd));
     }
 }

@@ -1,11 +1,12 @@
 //! Prepared representations: what each combination of conditions, ranges and codings is answered with.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-use super::{Coding, Parts, Prepared};
+use super::{Coding, Content, Parts, Prepared};
 use crate::response::Body;
 use crate::{OwnedRequest, Response};
 
@@ -345,6 +346,115 @@ fn what_does_not_shrink_is_remembered() {
         (None, 0)
     );
     assert_eq!(respond(&image, &[]).field("vary"), None);
+}
+
+#[test]
+fn vary_is_said_where_the_field_may_decide() {
+    let prepared = |len: usize, compressible, codings| {
+        let parts = Parts {
+            status: 200,
+            media_type: "text/plain",
+            fields: &[],
+            body: text().slice(..len),
+            last_modified: None,
+            compressible,
+        };
+        let identity = Body::Bytes(parts.body.clone());
+        Prepared::with_content(&parts, Content { identity, codings })
+    };
+    let gzip = || vec![(Coding::Gzip, Body::Bytes(Bytes::from_static(b"coded")))];
+    for (prepared, varies) in [
+        (prepared(2000, true, Vec::new()), true),
+        (prepared(100, true, Vec::new()), false),
+        (prepared(2000, false, Vec::new()), false),
+        (prepared(2000, false, gzip()), true),
+        (prepared(100, false, gzip()), true),
+    ] {
+        let tag = prepared.etag().to_owned();
+        for fields in [
+            &[][..],
+            &[("Accept-Encoding", "gzip")],
+            &[("Accept-Encoding", "*;q=0")],
+            &[("Accept-Encoding", "identity;q=0")],
+            &[("If-None-Match", &tag)],
+            &[("Range", "bytes=0-1")],
+        ] {
+            let vary = respond(&prepared, fields).field("vary").map(str::to_owned);
+            let expected = varies.then(|| "Accept-Encoding".to_owned());
+            assert_eq!(vary, expected, "{fields:?}");
+        }
+    }
+}
+
+#[test]
+fn codings_made_beforehand_are_sent() {
+    let parts = Parts {
+        status: 200,
+        media_type: "text/plain",
+        fields: &[],
+        body: Bytes::from_static(b"what tells it from others"),
+        last_modified: None,
+        compressible: true,
+    };
+    let content = Content {
+        identity: Body::Bytes(text()),
+        codings: vec![(Coding::Zstd, Body::Bytes(Bytes::from_static(b"coded")))],
+    };
+    let prepared = Prepared::with_content(&parts, content);
+    let accept = [("Accept-Encoding", "zstd, gzip")];
+    let response = respond(&prepared, &accept);
+    assert_eq!(response.field("content-encoding"), Some("zstd"));
+    assert_eq!(body(&response), &b"coded"[..]);
+    assert_eq!(
+        respond(&prepared, &[]).field("content-length"),
+        Some("3100")
+    );
+    // The others are made as ever, of the content.
+    let request = get(&[("Accept-Encoding", "gzip")]);
+    assert_eq!(prepared.wanted(&request.as_request()), Some(Coding::Gzip));
+    assert_eq!(prepared.make(Coding::Zstd), 0);
+    assert!(prepared.make(Coding::Gzip) > 0);
+    let response = respond(&prepared, &[("Accept-Encoding", "gzip")]);
+    assert_eq!(decompress(Coding::Gzip, &body(&response)), text());
+}
+
+#[test]
+fn a_content_in_a_file_is_sent_from_there() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"before").unwrap();
+    file.write_all(&text()).unwrap();
+    let file = Arc::new(file);
+    let parts = Parts {
+        status: 200,
+        media_type: "text/plain",
+        fields: &[],
+        body: text(),
+        last_modified: None,
+        compressible: true,
+    };
+    let content = Content {
+        identity: Body::File {
+            file,
+            offset: 6,
+            len: 3100,
+        },
+        codings: Vec::new(),
+    };
+    let prepared = Prepared::with_content(&parts, content);
+    assert!(prepared.weight() < 3100, "the file is not its own");
+    let place = |response: &Response| match response.body() {
+        Body::File { offset, len, .. } => (*offset, *len),
+        _ => panic!("not from the file"),
+    };
+    assert_eq!(place(&respond(&prepared, &[])), (6, 3100));
+    let part = respond(&prepared, &[("Range", "bytes=10-19")]);
+    assert_eq!((part.status(), place(&part)), (206, (16, 10)));
+    let tag = prepared.etag().to_owned();
+    let unchanged = respond(&prepared, &[("If-None-Match", &tag)]);
+    assert_eq!((unchanged.status(), unchanged.body().len()), (304, 0));
+    assert!(prepared.make(Coding::Brotli) > 0);
+    let response = respond(&prepared, &[("Accept-Encoding", "br")]);
+    assert_eq!(decompress(Coding::Brotli, &body(&response)), text());
 }
 
 #[test]

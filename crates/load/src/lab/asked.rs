@@ -4,22 +4,24 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::experiment::{Arrivals, Experiment};
+use super::experiment::Experiment;
 use super::fault::Fault;
 use super::outcome::{LabLevel, Text};
-use crate::{Plan, Process, Schedule, Stop, Workload};
+use super::source::Source;
+use super::spec::Arrivals;
+use crate::{Order, Plan, Process, Schedule, Stop, Workload};
 
 impl Experiment {
-    /// Reads the plan that the workload names, in the folder of the experiment's file, whose text is for the place of a
+    /// Reads the plan that the workload names, in the folder of the experiment's file; `source` knows the place of a
     /// mistake.
-    pub(super) fn read_plan(&mut self, text: &str) -> Result<(), Fault> {
+    pub(super) fn read_plan(&mut self, source: &Source) -> Result<(), Fault> {
         let Some(name) = &self.workload.get_ref().plan else {
             return Ok(());
         };
         let path = self.here.join(name.get_ref());
         let content = fs::read_to_string(&path).map_err(|error| {
             let sentence = format!("cannot read {}: {error}", path.display());
-            Fault::at(text, &name.span(), sentence)
+            source.fault(&name.span(), sentence)
         })?;
         self.asked = Some(Text {
             path: name.get_ref().clone(),
@@ -41,14 +43,17 @@ impl Experiment {
         Ok(Some(Arc::new(workload)))
     }
 
-    /// The run of one level against `url`, without its warm-up and the sessions of a plan.
-    pub(super) fn plan(&self, url: String, level: LabLevel) -> Plan {
+    /// The run of one level against `url`, or `targets` there if there are any, without its warm-up and the sessions of a
+    /// plan.
+    pub(super) fn plan(&self, url: String, targets: Vec<String>, level: LabLevel) -> Plan {
         let workload = self.workload.get_ref();
         let field = |field: &toml::Spanned<String>| {
             let (name, value) = field.get_ref().split_once(':')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         };
         Plan {
+            urls: targets,
+            order: Order::Random(1),
             connections: level.connections,
             depth: workload.depth,
             stop: Stop::Duration(workload.duration.0),

@@ -6,23 +6,33 @@ use std::path::{Component, Path};
 
 use toml::Spanned;
 
-use super::experiment::{Experiment, Levels, Server, Written};
+use super::experiment::{Experiment, NUMBER, numbered};
 use super::fault::Fault;
 use super::fill::Values;
 use super::form::{Ending, Line};
-use super::programs;
+use super::source::Source;
+use super::spec::{BEST, Levels, Server, Written};
+use super::{check_limits, programs};
 use crate::{Plan, limits};
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
 const MOST: usize = 1000;
+/// Most paths of a workload, and most files of a kind.
+const MOST_NUMBERS: usize = 1_000_000;
+
+/// Placeholders that have a meaning already.
+const RESERVED: [&str; 8] = [
+    "work", "here", "millpond", "path", "port", "dir", "core", "n",
+];
 
 /// Everything that is wrong, in the order of the file.
-pub(super) fn faults(experiment: &Experiment, text: &str) -> Vec<Fault> {
+pub(super) fn faults(experiment: &Experiment, source: &Source) -> Vec<Fault> {
     let mut check = Check {
         experiment,
         found: Vec::new(),
     };
     check.names();
+    check.values();
     check.numbers();
     check.workload();
     check.prepare();
@@ -30,10 +40,11 @@ pub(super) fn faults(experiment: &Experiment, text: &str) -> Vec<Fault> {
         check.server(server.get_ref());
     }
     let mut found = check.found;
+    found.extend(check_limits::mistakes(experiment));
     found.sort_by_key(|(place, _)| place.start);
     found
         .iter()
-        .map(|(place, message)| Fault::at(text, place, message.as_str()))
+        .map(|(place, message)| source.fault(place, message.as_str()))
         .collect()
 }
 
@@ -64,6 +75,12 @@ impl Check<'_> {
                     ),
                 );
             }
+            if name.get_ref() == BEST {
+                self.say(
+                    name.span(),
+                    "`best` means the others in a limit, and is no name",
+                );
+            }
             if !seen.insert(name.get_ref()) {
                 self.say(
                     name.span(),
@@ -89,6 +106,27 @@ impl Check<'_> {
         }
     }
 
+    /// Placeholders of the file's own.
+    fn values(&mut self) {
+        let experiment = self.experiment;
+        for (name, value) in &experiment.values {
+            let letter = |c: char| c.is_ascii_lowercase();
+            let is_name = name.starts_with(letter)
+                && name
+                    .chars()
+                    .all(|c| letter(c) || c.is_ascii_digit() || c == '_' || c == '-');
+            if !is_name || RESERVED.contains(&name.as_str()) {
+                self.say(
+                    value.span(),
+                    format!(
+                        "{name:?} is no name for a value: small letters, digits, - and _ after a letter are, but {}",
+                        RESERVED.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+
     fn numbers(&mut self) {
         let experiment = self.experiment;
         if !(1..=MOST).contains(experiment.repeats.get_ref()) {
@@ -106,10 +144,10 @@ impl Check<'_> {
                 .ladder
                 .as_ref()
                 .is_some_and(|ladder| ladder.get_ref().rates.is_some());
-            if workload.depth > 1 || workload.rate.is_some() || has_rates {
+            if workload.rate.is_some() || has_rates {
                 self.say(
                     checker.span(),
-                    "wrk knows neither rates nor pipelining: cross_check goes with a closed loop of depth 1",
+                    "wrk knows no rates: cross_check goes with a closed loop",
                 );
             }
             if workload.plan.is_some() {
@@ -140,6 +178,7 @@ impl Check<'_> {
         let workload = &self.experiment.workload;
         let inner = workload.get_ref();
         self.path(&inner.path);
+        self.count(&inner.path, inner.count);
         for field in &inner.headers {
             if !field.get_ref().contains(':') {
                 self.say(
@@ -157,7 +196,8 @@ impl Check<'_> {
     /// The run of every level.
     fn runs(&mut self) {
         let workload = &self.experiment.workload;
-        let url = format!("http://127.0.0.1:1{}", workload.get_ref().path.get_ref());
+        let path = workload.get_ref().path.get_ref();
+        let url = format!("http://127.0.0.1:1{}", numbered(path, 0));
         let base = Plan::new(url.clone());
         let sessions = match (self.experiment.sessions(&base), &workload.get_ref().plan) {
             (Ok(sessions), _) => sessions,
@@ -167,7 +207,7 @@ impl Check<'_> {
         for level in self.experiment.levels() {
             let plan = Plan {
                 workload: sessions.clone(),
-                ..self.experiment.plan(url.clone(), level)
+                ..self.experiment.plan(url.clone(), Vec::new(), level)
             };
             if let Err(error) = plan.check() {
                 self.say(workload.span(), error.to_string());
@@ -178,11 +218,11 @@ impl Check<'_> {
 
     fn prepare(&mut self) {
         let experiment = self.experiment;
-        let shared = Experiment::placeholders(None, &[]);
+        let shared = experiment.placeholders(None, &[]);
         self.files(&experiment.files, &shared);
         for step in &experiment.prepare {
             self.with(&step.with, None);
-            let values = Experiment::placeholders(None, &step.with);
+            let values = experiment.placeholders(None, &step.with);
             self.line(&step.run, step.run.get_ref(), &values);
             self.needs(&step.needs);
         }
@@ -196,11 +236,21 @@ impl Check<'_> {
         }
         if let Some(path) = &server.path {
             self.path(path);
+            let count = self.experiment.workload.get_ref().count;
+            self.count(path, count.filter(|_| path.get_ref().contains(NUMBER)));
+        }
+        if let Some(idle) = &server.idle
+            && !(1..=MOST_NUMBERS).contains(idle.get_ref())
+        {
+            self.say(
+                idle.span(),
+                format!("idle connections are from 1 to {MOST_NUMBERS}"),
+            );
         }
         if let (Some(ready), Some(_)) = (&server.ready, &server.ready_log) {
             self.say(ready.span(), "a server has either `ready` or `ready_log`");
         }
-        let values = Experiment::placeholders(Some(server), &server.with);
+        let values = self.experiment.placeholders(Some(server), &server.with);
         self.line(&server.start, server.start.get_ref(), &values);
         if let Some(version) = &server.version {
             self.line(version, version.get_ref(), &values);
@@ -233,6 +283,7 @@ impl Check<'_> {
                     "a file's path stays within its folder: it neither begins with / nor has .. in it",
                 );
             }
+            self.count(&file.path, file.count);
             match (&file.content, file.bytes) {
                 (Some(content), None) => self.text(content, values),
                 (None, Some(bytes)) if bytes <= 1 << 30 => {}
@@ -255,6 +306,19 @@ impl Check<'_> {
     fn text(&mut self, text: &Spanned<String>, values: &Values) {
         if let Err(error) = values.fill(text.get_ref(), false) {
             self.say(text.span(), error);
+        }
+    }
+
+    /// A path that stands for several.
+    fn count(&mut self, path: &Spanned<String>, count: Option<usize>) {
+        let has_number = path.get_ref().contains(NUMBER);
+        if count.is_some_and(|count| !(1..=MOST_NUMBERS).contains(&count)) {
+            self.say(path.span(), format!("`count` is from 1 to {MOST_NUMBERS}"));
+        } else if has_number != count.is_some() {
+            self.say(
+                path.span(),
+                format!("`count` goes with {NUMBER} in the path, which stands for the number"),
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{Experiment, Fault};
 
 /// The mistakes in an experiment, but for cores that the machine of the test does not have.
 fn faults(text: &str) -> Vec<Fault> {
-    let read = Experiment::read(text, Path::new("/"));
+    let read = Experiment::read(text, &project().join("experiments"));
     let mut faults = read.err().unwrap_or_default();
     faults.retain(|fault| !fault.message.contains("may not run on core"));
     faults
@@ -31,11 +31,14 @@ fn the_experiments_of_the_project_are_in_order() {
     let mut seen = 0;
     for entry in folder {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
         let found = faults(&fs::read_to_string(&path).unwrap());
         assert_eq!(found, [], "{}", path.display());
         seen += 1;
     }
-    assert!(seen >= 3);
+    assert!(seen >= 9);
 }
 
 #[test]
@@ -106,6 +109,152 @@ fn hostile_files_are_mistakes_and_no_panic() {
             "{text}\n{found:?}"
         );
     }
+}
+
+/// Two servers in blocks at two levels, and what `more` says.
+fn blocks(more: &str) -> String {
+    format!(
+        "title = 'x'\norder = 'blocks'\nbaseline = 'a'\nladder = {{ connections = '1,8' }}\n[workload]\n[[server]]\nname = 'a'\n\
+         start = 'x'\n[[server]]\nname = 'b'\nstart = 'x'\nidle = 5\n{more}"
+    )
+}
+
+#[test]
+fn limits_that_cannot_be_asked_about_are_mistakes() {
+    let good = "[[limit]]\nserver = 'b'\nagainst = 'a'\nmetric = 'cpu'\nat = [8]\nat_most = 1.1\n";
+    assert_eq!(faults(&blocks(good)), []);
+    for (from, to, sentence) in [
+        (
+            "'a'\nmetric",
+            "'c'\nmetric",
+            "\"c\" is no server that is measured; they are a, b",
+        ),
+        ("'a'\nmetric", "'b'\nmetric", "not held against itself"),
+        (
+            "'a'\nmetric",
+            "'best'\nmetric",
+            "no other server but the baseline",
+        ),
+        ("'b'", "'best'", "\"best\" is no server"),
+        ("[8]", "[2]", "2 is no level; they are 1, 8"),
+        ("at_most = 1.1", "", "one of `at_most`"),
+        (
+            "at_most = 1.1",
+            "at_most = 1.1\nat_least = 1.0",
+            "one of `at_most`",
+        ),
+        ("at_most = 1.1", "at_most = 0.0", "above 0"),
+        ("at_most = 1.1", "at_most = 1.1\nmore = 1", "unknown field"),
+        ("cpu", "memory", "both servers need `idle`"),
+        ("cpu", "speed", "unknown variant"),
+        (
+            "'cpu'\nat = [8]\nat_most",
+            "'throughput'\nmore_at_most_us",
+            "goes with cpu",
+        ),
+    ] {
+        let found = faults(&blocks(&good.replacen(from, to, 1)));
+        let has = |fault: &Fault| fault.message.contains(sentence) && fault.line > 12;
+        assert!(found.iter().any(has), "{to}: {found:?}");
+    }
+    let other = blocks(good).replace("order = 'blocks'\n", "");
+    assert!(faults(&other)[0].message.contains("order = \"blocks\""));
+}
+
+#[test]
+fn numbers_idle_connections_and_values_have_their_bounds() {
+    let file = "[[file]]\npath = '{n}.txt'\nbytes = 1\ncount = 3\n";
+    let values = "[values]\nnopush = 'on'\n";
+    assert_eq!(faults(&blocks(&format!("{values}{file}"))), []);
+    for (text, sentence) in [
+        (blocks(&file.replace("{n}", "n")), "`count` goes with {n}"),
+        (
+            blocks(&file.replace("count = 3\n", "")),
+            "`count` goes with {n}",
+        ),
+        (blocks(&file.replace('3', "0")), "`count` is from 1"),
+        (
+            blocks("").replace("[workload]", "[workload]\ncount = 5"),
+            "`count` goes with {n}",
+        ),
+        (
+            blocks("").replace("idle = 5", "path = '/{n}'"),
+            "`count` goes with {n}",
+        ),
+        (
+            blocks("").replace("idle = 5", "idle = 0"),
+            "idle connections are from 1",
+        ),
+        (
+            blocks(&values.replace("nopush", "port")),
+            "no name for a value",
+        ),
+        (
+            blocks("").replace("'x'\nidle", "'x {nopush}'\nidle"),
+            "{nopush} is not known",
+        ),
+        (blocks("").replace("'b'", "'best'"), "is no name"),
+    ] {
+        let found = faults(&text);
+        let has = |fault: &Fault| fault.message.contains(sentence);
+        assert!(found.iter().any(has), "{text}\n{found:?}");
+    }
+}
+
+#[test]
+fn what_is_included_belongs_to_it_and_its_mistakes_have_both_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        "title = 'x'\ninclude = ['more.toml']\n[workload]\n[[server]]\nname = 'a'\nstart = 'x'";
+    let read = |more: &str| {
+        fs::write(dir.path().join("more.toml"), more).unwrap();
+        Experiment::read(text, dir.path())
+    };
+    let server = "[[server]]\nname = 'b'\nstart = 'x'\n";
+    let experiment = read(server).unwrap();
+    assert_eq!(experiment.names().collect::<Vec<_>>(), ["a", "b"]);
+    for (more, sentence) in [
+        (
+            server.replace("'b'", "'a'"),
+            "2:12: more.toml:2:8: a second server",
+        ),
+        (
+            server.replace("start", "strat"),
+            "2:12: more.toml:3:1: unknown field",
+        ),
+        ("x = [".to_owned(), "2:12: more.toml:1:"),
+    ] {
+        let [fault] = read(&more).unwrap_err().try_into().unwrap();
+        assert!(fault.to_string().starts_with(sentence), "{fault}");
+    }
+    fs::remove_file(dir.path().join("more.toml")).unwrap();
+    let [fault] = Experiment::read(text, dir.path())
+        .unwrap_err()
+        .try_into()
+        .unwrap();
+    assert!(
+        fault.to_string().starts_with("2:12: cannot read"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn what_is_left_out_takes_its_limits_with_it() {
+    let limit = |against: &str| {
+        format!("[[limit]]\nserver = 'b'\nagainst = '{against}'\nmetric = 'cpu'\nat_most = 1.1\n")
+    };
+    let more = format!(
+        "[[server]]\nname = 'c'\nstart = 'x'\n{}{}",
+        limit("c"),
+        limit("best")
+    );
+    let mut experiment = Experiment::read(&blocks(&more), Path::new("/")).unwrap();
+    experiment.retain(|name| name != "c");
+    assert_eq!(experiment.limits.len(), 1);
+    assert_eq!(experiment.limits[0].get_ref().against.get_ref(), "best");
+    experiment.set_connections("1,2".parse().unwrap()).unwrap();
+    assert_eq!(experiment.levels().len(), 2);
+    assert!(experiment.set_connections("1.5".parse().unwrap()).is_err());
 }
 
 #[test]

@@ -1,18 +1,21 @@
 //! The file of an experiment.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer};
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::fault::Fault;
-use super::form::{Ending, Line, Time};
+use super::form::Time;
 use super::outcome::{LabLevel, Text};
 use super::programs::{self, Missing};
+use super::source::Source;
+use super::spec::{BEST, Checker, Levels, Limited, Prepare, Sequence, Server, Workload, Written};
 use super::{check, fill::Values};
-use crate::Ladder;
+use crate::{Error, Ladder};
 
 /// An experiment, read and checked; nothing of it has been started. Its format is in `docs/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,6 +30,12 @@ pub struct Experiment {
     #[serde(default)]
     pub(super) order: Sequence,
     pub(super) cross_check: Option<Spanned<Checker>>,
+    /// [`Source`] has put the texts of these files behind this one's.
+    #[serde(default, rename = "include")]
+    _include: IgnoredAny,
+    /// Placeholders of its own.
+    #[serde(default)]
+    pub(super) values: BTreeMap<String, Spanned<String>>,
     pub(super) workload: Spanned<Workload>,
     pub(super) ladder: Option<Spanned<Levels>>,
     #[serde(default, rename = "file")]
@@ -35,6 +44,8 @@ pub struct Experiment {
     pub(super) prepare: Vec<Prepare>,
     #[serde(default, rename = "server")]
     pub(super) servers: Vec<Spanned<Server>>,
+    #[serde(default, rename = "limit")]
+    pub(super) limits: Vec<Spanned<Limited>>,
     /// The folder of the file.
     #[serde(skip)]
     pub(super) here: PathBuf,
@@ -43,167 +54,8 @@ pub struct Experiment {
     pub(super) asked: Option<Text>,
 }
 
-/// In which order the servers are measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Sequence {
-    /// Forwards, then backwards, and so on: A B B A. What drifts on the machine meets all alike.
-    #[default]
-    Interleaved,
-    /// All repeats of one server after another.
-    Sequence,
-}
-
-/// The other client that stands beside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Checker {
-    Wrk,
-}
-
-/// What is asked of every server.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Workload {
-    #[serde(default = "root")]
-    pub(super) path: Spanned<String>,
-    /// A file of sessions, which are asked for instead of the path.
-    pub(super) plan: Option<Spanned<String>>,
-    #[serde(default = "one")]
-    pub(super) connections: usize,
-    #[serde(default = "one")]
-    pub(super) depth: usize,
-    pub(super) rate: Option<f64>,
-    #[serde(default)]
-    pub(super) arrivals: Arrivals,
-    #[serde(default = "second")]
-    pub(super) warmup: Time,
-    #[serde(default = "five_seconds")]
-    pub(super) duration: Time,
-    #[serde(default = "five_seconds")]
-    pub(super) timeout: Time,
-    #[serde(default)]
-    pub(super) headers: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub(super) expect: Vec<u16>,
-    #[serde(default)]
-    pub(super) cores: Option<Spanned<Vec<usize>>>,
-}
-
-/// How arrivals of an open loop are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Arrivals {
-    #[default]
-    Constant,
-    Poisson,
-}
-
-/// The levels at which each server is measured.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Levels {
-    #[serde(default, deserialize_with = "ladder")]
-    pub(super) connections: Option<Ladder>,
-    #[serde(default, deserialize_with = "ladder")]
-    pub(super) rates: Option<Ladder>,
-}
-
-/// A file that is written before the experiment, or before a server starts.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Written {
-    /// Within the folder that it belongs to.
-    pub(super) path: Spanned<String>,
-    pub(super) content: Option<Spanned<String>>,
-    /// So many bytes of letters instead of a text.
-    pub(super) bytes: Option<usize>,
-}
-
-/// A step that is done once before anything is measured.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Prepare {
-    pub(super) run: Spanned<Line>,
-    /// Servers that are up while it runs.
-    #[serde(default)]
-    pub(super) with: Vec<Spanned<String>>,
-    #[serde(default)]
-    pub(super) needs: Vec<Spanned<String>>,
-}
-
-/// One server.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Server {
-    pub(super) name: Spanned<String>,
-    /// A word for the report.
-    #[serde(default)]
-    pub(super) about: String,
-    pub(super) start: Spanned<Line>,
-    /// Asked for until it answers; the workload's URL if neither this nor `ready_log` is given.
-    pub(super) ready: Option<Spanned<String>>,
-    /// Waited for in its output.
-    pub(super) ready_log: Option<String>,
-    #[serde(default = "half_a_minute")]
-    pub(super) ready_timeout: Time,
-    pub(super) stop: Option<Spanned<Ending>>,
-    pub(super) cwd: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(super) env: std::collections::BTreeMap<String, Spanned<String>>,
-    #[serde(default)]
-    pub(super) files: Vec<Written>,
-    pub(super) cores: Option<Spanned<Vec<usize>>>,
-    #[serde(default)]
-    pub(super) needs: Vec<Spanned<String>>,
-    /// Prints its version.
-    pub(super) version: Option<Spanned<Line>>,
-    /// Instead of the kernel's choice.
-    pub(super) port: Option<u16>,
-    /// Instead of the workload's.
-    pub(super) path: Option<Spanned<String>>,
-    /// Stays up throughout.
-    #[serde(default)]
-    pub(super) keep: bool,
-    /// Servers that are up while it is.
-    #[serde(default)]
-    pub(super) with: Vec<Spanned<String>>,
-    /// `false` for what only stands behind others.
-    #[serde(default = "yes")]
-    pub(super) measured: bool,
-}
-
 fn five() -> Spanned<usize> {
     Spanned::new(0..0, 5)
-}
-
-fn root() -> Spanned<String> {
-    Spanned::new(0..0, "/".to_owned())
-}
-
-fn one() -> usize {
-    1
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn second() -> Time {
-    Time(Duration::from_secs(1))
-}
-
-fn five_seconds() -> Time {
-    Time(Duration::from_secs(5))
-}
-
-fn half_a_minute() -> Time {
-    Time(Duration::from_secs(30))
-}
-
-fn ladder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ladder>, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map(Some).map_err(de::Error::custom)
 }
 
 impl Experiment {
@@ -213,14 +65,15 @@ impl Experiment {
     /// Everything that is wrong with it and can be seen without starting anything; a text that is no TOML, or has a
     /// wrong key, gives only its first mistake.
     pub fn read(text: &str, here: &Path) -> Result<Self, Vec<Fault>> {
-        let read: Result<Self, toml::de::Error> = toml::from_str(text);
+        let source = Source::gather(text, here).map_err(|fault| vec![fault])?;
+        let read: Result<Self, toml::de::Error> = toml::from_str(source.text());
         let mut experiment = read.map_err(|error| {
             let place = error.span().unwrap_or(0..0);
-            vec![Fault::at(text, &place, error.message())]
+            vec![source.fault(&place, error.message())]
         })?;
         experiment.here = here.to_owned();
-        experiment.read_plan(text).map_err(|fault| vec![fault])?;
-        let faults = check::faults(&experiment, text);
+        experiment.read_plan(&source).map_err(|fault| vec![fault])?;
+        let faults = check::faults(&experiment, &source);
         if faults.is_empty() {
             Ok(experiment)
         } else {
@@ -263,8 +116,28 @@ impl Experiment {
         self.workload.get_mut().warmup = Time(warmup);
     }
 
+    /// The same experiment at other numbers of connections.
+    ///
+    /// # Errors
+    /// Its ladder is one of rates, or a level is no whole number.
+    pub fn set_connections(&mut self, connections: Ladder) -> Result<(), Error> {
+        connections.whole()?;
+        let by_rate = |levels: &Spanned<Levels>| levels.get_ref().rates.is_some();
+        if self.ladder.as_ref().is_some_and(by_rate) {
+            return Err(Error::Plan(
+                "the levels of this experiment are rates, not connections".to_owned(),
+            ));
+        }
+        let levels = Levels {
+            connections: Some(connections),
+            rates: None,
+        };
+        self.ladder = Some(Spanned::new(0..0, levels));
+        Ok(())
+    }
+
     /// Leaves only the servers for which `wanted` holds, and those that they need. Without its baseline the experiment
-    /// has no ratios.
+    /// has no ratios, and limits on servers that are left out are not asked about.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
         for server in &mut self.servers {
             let server = server.get_mut();
@@ -285,6 +158,11 @@ impl Experiment {
         let names: Vec<String> = self.names().map(str::to_owned).collect();
         self.baseline
             .take_if(|baseline| !names.contains(baseline.get_ref()));
+        self.limits.retain(|limit| {
+            let limit = limit.get_ref();
+            let against = limit.against.get_ref();
+            names.contains(limit.server.get_ref()) && (against == BEST || names.contains(against))
+        });
     }
 
     pub(super) fn measured(&self) -> impl Iterator<Item = &Server> {
@@ -328,10 +206,18 @@ impl Experiment {
         own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
     }
 
+    /// The targets of `path`: one for each number, or none where it has no `{n}`.
+    pub(super) fn targets(&self, path: &str) -> Vec<String> {
+        let count = self.workload.get_ref().count;
+        let count = count.filter(|_| path.contains(NUMBER)).unwrap_or(0);
+        (0..count).map(|n| numbered(path, n)).collect()
+    }
+
     /// The values of a server's placeholders that are known before anything runs: names without their values.
-    pub(super) fn placeholders(server: Option<&Server>, with: &[Spanned<String>]) -> Values {
+    pub(super) fn placeholders(&self, server: Option<&Server>, with: &[Spanned<String>]) -> Values {
         let mut values = Values::default();
-        for name in ["work", "here", "millpond"] {
+        let own = self.values.keys().map(String::as_str);
+        for name in ["work", "here", "millpond", "path"].into_iter().chain(own) {
             values.set(name, "");
         }
         if let Some(server) = server {
@@ -346,4 +232,12 @@ impl Experiment {
         }
         values
     }
+}
+
+/// What stands for a number in a path.
+pub(super) const NUMBER: &str = "{n}";
+
+/// `path` with its number.
+pub(super) fn numbered(path: &str, n: usize) -> String {
+    path.replace(NUMBER, &n.to_string())
 }

@@ -1,8 +1,8 @@
 //! From single runs to the figures of each server at each level, and what to think of them.
 
+use super::blocks::{ratio_to, ratio_to_itself};
 use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
-use crate::compare::judge::ratio;
-use crate::{Ratio, Verdict};
+use crate::Verdict;
 
 /// How far from wrk's the throughput may be without a word.
 const NEAR: f64 = 0.03;
@@ -54,8 +54,11 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         core_busy: spread(|run| run.core_busy),
         client_cpu_us: spread(|run| run.client_cpu_us),
         client_busy: spread(|run| Some(run.client_busy)),
-        cpu_ratio: base.and_then(|base| paired(runs, base, |run| run.cpu_us)),
-        throughput_ratio: base.and_then(|base| paired(runs, base, |run| Some(run.throughput))),
+        cpu_ratio: base.and_then(|base| ratio_to(runs, base, |run| run.cpu_us)),
+        throughput_ratio: base.and_then(|base| ratio_to(runs, base, |run| Some(run.throughput))),
+        cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
+        throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
+        idle_bytes: spread(|run| run.idle_bytes),
         wrk_ratio,
         wrk_difference: wrk_ratio
             .filter(|_| far)
@@ -80,17 +83,6 @@ fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
 fn over_wrk(run: &LabRun) -> Option<f64> {
     let wrk = run.wrk.filter(|wrk| wrk.throughput > 0.0)?;
     Some(run.throughput / wrk.throughput)
-}
-
-/// The ratio to the baseline: of log ratios of runs of the same repeat, which lie close together in time.
-fn paired(runs: &[&LabRun], base: &[&LabRun], value: fn(&LabRun) -> Option<f64>) -> Option<Ratio> {
-    let positive = |run: &LabRun| value(run).filter(|value| *value > 0.0);
-    let log = |run: &LabRun| {
-        let other = counting(base).find(|other| other.repeat == run.repeat)?;
-        Some((positive(run)? / positive(other)?).ln())
-    };
-    let logs: Vec<f64> = counting(runs).filter_map(log).collect();
-    ratio(&logs)
 }
 
 /// Which side was the limit, by how busy the server's cores were under each client.
@@ -198,10 +190,42 @@ impl std::fmt::Display for LabLevel {
     }
 }
 
+/// A run for tests, with 8 connections.
+#[cfg(test)]
+pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
+    LabRun {
+        server: server.to_owned(),
+        level: LabLevel {
+            connections: 8,
+            rate: None,
+        },
+        repeat,
+        pass: 1,
+        verdict: Verdict::Valid,
+        reasons: vec!["because".to_owned()],
+        again: None,
+        requests: 1000,
+        errors: 0,
+        throughput: 1e6 / cpu,
+        latency_us: None,
+        cpu_us: Some(cpu),
+        softirq_us: None,
+        core_busy: Some(1.0),
+        client_cpu_us: None,
+        client_busy: 0.5,
+        idle_bytes: None,
+        wrk: Some(super::outcome::CrossCheck {
+            throughput: 0.9e6 / cpu,
+            errors: 0,
+            cpu_us: Some(cpu),
+            core_busy: Some(0.9),
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::CrossCheck;
 
     const LEVEL: LabLevel = LabLevel {
         connections: 8,
@@ -210,27 +234,8 @@ mod tests {
 
     fn run(server: &str, repeat: usize, cpu: f64, verdict: Verdict) -> LabRun {
         LabRun {
-            server: server.to_owned(),
-            level: LEVEL,
-            repeat,
             verdict,
-            reasons: vec!["because".to_owned()],
-            again: None,
-            requests: 1000,
-            errors: 0,
-            throughput: 1e6 / cpu,
-            latency_us: None,
-            cpu_us: Some(cpu),
-            softirq_us: None,
-            core_busy: Some(1.0),
-            client_cpu_us: None,
-            client_busy: 0.5,
-            wrk: Some(CrossCheck {
-                throughput: 0.9e6 / cpu,
-                errors: 0,
-                cpu_us: Some(cpu),
-                core_busy: Some(0.9),
-            }),
+            ..run_of(server, repeat, cpu)
         }
     }
 

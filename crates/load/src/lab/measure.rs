@@ -2,7 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use toml::Spanned;
+
 use super::cores::Ticks;
+use super::experiment::numbered;
+use super::idle::Idle;
+use super::memory;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::server::Running;
 use super::workshop::Workshop;
@@ -18,6 +23,10 @@ pub(super) struct Scene<'a, 'b> {
     pub(super) level: LabLevel,
     /// From 1.
     pub(super) repeat: usize,
+    /// Which of the server's runs at this level in the repeat, from 1.
+    pub(super) pass: usize,
+    /// Whether the other client is to run as well.
+    pub(super) is_checked: bool,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -43,17 +52,25 @@ pub(super) fn measure(
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
     let experiment = scene.shop.experiment;
-    let url = scene.subject.url(experiment.path(scene.subject.spec));
-    let mut plan = experiment.plan(url.clone(), scene.level);
+    let path = experiment.path(scene.subject.spec);
+    let url = scene.subject.url(&numbered(path, 0));
+    let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
     plan.workload = experiment.sessions(&plan)?;
     if !warm(scene, &plan, show)? {
         return Ok(None);
     }
+    let idle = match scene.subject.spec.idle.as_ref().map(Spanned::get_ref) {
+        None => None,
+        Some(&count) => match leave_open(scene, &plan, count)? {
+            Some(idle) if warm(scene, &plan, show)? => Some(idle),
+            _ => return Ok(None),
+        },
+    };
     // The other client goes first in every second repeat.
     let is_wrk_first = scene.repeat.is_multiple_of(2);
     let mut wrk = None;
     if is_wrk_first {
-        wrk = cross_check(scene, &url, show)?;
+        wrk = cross_check(scene, &plan, show)?;
     }
     let Some((mut ours, mut cost)) = once(scene, &plan, show)? else {
         return Ok(None);
@@ -67,7 +84,13 @@ pub(super) fn measure(
         }
     }
     if !is_wrk_first {
-        wrk = cross_check(scene, &url, show)?;
+        wrk = cross_check(scene, &plan, show)?;
+    }
+    if let Some(closed) = idle.as_ref().map(Idle::closed).filter(|closed| *closed > 0) {
+        ours.verdict = Verdict::Invalid;
+        ours.reasons.push(format!(
+            "the server has closed {closed} of the idle connections"
+        ));
     }
     if scene.stop.load(Ordering::Relaxed) {
         return Ok(None);
@@ -87,6 +110,7 @@ fn record(
         server: scene.subject.record.name.clone(),
         level: scene.level,
         repeat: scene.repeat,
+        pass: scene.pass,
         verdict: ours.verdict,
         reasons: ours.reasons.clone(),
         again,
@@ -102,8 +126,37 @@ fn record(
         core_busy: cost.cores.map(|(busy, _)| busy),
         client_cpu_us: ours.client.cpu_us_per_request,
         client_busy: ours.client.busiest_thread,
+        idle_bytes: scene.subject.idle_bytes,
         wrk,
     }
+}
+
+/// Opens connections that ask for nothing. What they cost in memory is seen the first time only: later a server may use again
+/// what it had for those before.
+fn leave_open(
+    scene: &mut Scene<'_, '_>,
+    plan: &Plan,
+    count: usize,
+) -> Result<Option<Idle>, String> {
+    let path = numbered(scene.shop.experiment.path(scene.subject.spec), 0);
+    let before = memory::resident(&pids(scene));
+    let opened = Idle::open(
+        scene.subject.port,
+        &path,
+        count,
+        plan.connections,
+        scene.stop,
+    );
+    let of_it = |error: String| format!("server {}: {error}", scene.subject.record.name);
+    let opened = opened.map_err(of_it)?;
+    must_live(scene)?;
+    let after = memory::resident(&pids(scene));
+    if opened.is_some() && scene.subject.idle_bytes.is_none() {
+        scene.subject.idle_bytes = before
+            .zip(after)
+            .map(|(before, after)| (after as f64 - before as f64) / count.max(1) as f64);
+    }
+    Ok(opened)
 }
 
 /// The warm-up is a run of its own, so that the cost and the answers of a run are of the same requests.
@@ -138,15 +191,13 @@ fn once(
 
 fn cross_check(
     scene: &mut Scene<'_, '_>,
-    url: &str,
+    plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<CrossCheck>, String> {
-    if scene.shop.experiment.cross_check.is_none() || scene.stop.load(Ordering::Relaxed) {
+    if !scene.is_checked || scene.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let (found, cost) = costing(scene, || {
-        wrk::run(scene.shop, url, scene.level, show, scene.stop)
-    });
+    let (found, cost) = costing(scene, || wrk::run(scene.shop, plan, show, scene.stop));
     let found = found?;
     must_live(scene)?;
     Ok(found.map(|found| CrossCheck {
@@ -177,11 +228,13 @@ fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
 /// Run times of the server and of what stands behind it. `None` where the kernel does not tell.
 fn reading(scene: &Scene<'_, '_>) -> Option<Reading> {
     // A process may end between the listing and the reading; then it is listed again.
-    (0..3).find_map(|_| {
-        let others = scene.beside.iter().flat_map(Running::pids);
-        let pids: Vec<u32> = scene.subject.pids().into_iter().chain(others).collect();
-        Reading::take(&pids).ok()
-    })
+    (0..3).find_map(|_| Reading::take(&pids(scene)).ok())
+}
+
+/// The processes of the server and of what stands behind it.
+fn pids(scene: &Scene<'_, '_>) -> Vec<u32> {
+    let others = scene.beside.iter().flat_map(Running::pids);
+    scene.subject.pids().into_iter().chain(others).collect()
 }
 
 fn must_live(scene: &mut Scene<'_, '_>) -> Result<(), String> {

@@ -37,6 +37,9 @@ pub struct Lab {
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
     pub findings: Vec<LabFinding>,
+    /// What the file demands of the figures, and whether it holds.
+    #[serde(default)]
+    pub limits: Vec<LabLimit>,
     /// Every run in the order in which it was made.
     pub runs: Vec<LabRun>,
     /// Texts that all servers share.
@@ -98,6 +101,9 @@ pub struct LabRun {
     pub level: LabLevel,
     /// The repeat, from 1.
     pub repeat: usize,
+    /// Which of the server's runs at this level in the repeat, from 1.
+    #[serde(default = "first")]
+    pub pass: usize,
     /// Whether to believe it.
     pub verdict: Verdict,
     /// What speaks against it.
@@ -123,6 +129,9 @@ pub struct LabRun {
     pub client_cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub client_busy: f64,
+    /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
+    #[serde(default)]
+    pub idle_bytes: Option<f64>,
     /// What wrk found directly before or after.
     pub wrk: Option<CrossCheck>,
 }
@@ -184,8 +193,99 @@ pub struct LabFinding {
     pub cpu_ratio: Option<Ratio>,
     /// Throughput as a multiple of the baseline's.
     pub throughput_ratio: Option<Ratio>,
+    /// CPU time for one request over itself: outer runs of each block over inner ones, in the pattern A B B A.
+    #[serde(default)]
+    pub cpu_itself: Option<Ratio>,
+    /// Throughput over itself, alike.
+    #[serde(default)]
+    pub throughput_itself: Option<Ratio>,
+    /// Memory for each idle connection.
+    #[serde(default)]
+    pub idle_bytes: Option<Spread>,
     /// This client's throughput over wrk's, from pairs of the same turn.
     pub wrk_ratio: Option<Spread>,
     /// Why the two differ, where they do by more than 3 %.
     pub wrk_difference: Option<String>,
+}
+
+fn first() -> usize {
+    1
+}
+
+/// A figure that is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabMetric {
+    /// CPU time of the server for one request.
+    Cpu,
+    /// Good answers a second.
+    Throughput,
+    /// Median response time, in a closed loop service time.
+    P50,
+    /// The 99th percentile of the same.
+    P99,
+    /// Resident memory for each connection that is open and asks for nothing.
+    Memory,
+}
+
+/// What a limit demands.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabBound {
+    /// The ratio of the figures is at most this.
+    AtMost(f64),
+    /// The ratio of the figures is at least this.
+    AtLeast(f64),
+    /// The figure is at most so many microseconds above the other.
+    MoreAtMostUs(f64),
+}
+
+/// What became of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabOutcome {
+    /// The whole interval is within it.
+    Holds,
+    /// The interval is partly within it.
+    NotShown,
+    /// The whole interval is beyond it.
+    Missed,
+    /// A server differs from itself by as much as what is asked about, or there are too few blocks.
+    NotDecided,
+}
+
+/// A mean over the blocks with its 95 % interval (Student): a ratio, or a difference in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabInterval {
+    /// The mean; of ratios the geometric one.
+    pub mean: f64,
+    /// Its lower bound.
+    pub low: f64,
+    /// Its upper bound.
+    pub high: f64,
+    /// Blocks that it comes from.
+    pub blocks: usize,
+}
+
+/// A limit at one level, and what was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabLimit {
+    /// The server that is limited.
+    pub server: String,
+    /// The server that it is held against.
+    pub against: String,
+    /// If that is the hardest of several that the limit is about: all of these.
+    pub best_of: Vec<String>,
+    /// The figure.
+    pub metric: LabMetric,
+    /// Where.
+    pub level: LabLevel,
+    /// What is demanded.
+    pub bound: LabBound,
+    /// What was found: `server` over (or less) `against`.
+    pub found: Option<LabInterval>,
+    /// What `against` is beside itself in the same pattern.
+    pub itself: Option<LabInterval>,
+    /// What became of it.
+    pub outcome: LabOutcome,
 }

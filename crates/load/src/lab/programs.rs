@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::experiment::{Checker, Experiment};
+use super::experiment::Experiment;
+use super::spec::Checker;
 
 /// Where Debian keeps servers, which the search path of a user does not have.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];

@@ -28,7 +28,7 @@ pub struct LabProgress<'a> {
 /// Where an experiment stands.
 pub(super) struct Place<'a> {
     pub(super) experiment: &'a Experiment,
-    pub(super) levels: usize,
+    pub(super) runs: usize,
     pub(super) began: Nanos,
     pub(super) done: usize,
 }
@@ -42,7 +42,7 @@ impl Place<'_> {
         repeat: usize,
     ) -> LabProgress<'d> {
         let experiment = self.experiment;
-        let runs = experiment.names().count() * self.levels * experiment.repeats();
+        let runs = self.runs;
         let workload = experiment.workload.get_ref();
         let clients = 1 + u32::from(experiment.cross_check.is_some());
         let planned = workload.warmup.0 + workload.duration.0 * clients;

@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::experiment::{Experiment, Prepare, Sequence, Server};
+use super::doubts::doubts;
+use super::experiment::Experiment;
 use super::findings::{findings, judge};
+use super::limit::limits;
 use super::measure::{Scene, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
 use super::progress::{LabProgress, Place};
 use super::server::Running;
+use super::spec::{Prepare, Sequence, Server};
+use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
 use crate::clock::{self, Nanos};
 use crate::{Error, Host, Verdict};
@@ -64,6 +68,7 @@ pub fn lab(
         records: BTreeMap::new(),
         files: Vec::new(),
         runs: Vec::new(),
+        planned: turns::runs(experiment),
         began: clock::now(),
         progress,
         stop,
@@ -86,6 +91,8 @@ struct Bench<'a, 'p> {
     records: BTreeMap<String, LabServer>,
     files: Vec<Text>,
     runs: Vec<LabRun>,
+    /// Runs to be made.
+    planned: usize,
     /// When the first run began.
     began: Nanos,
     progress: &'p mut dyn FnMut(&LabProgress<'_>),
@@ -102,13 +109,21 @@ impl<'a> Bench<'a, '_> {
         self.files = files.into_iter().map(shown).collect();
         for (number, step) in self.experiment.prepare.iter().enumerate() {
             self.prepare(number + 1, step)?;
+            // What it had up has seen the files of before.
+            self.end_block();
         }
         self.began = clock::now();
-        for (server, repeat) in order(self.experiment) {
+        let mut repeat = 0;
+        for turn in turns(self.experiment) {
+            if turn.repeat != repeat && self.experiment.order == Sequence::Blocks {
+                self.end_block();
+                self.begin_block(turn.repeat)?;
+                repeat = turn.repeat;
+            }
             if self.is_stopping() {
                 return Ok(());
             }
-            self.turn(server, repeat)?;
+            self.turn(&turn)?;
         }
         Ok(())
     }
@@ -147,8 +162,9 @@ impl<'a> Bench<'a, '_> {
         }
     }
 
-    /// Starts a server, measures it at every level, and stops it.
-    fn turn(&mut self, spec: &'a Server, repeat: usize) -> Result<(), String> {
+    /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
+    fn turn(&mut self, turn: &Turn<'a>) -> Result<(), String> {
+        let (spec, repeat) = (turn.server, turn.repeat);
         let Some(mut beside) = self.all_up(&spec.with)? else {
             return Ok(());
         };
@@ -156,16 +172,24 @@ impl<'a> Bench<'a, '_> {
         let Some(mut subject) = self.up(spec, &beside)? else {
             return Ok(());
         };
-        for level in self.levels.clone() {
+        for &level in &turn.levels {
             let scene = Scene {
                 shop: &self.shop,
                 subject: &mut subject,
                 beside: &mut beside,
                 level,
                 repeat,
+                pass: turn.pass,
+                is_checked: turn.is_checked,
                 stop: self.stop,
             };
-            match measure_showing(scene, &mut *self.progress, self.began, &self.runs)? {
+            let place = Place {
+                experiment: self.experiment,
+                runs: self.planned,
+                began: self.began,
+                done: self.runs.len(),
+            };
+            match measure_showing(scene, &mut *self.progress, &place)? {
                 Some(run) => self.runs.push(run),
                 None => break,
             }
@@ -218,11 +242,38 @@ impl<'a> Bench<'a, '_> {
     }
 
     fn down(&mut self, running: Running<'a>) {
-        if running.spec.keep {
+        if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
             running.stop(&self.shop);
         }
+    }
+
+    /// Starts every server before the first turn of a block, so that no turn takes longer than another.
+    fn begin_block(&mut self, repeat: usize) -> Result<(), String> {
+        let experiment = self.experiment;
+        for spec in experiment.measured() {
+            let Some(beside) = self.all_up(&spec.with)? else {
+                return Ok(());
+            };
+            self.show(spec.name.get_ref(), None, repeat);
+            let subject = self.up(spec, &beside)?;
+            let up = subject.into_iter().chain(beside);
+            up.for_each(|running| self.down(running));
+        }
+        Ok(())
+    }
+
+    /// Stops what was up for one block. The next one has new processes: what differs from one start of a server to another
+    /// is then part of what differs between blocks.
+    fn end_block(&mut self) {
+        let (stay, over) = std::mem::take(&mut self.kept)
+            .into_iter()
+            .partition(|running| running.spec.keep);
+        self.kept = stay;
+        let over: Vec<Running<'a>> = over;
+        over.into_iter()
+            .for_each(|running| running.stop(&self.shop));
     }
 
     fn clear_up(&mut self) {
@@ -234,7 +285,7 @@ impl<'a> Bench<'a, '_> {
     fn show(&mut self, doing: &str, level: Option<LabLevel>, repeat: usize) {
         let place = Place {
             experiment: self.experiment,
-            levels: self.levels.len(),
+            runs: self.planned,
             began: self.began,
             done: self.runs.len(),
         };
@@ -246,18 +297,13 @@ impl<'a> Bench<'a, '_> {
         let workload = experiment.workload.get_ref();
         let names: Vec<&str> = experiment.names().collect();
         let baseline = experiment.baseline.as_ref().map(Spanned::get_ref);
-        let findings = findings(
-            &self.runs,
-            &names,
-            &self.levels,
-            baseline.map(String::as_str),
-        );
+        let base = baseline.map(String::as_str);
+        let findings = findings(&self.runs, &names, &self.levels, base);
+        let asked = experiment.limits.iter().map(Spanned::get_ref);
+        let limits = limits(asked, &self.runs, &names, base, &self.levels);
         let (mut verdict, mut reasons) = judge(&findings, &self.runs);
-        let complete = self.runs.len() == names.len() * self.levels.len() * experiment.repeats();
-        let mut doubts = shared_cores(experiment);
-        if !complete {
-            doubts.push("the experiment was ended before all its runs were made".to_owned());
-        }
+        let complete = self.runs.len() == self.planned;
+        let doubts = doubts(experiment, complete);
         if !doubts.is_empty() && verdict == Verdict::Valid {
             verdict = Verdict::Suspect;
         }
@@ -282,6 +328,7 @@ impl<'a> Bench<'a, '_> {
             depth: workload.depth,
             client_cores: cores.unwrap_or_default(),
             findings,
+            limits,
             runs: self.runs,
             files: self.files,
             plan: experiment.asked.clone(),
@@ -291,101 +338,14 @@ impl<'a> Bench<'a, '_> {
     }
 }
 
-/// Every turn: which server, and which repeat.
-fn order(experiment: &Experiment) -> Vec<(&Server, usize)> {
-    let repeats = 1..=experiment.repeats();
-    match experiment.order {
-        Sequence::Sequence => experiment
-            .measured()
-            .flat_map(|server| repeats.clone().map(move |repeat| (server, repeat)))
-            .collect(),
-        Sequence::Interleaved => repeats
-            .flat_map(|repeat| {
-                let mut turns: Vec<_> = experiment.measured().map(|it| (it, repeat)).collect();
-                if repeat.is_multiple_of(2) {
-                    turns.reverse();
-                }
-                turns
-            })
-            .collect(),
-    }
-}
-
-/// Servers that may run where the client does.
-fn shared_cores(experiment: &Experiment) -> Vec<String> {
-    let client = experiment.workload.get_ref().cores.as_ref();
-    let shares = |server: &&Server| match (&server.cores, client) {
-        (Some(own), Some(client)) => own
-            .get_ref()
-            .iter()
-            .any(|core| client.get_ref().contains(core)),
-        _ => true,
-    };
-    let names: Vec<&str> = experiment
-        .measured()
-        .filter(shares)
-        .map(|server| server.name.get_ref().as_str())
-        .collect();
-    if names.is_empty() {
-        return Vec::new();
-    }
-    vec![format!(
-        "the client and {} may have run on the same core: give both `cores`",
-        names.join(", ")
-    )]
-}
-
 /// Measures, and says meanwhile how far it is.
 fn measure_showing(
     mut scene: Scene<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
-    began: Nanos,
-    runs: &[LabRun],
+    place: &Place<'_>,
 ) -> Result<Option<LabRun>, String> {
-    let experiment = scene.shop.experiment;
     let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
-    let place = Place {
-        experiment,
-        levels: experiment.levels().len(),
-        began,
-        done: runs.len(),
-    };
     measure(&mut scene, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn experiment(more: &str) -> Experiment {
-        let text = format!(
-            "title = 'x'\nrepeats = 2\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
-             start = 'b'\n[[server]]\nname = 'c'\nstart = 'c'\nmeasured = false\n"
-        );
-        Experiment::read(&text, Path::new("/")).unwrap()
-    }
-
-    #[test]
-    fn turns_go_forwards_and_then_backwards() {
-        let turns = |more: &str| {
-            let experiment = experiment(more);
-            let turns = order(&experiment);
-            let turns = turns
-                .iter()
-                .map(|(server, repeat)| format!("{}{repeat}", server.name.get_ref()));
-            turns.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(turns(""), "a1 b1 b2 a2");
-        assert_eq!(turns("order = 'sequence'"), "a1 a2 b1 b2");
-    }
-
-    #[test]
-    fn what_is_not_pinned_is_said() {
-        let [sentence] = shared_cores(&experiment("")).try_into().unwrap();
-        assert!(sentence.contains("client and a, b may"), "{sentence}");
-    }
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::experiment::Server;
+use super::experiment::numbered;
 use super::fill::Values;
 use super::form::{Ending, Line};
 use super::outcome::LabServer;
 use super::process::{Launch, Process};
+use super::spec::Server;
 use super::workshop::{self, Workshop};
-use crate::{Plan, Stop, clock, run};
+use crate::{Order, Plan, Stop, clock, run};
 
 /// Between two questions whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -27,6 +28,8 @@ pub(super) struct Running<'a> {
     /// How it was started, for the report.
     pub(super) record: LabServer,
     pub(super) port: u16,
+    /// Memory that each connection took that asks for nothing, once such were opened.
+    pub(super) idle_bytes: Option<f64>,
     process: Process,
     values: Values,
 }
@@ -43,7 +46,37 @@ impl<'a> Running<'a> {
         let of_it = |error: String| format!("server {name}: {error}");
         let mut running = Self::launch(shop, spec, beside).map_err(of_it)?;
         let ready = running.wait_until_ready(shop, stop).map_err(of_it)?;
+        if ready {
+            running.visit(shop, stop).map_err(of_it)?;
+        }
         Ok(ready.then_some(running))
+    }
+
+    /// Asks for each of several targets once: what a server reads or makes when it is asked for the first time is no part of
+    /// what is measured.
+    fn visit(&self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<(), String> {
+        let path = shop.experiment.path(self.spec);
+        let targets = shop.experiment.targets(path);
+        if targets.is_empty() || !self.spec.measured {
+            return Ok(());
+        }
+        let count = targets.len() as u64;
+        let plan = Plan {
+            stop: Stop::Requests(count),
+            urls: targets,
+            order: Order::Sequence,
+            threads: 1,
+            timeout: ASK,
+            ..Plan::new(self.url(&numbered(path, 0)))
+        };
+        let run = run(&plan, None, stop).map_err(|error| error.to_string())?;
+        let bad = run.errors.by_kind.iter().find(|(_, bad)| **bad > 0);
+        match bad.filter(|_| !stop.load(Ordering::Relaxed)) {
+            None => Ok(()),
+            Some((kind, bad)) => Err(format!(
+                "{bad} of the {count} targets of {path} give no good answer ({kind})"
+            )),
+        }
     }
 
     fn launch(
@@ -57,6 +90,7 @@ impl<'a> Running<'a> {
         let mut values = shop.values();
         values.set("port", port.to_string());
         values.set("dir", folder.to_string_lossy());
+        values.set("path", numbered(shop.experiment.path(spec), 0));
         let cores = spec.cores.as_ref().map(|cores| cores.get_ref().clone());
         let cores = cores.unwrap_or_default();
         if let Some(core) = cores.first() {
@@ -100,6 +134,7 @@ impl<'a> Running<'a> {
             spec,
             record,
             port,
+            idle_bytes: None,
             process: Process::start(&launch)?,
             values,
         })
@@ -170,7 +205,7 @@ impl<'a> Running<'a> {
         let deadline = clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
-            None => self.url(shop.experiment.path(self.spec)),
+            None => self.url(&numbered(shop.experiment.path(self.spec), 0)),
         };
         if let Some(text) = &self.spec.ready_log {
             self.process.output().await_text(text);

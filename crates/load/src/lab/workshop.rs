@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::experiment::{Experiment, Written};
+use super::experiment::{Experiment, numbered};
 use super::fill::Values;
 use super::form::Line;
 use super::outcome::Text;
 use super::process::Launch;
+use super::spec::Written;
 
 /// An experiment with its folder.
 #[derive(Debug)]
@@ -34,6 +35,13 @@ impl<'a> Workshop<'a> {
         values.set("work", self.work.to_string_lossy());
         values.set("here", self.experiment.here.to_string_lossy());
         values.set("millpond", self.millpond.to_string_lossy());
+        values.set(
+            "path",
+            numbered(self.experiment.workload.get_ref().path.get_ref(), 0),
+        );
+        for (name, value) in &self.experiment.values {
+            values.set(name, value.get_ref());
+        }
         values
     }
 
@@ -47,6 +55,14 @@ impl<'a> Workshop<'a> {
     /// Writes the files that all servers share; gives their texts.
     pub(super) fn write_shared(&self) -> Result<Vec<Text>, String> {
         write(&self.work, &self.experiment.files, &self.values())
+    }
+
+    /// Writes a file for a client into the experiment's folder; gives its path.
+    pub(super) fn write_beside(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let path = self.work.join(name);
+        let written = fs::write(&path, text);
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(path)
     }
 
     /// A command with its values, run in the folder of the experiment's file.
@@ -93,22 +109,29 @@ pub(super) fn write(
 ) -> Result<Vec<Text>, String> {
     let mut texts = Vec::new();
     for file in files {
-        let path = folder.join(file.path.get_ref());
-        if let Some(parent) = path.parent() {
-            make(parent)?;
+        let path = file.path.get_ref();
+        let mut content = String::new();
+        for n in 0..file.count.unwrap_or(1) {
+            let path = folder.join(numbered(path, n));
+            if let Some(parent) = path.parent() {
+                make(parent)?;
+            }
+            content = match (&file.content, file.bytes) {
+                (Some(content), _) => values.fill(content.get_ref(), false)?,
+                (None, bytes) => letters(bytes.unwrap_or(0), n),
+            };
+            fs::write(&path, &content)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
-        let content = match (&file.content, file.bytes) {
-            (Some(content), _) => values.fill(content.get_ref(), false)?,
-            (None, bytes) => letters(bytes.unwrap_or(0)),
-        };
-        fs::write(&path, &content)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let of_all = file
+            .count
+            .map_or(String::new(), |count| format!("{count} files of "));
         let shown = match file.bytes {
-            Some(bytes) => format!("({bytes} bytes of letters)"),
+            Some(bytes) => format!("({of_all}{bytes} bytes of letters)"),
             None => content,
         };
         texts.push(Text {
-            path: file.path.get_ref().clone(),
+            path: path.clone(),
             content: shown,
         });
     }
@@ -124,9 +147,9 @@ fn make(folder: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))
 }
 
-/// Lines of letters, so many bytes in all, that compress no better than prose does.
-fn letters(bytes: usize) -> String {
-    let mut random = crate::random::Random::new(1);
+/// Lines of letters, so many bytes in all, that compress no better than prose does; for each `n` others.
+fn letters(bytes: usize, n: usize) -> String {
+    let mut random = crate::random::Random::new(1 + n as u64);
     let letter = |n| match n % 72 {
         71 => '\n',
         _ => char::from(b'a' + random.below(26) as u8),
@@ -140,8 +163,9 @@ mod tests {
 
     #[test]
     fn letters_are_as_many_as_asked_for_and_always_the_same() {
-        assert_eq!(letters(8192).len(), 8192);
-        assert_eq!(letters(100), letters(100));
-        assert_eq!(letters(0), "");
+        assert_eq!(letters(8192, 0).len(), 8192);
+        assert_eq!(letters(100, 1), letters(100, 1));
+        assert_ne!(letters(100, 1), letters(100, 2));
+        assert_eq!(letters(0, 0), "");
     }
 }

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::form::Line;
-use super::outcome::LabLevel;
 use super::process::{Launch, Process};
 use super::workshop::Workshop;
-use crate::clock;
+use crate::{Plan, clock};
 
 /// Between two looks at whether it is done.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -22,11 +21,10 @@ pub(super) struct Found {
     pub(super) errors: u64,
 }
 
-/// Runs wrk; `None` if it was stopped. `show` is called about five times a second.
+/// Runs wrk with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn run(
     shop: &Workshop<'_>,
-    url: &str,
-    level: LabLevel,
+    plan: &Plan,
     show: &mut dyn FnMut(),
     stop: &AtomicBool,
 ) -> Result<Option<Found>, String> {
@@ -35,11 +33,11 @@ pub(super) fn run(
     let cores = cores.unwrap_or_default();
     // It knows whole seconds only.
     let seconds = workload.duration.0.as_secs_f64().ceil().max(1.0) as u64;
-    let threads = cores.len().max(1).min(level.connections);
+    let threads = cores.len().max(1).min(plan.connections);
     let mut words = vec![
         "wrk".to_owned(),
         format!("-t{threads}"),
-        format!("-c{}", level.connections),
+        format!("-c{}", plan.connections),
         format!("-d{seconds}s"),
         "--timeout".to_owned(),
         format!("{}s", workload.timeout.0.as_secs_f64().ceil().max(1.0)),
@@ -47,7 +45,11 @@ pub(super) fn run(
     for field in &workload.headers {
         words.extend(["-H".to_owned(), field.get_ref().clone()]);
     }
-    words.push(url.to_owned());
+    if let Some(script) = script(&plan.urls, plan.depth) {
+        let path = shop.write_beside("wrk.lua", &script)?;
+        words.extend(["-s".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    words.push(plan.url.clone());
     let mut process = Process::start(&Launch {
         line: Line::Program(words),
         cwd: shop.experiment.here.clone(),
@@ -71,6 +73,29 @@ pub(super) fn run(
     read(&text)
         .map(Some)
         .ok_or_else(|| format!("wrk failed; {}", process.output().last_words()))
+}
+
+/// What wrk needs to be told in Lua: targets to choose from, and requests that go out together. Its pipelining is in
+/// batches, each sent when all answers to the one before have come.
+fn script(targets: &[String], depth: usize) -> Option<String> {
+    if targets.is_empty() && depth == 1 {
+        return None;
+    }
+    let mut list = String::new();
+    for target in targets {
+        // Within quotes Lua gives a meaning to these two alone.
+        let target = target.replace('\\', r"\\").replace('"', "\\\"");
+        list.push_str(&format!("  \"{target}\",\n"));
+    }
+    Some(format!(
+        "local targets = {{\n{list}}}\nlocal requests = {{}}\nfunction init()\n\
+         \x20 if #targets == 0 then requests[1] = wrk.format() end\n\
+         \x20 for n, target in ipairs(targets) do requests[n] = wrk.format(\"GET\", target) end\nend\n\
+         function request()\n\
+         \x20 local batch = {{}}\n\
+         \x20 for n = 1, {depth} do batch[n] = requests[math.random(#requests)] end\n\
+         \x20 return table.concat(batch)\nend\n"
+    ))
 }
 
 /// Reads what wrk 4 prints.
@@ -102,6 +127,19 @@ fn read(text: &str) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_targets_and_pipelines_are_scripts() {
+        assert_eq!(script(&[], 1), None);
+        let batches = script(&[], 16).unwrap();
+        assert!(batches.contains("for n = 1, 16 do"), "{batches}");
+        let targets = ["/a".to_owned(), r#"/"\"#.to_owned()];
+        let text = script(&targets, 1).unwrap();
+        assert!(
+            text.starts_with("local targets = {\n  \"/a\",\n  \"/\\\"\\\\\",\n}\n"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn what_wrk_prints_is_understood() {

@@ -10,6 +10,7 @@ mod edges;
 mod hostile;
 mod http2;
 mod http2_stub;
+mod lab;
 mod lateness;
 mod null;
 mod open;

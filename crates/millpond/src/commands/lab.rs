@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use millpond_load::{Experiment, Fault, Lab as Found, LabOptions, LabProgress, Missing, Verdict};
+use millpond_load::{
+    Experiment, Fault, Lab as Found, LabOptions, LabOutcome, LabProgress, Ladder, Missing, Verdict,
+};
 use millpond_report::{lab_csv, lab_report, lab_tables, number, text_table};
 use millpond_site::Config;
 
@@ -30,8 +32,9 @@ enum Command {
 
 /// Start each server of an experiment in turn, measure it, and compare them
 ///
-/// Exit status: 0 when every run was made and counts, 1 when a server failed, a level of a server has only INVALID
-/// runs, or the experiment was stopped. What there is by then is written in each case.
+/// Exit status: 0 when every run was made and counts and every limit of the file holds, 1 when a server failed, a level of a
+/// server has only INVALID runs, or the experiment was stopped, 3 when a limit is missed, or could not be shown to hold.
+/// What there is by then is written in each case.
 #[derive(Args)]
 struct Run {
     /// The experiment, such as experiments/static-8k.toml
@@ -39,6 +42,9 @@ struct Run {
     /// Measure only these servers, by their names with commas between
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
+    /// Measure at these numbers of connections instead of the file's, such as 1,32; limits at others are not asked about
+    #[arg(short, long, value_name = "LEVELS")]
+    connections: Option<Ladder>,
     /// Leave out servers whose programs are not installed
     #[arg(long)]
     available: bool,
@@ -116,6 +122,7 @@ impl Run {
             Some(failure) => Err(Failure::new(failure)),
             // The summary has said why.
             None if found.verdict == Verdict::Invalid || !found.complete => Err(Failure::Said),
+            None if is_missed(&found) => Err(Failure::Missed),
             None => Ok(()),
         }
     }
@@ -139,6 +146,11 @@ impl Run {
         let missing = experiment.missing();
         if !missing.is_empty() {
             return Err(not_installed(&missing));
+        }
+        if let Some(connections) = &self.connections {
+            experiment
+                .set_connections(connections.clone())
+                .map_err(Failure::new)?;
         }
         if let Some(repeats) = self.repeats {
             if !(1..=1000).contains(&repeats) {
@@ -206,6 +218,12 @@ fn not_installed(missing: &[Missing]) -> Failure {
         "sudo apt-get install {packages}\n        a package may start a service that nobody needs here; \
          sudo systemctl disable --now SERVICE ends it"
     ))
+}
+
+/// Whether a limit is missed, or could not be shown to hold.
+fn is_missed(found: &Found) -> bool {
+    let mut limits = found.limits.iter();
+    limits.any(|limit| limit.outcome != LabOutcome::Holds)
 }
 
 /// The tables, the doubts, and what was asked.

@@ -121,6 +121,85 @@ fn a_ladder_has_a_line_for_each_server() {
     assert!(html.contains("99th percentile of the response time"));
 }
 
+/// Millpond twice in blocks, with a hundred files and two limits.
+fn blocks() -> TempDir {
+    let server = "idle = 20\n[[file]]\npath = 'made/{n}.txt'\ncount = 100\nbytes = 50\n[[prepare]]\nrun = 'cp {work}/made/* {here}/site/static/'\n\
+                  [[limit]]\nserver = 'two'\nagainst = 'one'\nmetric = 'throughput'\nat = [2]\nat_least = 0.001\n\
+                  [[limit]]\nserver = 'two'\nagainst = 'one'\nmetric = 'cpu'\nat = [1]\nat_most = 0.001\n";
+    let head = "repeats = 3\norder = 'blocks'\nladder = { connections = '1,2' }";
+    let dir = experiment(head, server);
+    let path = dir.path().join("it.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text
+        .replace("'/a.txt'", "'/{n}.txt'\ncount = 100")
+        .replace("'100ms'", "'20ms'");
+    write(dir.path(), "it.toml", &text);
+    dir
+}
+
+#[test]
+fn a_limit_that_is_missed_is_status_3() {
+    let dir = blocks();
+    let args = [
+        "lab", "run", "it.toml", "--json", "it.json", "--report", "it.html",
+    ];
+    let output = run(dir.path(), &args);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("CPU of two ≤ 0.00 × one"), "{said}");
+    let found: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("it.json")).unwrap()).unwrap();
+    // Runs of a busy machine may decide nothing; that it holds is out of the question.
+    assert_eq!(found["limits"].as_array().unwrap().len(), 2);
+    assert_ne!(found["limits"][1]["outcome"], "holds");
+    let runs = found["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3 * 2 * 4 * 2);
+    let order = |run: &serde_json::Value| {
+        let server = run["server"].as_str().unwrap();
+        format!("{server}{}", run["pass"])
+    };
+    let block: Vec<String> = runs[..8].iter().map(order).collect();
+    assert_eq!(
+        block,
+        [
+            "one1", "two1", "two2", "one2", "one3", "two3", "two4", "one4"
+        ]
+    );
+    for run in runs {
+        assert_eq!(run["errors"], 0, "{run}");
+        assert_eq!(run["idle_bytes"].is_f64(), run["server"] == "two", "{run}");
+    }
+    let html = fs::read_to_string(dir.path().join("it.html")).unwrap();
+    assert!(html.contains("Limits") && html.contains("100 files of 50 bytes"));
+    assert!(processes(dir.path()).is_empty());
+}
+
+#[test]
+fn a_part_of_an_experiment_asks_about_its_own_limits() {
+    let dir = blocks();
+    let args = ["lab", "run", "it.toml", "--connections", "2", "--json", "-"];
+    let output = run(dir.path(), &args);
+    // 0, or 3 where the machine was too busy to decide even this one.
+    assert_ne!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["limits"].as_array().unwrap().len(), 1);
+    let args = [
+        "lab",
+        "run",
+        "it.toml",
+        "--only",
+        "one",
+        "--repeats",
+        "1",
+        "--json",
+        "-",
+    ];
+    let output = run(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["limits"], serde_json::json!([]));
+}
+
 /// `lab run` in `dir` until its first server is there; its temporary folder is below `dir/tmp`.
 fn start(dir: &Path) -> Child {
     fs::create_dir(dir.join("tmp")).unwrap();

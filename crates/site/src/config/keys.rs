@@ -34,7 +34,7 @@ pub(super) const SECTIONS: [Section; 6] = [
     },
     Section {
         name: "static",
-        about: "How the files in `static/` are served. A change takes effect by itself.",
+        about: "How the files in `static/` are served, kept and sent. A change takes effect by itself.",
         is_live: true,
     },
     Section {
@@ -97,7 +97,8 @@ impl Key {
     /// Whether a change takes effect by itself.
     pub(super) fn is_live(&self) -> bool {
         let section = SECTIONS.iter().find(|section| section.name == self.section);
-        section.is_some_and(|section| section.is_live)
+        // The watch over the folder begins with this one.
+        section.is_some_and(|section| section.is_live) && self.path() != "static.follow_links"
     }
 
     /// A line for the file that would be right.
@@ -110,7 +111,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 20] = [
+pub(super) const KEYS: [Key; 24] = [
     Key {
         section: "server",
         name: "listen",
@@ -219,6 +220,46 @@ pub(super) const KEYS: [Key; 20] = [
                 max-age=31536000, immutable`; others have `no-cache`). `true` is those with a hash in their name: a part of eight or more \
                 hexadecimal digits, letters and digits among them, between dots, hyphens or underscores, as in `app.3f2a9c1b.js`. A list of \
                 paths, such as `[\"/assets/*\"]`, is these and no others.",
+    },
+    Key {
+        section: "static",
+        name: "memory",
+        kind: Kind::Size(
+            |config| &mut config.statics.memory,
+            0,
+            isize::MAX.unsigned_abs(),
+        ),
+        default: Some("\"256MB\""),
+        example: "\"256MB\"",
+        about: "What copies of static files and their compressed forms may take, the smallest files first. What does not fit is \
+                sent from disk, and compressed forms that do not fit are not made.",
+    },
+    Key {
+        section: "static",
+        name: "in_memory",
+        kind: Kind::Size(|config| &mut config.statics.in_memory, 0, 64 << 20),
+        default: Some("\"4MiB\""),
+        example: "\"4MiB\"",
+        about: "The largest file that is copied into memory. A copy is served without a look at the file until it changes. A larger \
+                file is kept open and sent from disk; each response looks whether it is still the same.",
+    },
+    Key {
+        section: "static",
+        name: "sendfile_from",
+        kind: Kind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
+        default: Some("\"64KiB\""),
+        example: "\"64KiB\"",
+        about: "Copies of at least this size are sent by `sendfile`, which spares copying them once more and costs a second \
+                system call and a file descriptor. `bench/README.md` has the measurement of the default.",
+    },
+    Key {
+        section: "static",
+        name: "follow_links",
+        kind: Kind::Flag(|config| &mut config.statics.follow_links),
+        default: Some("false"),
+        example: "true",
+        about: "Whether symbolic links in `static/` may lead out of it. Links within it are always followed, to what is hidden \
+                never. A change needs a restart.",
     },
     Key {
         section: "log",

@@ -1,82 +1,108 @@
-//! A file that is sent from disk.
+//! Files that are sent from disk, where others may write them meanwhile.
+//!
+//! What is prepared of an open file is right as long as the file is in the state in which it was looked at. The notice
+//! of a change takes a moment, and some writes make none (through a memory map, or on another machine's side of a
+//! network file system), so each response with content from the file begins with one `fstat`: a few tenths of a
+//! microsecond beside the sending of megabytes. 304 and HEAD need none.
 
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use millpond_http::{Request, Response};
+use bytes::Bytes;
+use millpond_http::{Body, Content, Parts, Prepared, Request, Response};
 
-use super::conditions::{Outcome, evaluate};
+use super::media::Media;
+use super::open::open;
+use super::scan::{Found, has_gone, is_descriptor_limit};
 use super::stamp::Stamp;
 
-/// An open file. Each response describes the file as it is at that moment, so one that is written in place (a growing
-/// download, say) is not sent with the length of yesterday.
-#[derive(Debug)]
-pub(super) struct DiskFile {
-    file: Arc<File>,
-    content_type: String,
-    cache_control: &'static str,
+/// Tells one description of a file that is being written from the next.
+static DESCRIPTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The representation of an open file in the state of `stamp`. Hashing gigabytes would take too long, so the entity tag
+/// is a hash of the stamp. One that is not `settled` may outlive a write, so it is told from every other.
+pub(super) fn describe(file: &Arc<File>, stamp: &Stamp, media: &Media, settled: bool) -> Prepared {
+    let mut tag = stamp.bytes();
+    if !settled {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        tag.extend(now.as_nanos().to_be_bytes());
+        tag.extend(DESCRIPTIONS.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    }
+    let parts = Parts {
+        status: 200,
+        media_type: &media.content_type,
+        fields: &[("Cache-Control", media.cache_control)],
+        body: Bytes::from(tag),
+        last_modified: Some(stamp.modified_time()),
+        // The background would read it while it changes.
+        compressible: false,
+    };
+    let identity = if stamp.size == 0 {
+        Body::Empty
+    } else {
+        Body::File {
+            file: Arc::clone(file),
+            offset: 0,
+            len: stamp.size,
+        }
+    };
+    let codings = Vec::new();
+    Prepared::with_content(&parts, Content { identity, codings })
 }
 
-impl DiskFile {
-    pub(super) fn new(file: File, content_type: String, cache_control: &'static str) -> Self {
-        Self {
-            file: Arc::new(file),
-            content_type,
-            cache_control,
-        }
-    }
+/// The state of an open file; none if its file system does not say, which only those over a network do.
+pub(super) fn state(file: &File) -> Option<Stamp> {
+    file.metadata().ok().map(|metadata| Stamp::of(&metadata))
+}
 
-    /// Costs an `fstat` and the head's allocation; the content is sent by the kernel.
-    pub(super) fn respond(&self, request: &Request<'_>) -> Response {
-        // `fstat` of an open file fails only when its file system does, over a network.
-        let Ok(metadata) = self.file.metadata() else {
-            return Response::text(500, "the file cannot be read\n");
-        };
-        let stamp = Stamp::of(&metadata);
-        // A modification in the future is one of now (RFC 9110 section 8.8.2.1).
-        let modified = stamp.modified_time().min(SystemTime::now());
-        let etag = etag(&stamp);
-        let outcome = evaluate(request, &etag, modified, stamp.size);
-        let (status, range) = match outcome {
-            Outcome::Failed => return Response::text(412, "precondition failed\n"),
-            Outcome::Unsatisfiable => {
-                return Response::builder(416)
-                    .field("Content-Range", &format!("bytes */{}", stamp.size))
-                    .field("X-Content-Type-Options", "nosniff")
-                    .empty();
-            }
-            Outcome::NotModified => (304, None),
-            Outcome::Full => (200, None),
-            Outcome::Part { first, last } => (206, Some((first, last))),
-        };
-        let mut head = Response::builder(status);
-        if status != 304 {
-            head = head
-                .field("Content-Type", &self.content_type)
-                .field("Accept-Ranges", "bytes");
-        }
-        head = head
-            .field("Cache-Control", self.cache_control)
-            .field("X-Content-Type-Options", "nosniff")
-            .field("Last-Modified", &httpdate::fmt_http_date(modified))
-            .field("ETag", &etag);
-        match range {
-            Some((first, last)) => head
-                .field(
-                    "Content-Range",
-                    &format!("bytes {first}-{last}/{}", stamp.size),
-                )
-                .file(Arc::clone(&self.file), first, last - first + 1),
-            None if status == 304 || stamp.size == 0 => head.empty(),
-            None => head.file(Arc::clone(&self.file), 0, stamp.size),
-        }
+/// The response of an open file as it is at this moment.
+pub(super) fn respond(file: &Arc<File>, media: &Media, request: &Request<'_>) -> Response {
+    let Some(stamp) = state(file) else {
+        return Response::text(500, "the file cannot be read\n");
+    };
+    let settled = stamp.settled(SystemTime::now());
+    describe(file, &stamp, media, settled).respond(request, Bytes::new())
+}
+
+/// The response of a file that is opened for it.
+pub(super) fn open_and_respond(found: &Found, media: &Media, request: &Request<'_>) -> Response {
+    match open(&found.real) {
+        Ok(Some((file, _))) => respond(&Arc::new(file), media, request),
+        Ok(None) => refused(404),
+        Err(error) => refused(status_of(&error)),
     }
 }
 
-/// From inode, size and time: hashing gigabytes at each start would tell no more in practice.
-fn etag(stamp: &Stamp) -> String {
-    let (seconds, nanos) = stamp.modified;
-    let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-    format!("\"{:x}-{:x}-{modified:x}\"", stamp.inode, stamp.size)
+fn status_of(error: &io::Error) -> u16 {
+    match error.kind() {
+        _ if has_gone(error) => 404,
+        _ if is_descriptor_limit(error) => 503,
+        io::ErrorKind::PermissionDenied => 403,
+        _ => 500,
+    }
+}
+
+/// The answer for a file that cannot be read.
+pub(super) fn refused(status: u16) -> Response {
+    let text = match status {
+        403 => "The server may not read this file.\n",
+        404 => "This file has just gone.\n",
+        503 => "The server has too many open files just now.\n",
+        _ => "The file cannot be read.\n",
+    };
+    let head = Response::builder(status)
+        .field("Content-Type", "text/plain; charset=utf-8")
+        .field("Cache-Control", "no-store")
+        .field("X-Content-Type-Options", "nosniff");
+    let head = if status == 503 {
+        head.field("Retry-After", "1")
+    } else {
+        head
+    };
+    head.body(Bytes::from_static(text.as_bytes()))
 }

@@ -1,18 +1,20 @@
-//! Media types by the ending of a name.
+//! What is said of a file by its name: its media type, by the ending, and how long it may be kept.
 
 use std::path::Path;
 
-/// What a file's name says about its content.
+/// What a file's name says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Media {
     /// The value of Content-Type.
     pub(super) content_type: String,
+    /// The value of Cache-Control.
+    pub(super) cache_control: &'static str,
     /// Whether compressing it is worth while.
     pub(super) compressible: bool,
 }
 
 /// `application/octet-stream` for an ending that is not known. Text is taken to be UTF-8, as it is nearly everywhere.
-pub(super) fn media_of(path: &Path) -> Media {
+pub(super) fn media_of(path: &Path, cache_control: &'static str) -> Media {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
     // RFC 9239 section 6: the older names of JavaScript are aliases, and only this one takes the charset with it.
     let essence = match guess.essence_str() {
@@ -21,6 +23,7 @@ pub(super) fn media_of(path: &Path) -> Media {
     };
     let is_text = essence.starts_with("text/");
     Media {
+        cache_control,
         compressible: is_text || is_compressible(essence),
         content_type: if is_text {
             format!("{essence}; charset=utf-8")
@@ -76,9 +79,10 @@ mod tests {
         ] {
             let expected = Media {
                 content_type: content_type.to_owned(),
+                cache_control: "no-cache",
                 compressible,
             };
-            assert_eq!(media_of(Path::new(name)), expected, "{name}");
+            assert_eq!(media_of(Path::new(name), "no-cache"), expected, "{name}");
         }
     }
 }

@@ -1,14 +1,26 @@
-//! Static files, served from memory.
+//! Static files: found once, prepared once, and prepared anew when the folder changes.
 //!
-//! [`Statics::load`] reads the folder once; a request is then one look-up in a map from normalized paths to prepared
-//! responses. Nothing is opened by a name that a client sent, so no name reaches outside the folder.
+//! [`Statics::load`] reads the folder; a request is then one look-up in a map from normalized paths to prepared
+//! responses. No name that a client sent is ever given to the system, so none reaches outside the folder. The feed of
+//! changes is the watch over the site's folder (`watch`): a value never changes, but another is loaded beside it, which
+//! takes over what is still the same.
 //!
-//! A value never changes. When the folder does, another is loaded beside it, which takes over what is still the same.
+//! | what | how it is kept | what a request costs beside the response |
+//! |---|---|---|
+//! | up to `static.in_memory`, as far as `static.memory` goes | a copy in memory | nothing |
+//! | of these, from `static.sendfile_from` on | a copy in the kernel, sent by `sendfile` | nothing |
+//! | larger | open | one `fstat`, if content is sent (see `disk`) |
+//! | larger, and too many to keep open | by its path | `openat2`, `fstat`, `close` |
 
-mod conditions;
+mod beside;
+mod budget;
+mod copy;
 mod disk;
 mod media;
-mod read;
+mod open;
+mod options;
+mod plain;
+mod room;
 mod scan;
 mod stamp;
 #[cfg(test)]
@@ -20,74 +32,97 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use millpond_http::{Prepared, Request, Response};
+use millpond_http::{Body, Prepared, Request, Response};
 
+use crate::compress::Compressor;
 use crate::config::FileSettings;
 use crate::problem::Problem;
-use disk::DiskFile;
-use stamp::Stamp;
+use beside::Beside;
+use budget::Budget;
+pub use options::StaticOptions;
+use plain::{Loaded, Source, Wanted};
+use room::Room;
+pub(crate) use scan::WELL_KNOWN;
 
-/// Files larger than this stay on disk: they are few, and the kernel sends them without a copy.
-const MAX_IN_MEMORY: u64 = 1 << 20;
-/// Bytes of all files in memory; when it is used up the larger ones stay on disk.
-const MEMORY_LIMIT: u64 = 256 << 20;
-
-type Map = HashMap<String, StaticFile, foldhash::fast::RandomState>;
+type ByPath<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
 /// The files of one folder as they were when it was loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Statics {
     /// By path: `/docs/index.html`.
-    files: Map,
+    files: ByPath<StaticFile>,
     /// The index of each folder that has one (`index.html`), by the folder's path: `/docs/`.
-    indexes: Map,
+    indexes: ByPath<StaticFile>,
+    /// What could not be read, or not as it should.
+    notes: Vec<Problem>,
+    /// What is left of the memory, for codings.
+    room: Room,
 }
 
 impl Statics {
     /// Reads the folder `dir`; one that is not there has no files. What has the same device, inode, times and size as
     /// in `previous` is taken from there and not read again.
     ///
-    /// Left out are names that begin with a dot, symbolic links that lead out of the folder (or to such a name, or
-    /// nowhere), names that are not UTF-8, and what is neither file nor folder.
+    /// Left out are names that begin with a dot (but `.well-known` in the folder itself), symbolic links that lead out
+    /// of the folder unless `options` allow it (or to such a name, or nowhere), names that are not UTF-8, and what is
+    /// neither file nor folder.
+    ///
+    /// # Errors
+    /// The folder itself cannot be read, or is too large or too deep.
     pub(crate) fn load(
         dir: &Path,
-        previous: Option<&Self>,
+        options: &StaticOptions,
         settings: &FileSettings,
+        previous: Option<&Self>,
     ) -> Result<Self, Problem> {
-        Self::load_within(dir, previous, settings, MEMORY_LIMIT)
+        let budget = Budget::new(options, budget::descriptors());
+        Self::load_within(dir, options, settings, previous, budget)
     }
 
     fn load_within(
         dir: &Path,
-        previous: Option<&Self>,
+        options: &StaticOptions,
         settings: &FileSettings,
-        limit: u64,
+        previous: Option<&Self>,
+        mut budget: Budget,
     ) -> Result<Self, Problem> {
-        let mut found = scan::scan(dir)?;
+        let (mut found, mut notes) = scan::scan(dir, options.follow_links)?;
         // The smallest first, so that what does not fit is the largest; the path makes it the same every time.
         found.sort_unstable_by(|a, b| (a.stamp.size, &a.url).cmp(&(b.stamp.size, &b.url)));
-        let mut statics = Self::default();
-        let mut room = limit;
-        let mut ranks: HashMap<String, usize> = HashMap::new();
+        let mut all = ByPath::default();
         for file in found {
-            let in_memory = file.stamp.size <= MAX_IN_MEMORY.min(room);
             let before = previous.and_then(|previous| previous.files.get(&file.url));
-            let cache_control = settings.cache_control(&file.url);
-            let Some(loaded) = read::load(&file, cache_control, in_memory, before)? else {
-                continue;
+            let before = before.map(|before| &before.loaded);
+            let wanted = Wanted {
+                keep: budget.keep(file.stamp.size),
+                cache_control: settings.cache_control(&file.url),
             };
-            room = room.saturating_sub(loaded.memory());
-            let (folder, name) = file
-                .url
-                .split_at(file.url.rfind('/').map_or(0, |at| at + 1));
+            if let Some(loaded) = plain::load(&file, wanted, before, &mut notes) {
+                budget.spend(&loaded.plain);
+                all.insert(file.url, loaded);
+            }
+        }
+        notes.extend(budget.note(dir));
+        let mut statics = Self {
+            notes,
+            ..Self::default()
+        };
+        let mut made = 0;
+        let mut ranks: HashMap<String, usize> = HashMap::new();
+        for (url, loaded) in &all {
+            let before = previous.and_then(|previous| previous.files.get(url));
+            let file = StaticFile::new(loaded, beside::find(url, &loaded.plain, &all), before);
+            made += file.made();
+            let (folder, name) = url.split_at(url.rfind('/').map_or(0, |at| at + 1));
             if let Some(rank) = settings.index_rank(name)
                 && ranks.get(folder).is_none_or(|best| rank < *best)
             {
                 ranks.insert(folder.to_owned(), rank);
-                statics.indexes.insert(folder.to_owned(), loaded.clone());
+                statics.indexes.insert(folder.to_owned(), file.clone());
             }
-            statics.files.insert(file.url, loaded);
+            statics.files.insert(url.clone(), file);
         }
+        statics.room = Room::new(budget.memory().saturating_sub(made));
         Ok(statics)
     }
 
@@ -99,6 +134,33 @@ impl Statics {
         } else {
             self.files.get(normalized_path)
         }
+    }
+
+    /// Has a coding of `file` made that the sender of `request` could use, for the next who asks. Nothing happens once
+    /// all codings are made, or if there is no memory left for it.
+    pub(crate) fn wish(&self, file: &StaticFile, request: &Request<'_>, compressor: &Compressor) {
+        if let Some(prepared) = file.prepared()
+            && let Some(coding) = prepared.wanted(request)
+            && let Ok(most) = usize::try_from(prepared.body().len())
+            // A coding that is not shorter is not kept.
+            && let Some(taken) = self.room.take(most)
+        {
+            compressor.wish(prepared, coding, move |bytes| taken.keep(bytes));
+        }
+    }
+
+    /// What could not be read, or not as it should; the rest is served all the same.
+    pub(crate) fn notes(&self) -> &[Problem] {
+        &self.notes
+    }
+
+    /// Those of the notes that `before` had not.
+    pub(crate) fn news<'a>(
+        &'a self,
+        before: Option<&'a Self>,
+    ) -> impl Iterator<Item = &'a Problem> {
+        let known = before.map_or(&[][..], Self::notes);
+        self.notes.iter().filter(|note| !known.contains(note))
     }
 
     /// All files by their own paths, in no order.
@@ -113,59 +175,108 @@ impl Statics {
     }
 }
 
-/// One file, in memory or open on disk. Cloning it copies a pointer.
+/// One file. Cloning it copies pointers.
 #[derive(Clone, Debug)]
 pub(crate) struct StaticFile {
-    stamp: Stamp,
-    /// Whether a later write was sure to change the stamp.
-    settled: bool,
-    /// The value of its Cache-Control.
-    cache_control: &'static str,
-    content: Content,
-}
-
-#[derive(Clone, Debug)]
-enum Content {
-    Memory(Arc<Prepared>),
-    Disk(Arc<DiskFile>),
+    loaded: Loaded,
+    beside: Beside,
+    /// With the codings beside it, if there are any.
+    coded: Option<Arc<Prepared>>,
+    /// Whether any of the contents is sent from a file that others may write.
+    looks: bool,
+    /// What the representation weighed when no coding had been made of it.
+    weight: usize,
 }
 
 impl StaticFile {
-    /// The response to a GET or HEAD: conditions, ranges and (in memory) codings are taken care of. From memory it
-    /// costs no system call; from disk one `fstat`.
+    fn new(loaded: &Loaded, beside: Beside, before: Option<&Self>) -> Self {
+        let same = |one: &Loaded, other: &Loaded| Arc::ptr_eq(&one.plain, &other.plain);
+        let before = before.filter(|before| {
+            same(loaded, &before.loaded)
+                && beside.iter().zip(&before.beside).all(|pair| match pair {
+                    (Some(one), Some(other)) => same(one, other),
+                    (one, other) => one.is_none() && other.is_none(),
+                })
+        });
+        let coded = match before {
+            Some(before) => before.coded.clone(),
+            None => beside::prepare(&loaded.plain, &beside),
+        };
+        let looks = std::iter::once(loaded)
+            .chain(beside.iter().flatten())
+            .any(|part| matches!(part.plain.source, Source::Open(..)));
+        let mut file = Self {
+            loaded: loaded.clone(),
+            beside,
+            coded,
+            looks,
+            weight: 0,
+        };
+        file.weight = match before {
+            Some(before) => before.weight,
+            None => file.prepared().map_or(0, |prepared| prepared.weight()),
+        };
+        file
+    }
+
+    /// The response to a GET or HEAD: conditions, ranges and codings are taken care of.
     pub(crate) fn respond(&self, request: &Request<'_>) -> Response {
-        match &self.content {
-            Content::Memory(prepared) => prepared.respond(request, Bytes::new()),
-            Content::Disk(disk) => disk.respond(request),
+        let plain = &*self.loaded.plain;
+        let own = match &plain.source {
+            Source::Copy(own) | Source::Open(_, own) => own,
+            Source::Closed(found) => return disk::open_and_respond(found, &plain.media, request),
+            Source::Refused(status) => return disk::refused(*status),
+        };
+        let prepared = self.coded.as_ref().unwrap_or(own);
+        let response = prepared.respond(request, Bytes::new());
+        if self.looks && self.has_changed(&response) {
+            return match &plain.source {
+                Source::Open(file, _) => disk::respond(file, &plain.media, request),
+                _ => own.respond(request, Bytes::new()),
+            };
+        }
+        response
+    }
+
+    /// Whether what `response` would send is no longer what it was prepared of.
+    fn has_changed(&self, response: &Response) -> bool {
+        let mut parts = std::iter::once(&self.loaded).chain(self.beside.iter().flatten());
+        match response.body() {
+            Body::File { file, .. } => parts.any(|part| part.has_changed(file)),
+            // Parts of it that were read just now.
+            Body::Bytes(_) if response.status() == 206 => self.loaded.is_another(),
+            _ => false,
         }
     }
 
-    /// The prepared response, for its codings to be made; none for a file that is sent from disk.
+    /// What was prepared of it; none if it is not kept, or cannot be read.
     pub(crate) fn prepared(&self) -> Option<&Arc<Prepared>> {
-        match &self.content {
-            Content::Memory(prepared) => Some(prepared),
-            Content::Disk(_) => None,
-        }
+        self.coded.as_ref().or_else(|| self.loaded.plain.prepared())
+    }
+
+    /// What its responses are made of, if they need no look at the file: then they are the same until the folder changes.
+    pub(crate) fn steady(&self) -> Option<&Arc<Prepared>> {
+        self.prepared().filter(|_| !self.looks)
     }
 
     /// Whether both are one file.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.stamp == other.stamp
+        self.loaded.plain.stamp == other.loaded.plain.stamp
     }
 
     /// Its size when it was loaded, in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.stamp.size
+        self.loaded.plain.stamp.size
     }
 
     /// When its content had last changed when it was loaded.
     pub(crate) fn modified(&self) -> SystemTime {
-        self.stamp.modified_time()
+        self.loaded.plain.stamp.modified_time()
     }
 
-    /// Bytes of content it keeps in memory.
-    fn memory(&self) -> u64 {
+    /// Bytes of the codings that were made of it in the background.
+    fn made(&self) -> usize {
         self.prepared()
-            .map_or(0, |prepared| prepared.body().len() as u64)
+            .map_or(0, |prepared| prepared.weight().saturating_sub(self.weight))
     }
 }

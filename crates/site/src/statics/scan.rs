@@ -12,8 +12,11 @@ const MAX_NAMES: usize = 100_000;
 /// Folders within folders.
 const MAX_DEPTH: usize = 32;
 
+/// The one hidden name that is served, in the folder itself (RFC 8615).
+pub(crate) const WELL_KNOWN: &str = ".well-known";
+
 /// A file to be served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The path that a client asks for, in normal form.
     pub(super) url: String,
@@ -24,41 +27,59 @@ pub(super) struct Found {
     pub(super) stamp: Stamp,
 }
 
-/// All files of the folder `dir`, in no order.
-pub(super) fn scan(dir: &Path) -> Result<Vec<Found>, Problem> {
+/// All files of the folder `dir`, in no order, and what in it cannot be read.
+///
+/// # Errors
+/// The folder itself cannot be read; it has too many names, or folders too deep.
+pub(super) fn scan(dir: &Path, follow_links: bool) -> Result<(Vec<Found>, Vec<Problem>), Problem> {
+    scan_within(dir, follow_links, MAX_NAMES)
+}
+
+fn scan_within(
+    dir: &Path,
+    follow_links: bool,
+    max_names: usize,
+) -> Result<(Vec<Found>, Vec<Problem>), Problem> {
     let shown = PathBuf::from(dir.file_name().unwrap_or(dir.as_os_str()));
     let root = match dir.canonicalize() {
         Ok(root) => root,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Default::default()),
         Err(error) => return Err(unreadable(&shown, &error)),
     };
     let mut scan = Scan {
         root: &root,
+        follow_links,
+        max_names,
         ancestors: Vec::new(),
         names: 0,
         found: Vec::new(),
+        notes: Vec::new(),
     };
     scan.folder(&root, "/", &shown)?;
-    Ok(scan.found)
+    Ok((scan.found, scan.notes))
 }
 
 /// The problem of a file or folder that cannot be read.
 pub(super) fn unreadable(shown: &Path, error: &io::Error) -> Problem {
     let problem = Problem::new(shown, format!("cannot be read: {error}"));
-    let too_many = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
     match error.kind() {
         ErrorKind::PermissionDenied => {
             problem.hint("let the user that runs millpond read it, or take it out of the folder")
         }
         ErrorKind::NotADirectory => problem.hint("it must be a folder"),
-        _ if too_many
-            .iter()
-            .any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) =>
-        {
-            problem.hint("each large file is kept open: raise the limit of open files (ulimit -n)")
+        _ if is_descriptor_limit(error) => {
+            problem.hint("raise the limit of open files (ulimit -n)")
         }
         _ => problem,
     }
+}
+
+/// Whether the process, or the system, has too many files open.
+pub(super) fn is_descriptor_limit(error: &io::Error) -> bool {
+    let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    limits
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Whether the file went away, or became something else, since its folder was listed. Then it is not an error: the
@@ -70,10 +91,13 @@ pub(super) fn has_gone(error: &io::Error) -> bool {
 
 struct Scan<'a> {
     root: &'a Path,
+    follow_links: bool,
+    max_names: usize,
     /// The folders above the present one, by the way that led here: a link to one of them is a circle.
     ancestors: Vec<PathBuf>,
     names: usize,
     found: Vec<Found>,
+    notes: Vec<Problem>,
 }
 
 impl Scan<'_> {
@@ -87,13 +111,21 @@ impl Scan<'_> {
         }
         let entries = match fs::read_dir(real) {
             Ok(entries) => entries,
-            Err(error) if has_gone(&error) && real != self.root => return Ok(()),
-            Err(error) => return Err(unreadable(shown, &error)),
+            Err(error) if real == self.root => return Err(unreadable(shown, &error)),
+            Err(error) => {
+                self.note(shown, &error);
+                return Ok(());
+            }
         };
         self.ancestors.push(real.to_owned());
         for entry in entries {
-            let entry = entry.map_err(|error| unreadable(shown, &error))?;
-            self.entry(&entry, url, shown)?;
+            match entry {
+                Ok(entry) => self.entry(&entry, url, shown)?,
+                Err(error) => {
+                    self.note(shown, &error);
+                    break;
+                }
+            }
         }
         self.ancestors.pop();
         Ok(())
@@ -101,12 +133,14 @@ impl Scan<'_> {
 
     fn entry(&mut self, entry: &DirEntry, url: &str, shown: &Path) -> Result<(), Problem> {
         let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+        let is_served = |name: &&str| !name.starts_with('.') || (url == "/" && *name == WELL_KNOWN);
+        let Some(name) = name.to_str().filter(is_served) else {
             return Ok(());
         };
         self.names += 1;
-        if self.names > MAX_NAMES {
-            let message = format!("has more than {MAX_NAMES} files");
+        if self.names > self.max_names {
+            let message = format!("has more than {} files and folders", self.max_names);
+            let shown = shown.iter().next().map_or(shown, Path::new);
             return Err(Problem::new(shown, message).hint("serve them from another place"));
         }
         let shown = shown.join(name);
@@ -119,8 +153,10 @@ impl Scan<'_> {
         };
         let metadata = match fs::metadata(&real) {
             Ok(metadata) => metadata,
-            Err(error) if has_gone(&error) => return Ok(()),
-            Err(error) => return Err(unreadable(&shown, &error)),
+            Err(error) => {
+                self.note(&shown, &error);
+                return Ok(());
+            }
         };
         if metadata.is_dir() {
             return self.folder(&real, &format!("{url}{name}/"), &shown);
@@ -136,12 +172,47 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Whether the target of a link is inside the folder and not hidden in it.
+    /// Notes what cannot be read; what has gone is no fault.
+    fn note(&mut self, shown: &Path, error: &io::Error) {
+        if !has_gone(error) {
+            self.notes.push(unreadable(shown, error));
+        }
+    }
+
+    /// Whether the target of a link is not hidden in the folder, and not outside of it if that is not allowed.
     fn may_be_served(&self, target: &Path) -> bool {
-        target.strip_prefix(self.root).is_ok_and(|inside| {
-            inside.components().all(|part| {
-                matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."))
-            })
+        let Ok(inside) = target.strip_prefix(self.root) else {
+            // A link to what contains the folder would show what is hidden beside it.
+            return self.follow_links && !self.root.starts_with(target);
+        };
+        let mut parts = inside.components();
+        let well_known = parts.clone().next() == Some(Component::Normal(WELL_KNOWN.as_ref()));
+        if well_known {
+            parts.next();
+        }
+        parts.all(|part| {
+            matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_too_many_names_is_a_problem() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("static");
+        fs::create_dir_all(dir.join("a")).unwrap();
+        for name in ["x", "a/y", "a/z"] {
+            fs::write(dir.join(name), "").unwrap();
+        }
+        assert_eq!(scan_within(&dir, false, 4).unwrap().0.len(), 3);
+        let problem = scan_within(&dir, false, 3).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "static: has more than 3 files and folders\n  hint: serve them from another place"
+        );
     }
 }

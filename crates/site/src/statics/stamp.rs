@@ -11,8 +11,8 @@ const TIME_STEP: Duration = Duration::from_secs(2);
 /// One state of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    pub(super) device: u64,
-    pub(super) inode: u64,
+    device: u64,
+    inode: u64,
     pub(super) size: u64,
     /// When the content changed, in seconds and nanoseconds since 1970.
     pub(super) modified: (i64, i64),
@@ -35,6 +35,14 @@ impl Stamp {
     pub(super) fn modified_time(&self) -> SystemTime {
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    /// Different for different stamps.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let signed = [self.modified, self.changed].map(|(seconds, nanos)| [seconds, nanos]);
+        let unsigned = [self.device, self.inode, self.size].map(u64::to_be_bytes);
+        let signed = signed.as_flattened().iter().map(|time| time.to_be_bytes());
+        unsigned.into_iter().chain(signed).flatten().collect()
     }
 
     /// Whether a write after `now` is sure to give another stamp.

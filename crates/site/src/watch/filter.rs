@@ -1,9 +1,12 @@
 //! Which events matter.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, Result};
+
+use crate::statics::WELL_KNOWN;
 
 /// What an event means for the watch, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,23 +32,34 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
         EventKind::Modify(ModifyKind::Data(_)) => Meaning::Data,
         _ => Meaning::Names,
     };
-    let matters = |path: &Path| path == root || !is_ignored(path);
+    let matters = |path: &Path| path == root || !is_ignored(path, root);
     let matters = event.paths.is_empty() || event.paths.iter().any(|path| matters(path));
     matters.then_some(meaning)
 }
 
-/// Databases with their journals, and logs: the server itself writes them, all the time. And what is hidden: version
-/// control, what editors keep beside a file.
-fn is_ignored(path: &Path) -> bool {
-    let Some(name) = path.file_name() else {
+/// What is hidden: version control, what editors keep beside a file. And databases with their journals, and logs: the
+/// server itself writes them, all the time; but not where they are files to be served, as are those outside that are
+/// watched.
+fn is_ignored(path: &Path, root: &Path) -> bool {
+    let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
     };
+    if is_hidden(name) {
+        return true;
+    }
+    if path.starts_with(root.join("static")) {
+        return false;
+    }
     let name = name.as_encoded_bytes();
     let ends = |end: &&str| name.ends_with(end.as_bytes());
-    name.starts_with(b".")
-        || DATABASES.iter().any(ends)
+    DATABASES.iter().any(ends)
         || name.ends_with(b".log")
         || name.windows(5).any(|part| part == b".log.")
+}
+
+/// Whether nothing of this name is served, wherever it is.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".") && name != WELL_KNOWN
 }
 
 /// The endings of SQLite's files.
@@ -113,6 +127,7 @@ mod tests {
             "access.log.1",
             ".git",
             ".index.html.swp",
+            "static/.index.html.swp",
         ] {
             assert_eq!(of(written, &format!("{ROOT}/{name}")), None, "{name}");
         }
@@ -123,6 +138,9 @@ mod tests {
             "catalog.html",
             "db",
             "journal.md",
+            ".well-known",
+            "static/dump.sqlite",
+            "static/a/server.log",
         ] {
             assert_eq!(
                 of(written, &format!("{ROOT}/{name}")),
@@ -130,6 +148,11 @@ mod tests {
                 "{name}"
             );
         }
+        let outside = meaning(
+            &Ok(Event::new(written).add_path("/srv/.hidden.log".into())),
+            Path::new(ROOT),
+        );
+        assert_eq!(outside, Some(Meaning::Data));
         assert_eq!(
             of(written, ROOT),
             Some(Meaning::Data),

@@ -51,17 +51,20 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches `dir` and all folders in it but those whose name begins with a dot. `changed` is called on a thread of
+    /// Watches `dir` and all folders in it but those that are hidden, and those that links lead to; with
+    /// `outside_files` also files outside that links lead to. `changed` is called on a thread of
     /// its own, never twice at a time; it is not told of database files and logs (see `filter`). A call that runs when
     /// the `Watch` is dropped ends by itself, and none begins after that. A panic in it does not end the watch.
     pub(crate) fn start(
         dir: &Path,
+        outside_files: bool,
         changed: impl Fn(Changed) + Send + 'static,
     ) -> Result<Self, Problem> {
         let shared = Arc::new(Shared::default());
-        let tree = plant(dir, &shared)?;
+        let tree = plant(dir, outside_files, &shared)?;
         let follower = Follower {
             dir: dir.to_owned(),
+            outside_files,
             shared: Arc::clone(&shared),
             tree: Some(tree),
             gone: false,
@@ -144,14 +147,15 @@ enum Next {
     Stop,
 }
 
-fn plant(dir: &Path, shared: &Arc<Shared>) -> Result<Tree, Problem> {
+fn plant(dir: &Path, outside_files: bool, shared: &Arc<Shared>) -> Result<Tree, Problem> {
     let shared = Arc::clone(shared);
-    Tree::plant(dir, move |meaning| shared.note(meaning))
+    Tree::plant(dir, outside_files, move |meaning| shared.note(meaning))
 }
 
 /// The thread that keeps the watch whole and calls the listener.
 struct Follower {
     dir: PathBuf,
+    outside_files: bool,
     shared: Arc<Shared>,
     /// None if not everything is watched.
     tree: Option<Tree>,
@@ -199,7 +203,7 @@ impl Follower {
         }
         // The old watches go first: both together might be more than the system allows.
         self.tree = None;
-        self.tree = plant(&self.dir, &self.shared).ok();
+        self.tree = plant(&self.dir, self.outside_files, &self.shared).ok();
         Some(Changed::Rescan)
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::filter::{Meaning, meaning};
+use super::filter::{Meaning, is_hidden, meaning};
 use crate::problem::Problem;
 
 /// Folders of one site. More are a mistake, such as a link to the root of the file system.
@@ -21,19 +21,22 @@ const MAX_FOLDERS: usize = 10_000;
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// All folders of a site, but those whose names begin with a dot.
+/// All folders of a site, but those that are hidden.
 #[derive(Debug)]
 pub(super) struct Tree {
     watcher: RecommendedWatcher,
     /// Without symbolic links.
     root: PathBuf,
     identity: Identity,
+    /// Whether files outside that links lead to are watched.
+    outside_files: bool,
 }
 
 impl Tree {
     /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of the watcher.
     pub(super) fn plant(
         dir: &Path,
+        outside_files: bool,
         note: impl Fn(Meaning) + Send + 'static,
     ) -> Result<Self, Problem> {
         let unreadable =
@@ -52,6 +55,7 @@ impl Tree {
             watcher,
             root,
             identity,
+            outside_files,
         };
         tree.grow()?;
         Ok(tree)
@@ -81,7 +85,10 @@ impl Tree {
                     .hint("keep the site in a folder of its own, without links to large trees"));
             }
             match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                Ok(()) => folders.extend(folders_in(&folder)),
+                Ok(()) => {
+                    folders.extend(folders_in(&folder));
+                    self.watch_outside_files(&folder)?;
+                }
                 // It went away, and its parent has told; or it may not be read, and nothing in it is served.
                 Err(error) if folder != self.root && is_no_loss(&error) => {}
                 Err(error) => return Err(unwatchable(&folder, &error)),
@@ -92,6 +99,27 @@ impl Tree {
         } else {
             Err(Problem::new(&self.root, "is not there any more"))
         }
+    }
+}
+
+impl Tree {
+    /// Watches the files outside that links in `folder` lead to: a write to them, and another file in their place, make
+    /// no event in the folder. The path of a link's target is looked up anew each time, so what is watched is what the
+    /// link leads to now.
+    fn watch_outside_files(&mut self, folder: &Path) -> Result<(), Problem> {
+        if !self.outside_files {
+            return Ok(());
+        }
+        for target in targets_of_links_in(folder) {
+            if target.starts_with(&self.root) || !target.is_file() {
+                continue;
+            }
+            match self.watcher.watch(&target, RecursiveMode::NonRecursive) {
+                Err(error) if !is_no_loss(&error) => return Err(unwatchable(&target, &error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -107,13 +135,25 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     };
     entries
         .flatten()
-        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .filter(|entry| !is_hidden(&entry.file_name()))
         .filter(|entry| {
             entry
                 .file_type()
                 .is_ok_and(|kind| kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()))
         })
         .map(|entry| entry.path())
+        .collect()
+}
+
+/// Where the links in a folder lead, without those that lead nowhere.
+fn targets_of_links_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .filter_map(|entry| entry.path().canonicalize().ok())
         .collect()
 }
 
@@ -166,7 +206,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_a_problem() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Tree::plant(&dir.path().join("none"), |_| {}).unwrap_err();
+        let error = Tree::plant(&dir.path().join("none"), false, |_| {}).unwrap_err();
         assert!(error.message.contains("cannot be watched"), "{error}");
     }
 }

@@ -8,4 +8,5 @@ mod fuzz;
 mod pages;
 mod privacy;
 mod rules;
+mod statics;
 mod support;

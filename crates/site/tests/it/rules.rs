@@ -105,7 +105,7 @@ fn rewrites_are_answered_as_the_other_address_is() {
     assert_eq!(
         site.ask(&OwnedRequest::new("DELETE", "/articles/1"))
             .field("allow"),
-        "GET, HEAD"
+        "GET, HEAD, OPTIONS"
     );
 }
 

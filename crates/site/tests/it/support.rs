@@ -1,7 +1,8 @@
 //! A site in a temporary folder, and requests to it.
 
 use std::{
-    cell::RefCell, collections::HashMap, fs, net::SocketAddr, path::Path, sync::Arc, time::Duration,
+    cell::RefCell, collections::HashMap, fs, net::SocketAddr, os::unix::fs::FileExt, path::Path,
+    sync::Arc, time::Duration,
 };
 
 use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Standing};
@@ -152,7 +153,12 @@ impl TestSite {
         }
         let body = match reply.body() {
             Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            _ => String::new(),
+            Body::File { file, offset, len } => {
+                let mut bytes = vec![0; usize::try_from(*len).unwrap()];
+                file.read_exact_at(&mut bytes, *offset).unwrap();
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            Body::Empty => String::new(),
         };
         Answer {
             status: reply.status(),

@@ -1,6 +1,7 @@
 //! The database, the store, and those who fill and ask, one step at a time.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,8 +11,8 @@ use std::{
 };
 
 use millpond_store::{
-    Change, Class, Config, Fill, Joined, Landed, Need, Outcome, Permit, Sink, Store, Tag, Value,
-    Waiting, clock::Boottime,
+    Change, Class, Config, Fill, Held, Joined, Landed, Need, Outcome, Permit, Sink, Store, Tag,
+    Value, Waiting, clock::Boottime,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
@@ -80,6 +81,8 @@ pub(super) struct World<S: Source> {
     flying: Vec<Flying<S>>,
     asking: Vec<Asking>,
     alive: Arc<AtomicUsize>,
+    /// What was found under each key, for requests that are repeated.
+    held: BTreeMap<[u8; 2], Held<Read, S>>,
     pub(super) hits: usize,
     pub(super) landed: usize,
     pub(super) combined: usize,
@@ -127,6 +130,7 @@ impl<S: Source> World<S> {
             flying: Vec::new(),
             asking: Vec::new(),
             alive: Arc::default(),
+            held: BTreeMap::new(),
             hits: 0,
             landed: 0,
             combined: 0,
@@ -270,7 +274,19 @@ impl<S: Source> World<S> {
 
     fn get(&mut self, n: usize) -> TestCaseResult {
         let owed = self.owed(true);
-        if let Ok(value) = self.store.get(&key(n), moment(self.now)) {
+        let now = moment(self.now);
+        // What stands is what would be found.
+        let held = self.held.remove(&key(n)).filter(|held| held.stands(now));
+        let found = self.store.hold(&key(n), now);
+        prop_assert_eq!(self.store.get(&key(n), now).is_ok(), found.is_ok());
+        if let Some(held) = held {
+            let is_found = found
+                .as_ref()
+                .map(|found| Arc::ptr_eq(found.value(), held.value()));
+            prop_assert_eq!(is_found, Ok(true));
+        }
+        self.held.extend(found.ok().map(|found| (key(n), found)));
+        if let Ok(value) = self.store.get(&key(n), now) {
             self.hits += 1;
             prop_assert!(value.expires.is_none_or(|end| moment(self.now) < end));
             self.check(&value, &owed)?;
@@ -549,6 +565,10 @@ impl<S: Source> World<S> {
             });
             prop_assert_eq!(outcome, Outcome::Stored);
         }
+        // Nothing that was pushed out stands.
+        let now = moment(self.now);
+        prop_assert!(!self.held.values().any(|held| held.stands(now)));
+        self.held.clear();
         let stats = self.store.stats();
         prop_assert_eq!(
             (stats.entries, stats.tags, stats.flights, stats.waiting),

@@ -1,0 +1,265 @@
+//! Whether what an experiment demands of its servers holds.
+//!
+//! A limit holds where the whole 95 % interval of what was found is within it. It is not decided where the server that it is
+//! held against differs from itself by as much: its interval against itself reaches further than the limit, and further than what
+//! was found.
+
+use super::blocks::{self, Figure};
+use super::outcome::{LabBound, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome, LabRun};
+use super::spec::{BEST, Limited};
+
+/// Every limit at every level where it is asked about and all its servers were measured.
+pub(super) fn limits<'a>(
+    asked: impl Iterator<Item = &'a Limited>,
+    runs: &[LabRun],
+    servers: &[&str],
+    baseline: Option<&str>,
+    levels: &[LabLevel],
+) -> Vec<LabLimit> {
+    let mut found = Vec::new();
+    for limit in asked {
+        let others = others(limit, servers, baseline);
+        for level in levels.iter().filter(|level| is_at(limit, level)) {
+            let each = others
+                .iter()
+                .filter_map(|other| decide(limit, other, *level, runs));
+            // The one that is furthest from holding speaks for all.
+            let hardest = each.max_by(|a, b| excess(a).total_cmp(&excess(b)));
+            found.extend(hardest.map(|hardest| LabLimit {
+                best_of: match limit.against.get_ref().as_str() {
+                    BEST => others.iter().map(|other| (*other).to_owned()).collect(),
+                    _ => Vec::new(),
+                },
+                ..hardest
+            }));
+        }
+    }
+    found
+}
+
+/// The servers that a limit is held against. The baseline is no peer: it does nothing but answer.
+pub(super) fn others<'s>(
+    limit: &'s Limited,
+    servers: &[&'s str],
+    baseline: Option<&str>,
+) -> Vec<&'s str> {
+    match limit.against.get_ref().as_str() {
+        BEST => {
+            let own = limit.server.get_ref();
+            let peers = servers.iter().copied();
+            peers
+                .filter(|name| *name != own && Some(*name) != baseline)
+                .collect()
+        }
+        one => vec![one],
+    }
+}
+
+/// Where a level stands on its ladder.
+pub(super) fn place(level: &LabLevel) -> f64 {
+    level.rate.unwrap_or(level.connections as f64)
+}
+
+fn is_at(limit: &Limited, level: &LabLevel) -> bool {
+    let mut places = limit.at.iter();
+    limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))
+}
+
+/// The bound that a limit has; `check` has seen that there is exactly one.
+pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
+    let most = limit.at_most.map(LabBound::AtMost);
+    let least = limit.at_least.map(LabBound::AtLeast);
+    let more = limit.more_at_most_us.map(LabBound::MoreAtMostUs);
+    let mut bounds = [most, least, more].into_iter().flatten();
+    bounds.next().filter(|_| bounds.next().is_none())
+}
+
+fn figure(metric: LabMetric) -> Figure {
+    match metric {
+        LabMetric::Cpu => |run| run.cpu_us,
+        LabMetric::Throughput => |run| Some(run.throughput),
+        LabMetric::P50 => |run| run.latency_us?.p50,
+        LabMetric::P99 => |run| run.latency_us?.p99,
+        LabMetric::Memory => |run| run.idle_bytes,
+    }
+}
+
+/// A limit against one server at one level; `None` if one of the two was not measured there.
+fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
+    let of = |name: &str| -> Vec<&LabRun> {
+        let at = |run: &&LabRun| run.server == name && run.level == level;
+        runs.iter().filter(at).collect()
+    };
+    let (own, base) = (of(limit.server.get_ref()), of(other));
+    if own.is_empty() || base.is_empty() {
+        return None;
+    }
+    let (bound, figure) = (bound(limit)?, figure(limit.metric));
+    let (found, itself) = match bound {
+        LabBound::AtMost(_) | LabBound::AtLeast(_) => (
+            blocks::ratio_to(&own, &base, figure).map(LabInterval::from),
+            blocks::ratio_to_itself(&base, figure).map(LabInterval::from),
+        ),
+        LabBound::MoreAtMostUs(_) => (
+            blocks::difference_to(&own, &base, figure),
+            blocks::difference_to_itself(&base, figure),
+        ),
+    };
+    Some(LabLimit {
+        server: limit.server.get_ref().clone(),
+        against: other.to_owned(),
+        best_of: Vec::new(),
+        metric: limit.metric,
+        level,
+        bound,
+        found,
+        itself,
+        outcome: match found.zip(itself) {
+            Some((found, itself)) => outcome(bound, &found, &itself),
+            None => LabOutcome::NotDecided,
+        },
+    })
+}
+
+fn outcome(bound: LabBound, found: &LabInterval, itself: &LabInterval) -> LabOutcome {
+    let farthest = reach(bound, limit_of(bound)).max(reach(bound, found.mean));
+    if reach(bound, itself.low).max(reach(bound, itself.high)) > farthest {
+        return LabOutcome::NotDecided;
+    }
+    let (holds, missed) = match bound {
+        LabBound::AtMost(limit) | LabBound::MoreAtMostUs(limit) => {
+            (found.high <= limit, found.low > limit)
+        }
+        LabBound::AtLeast(limit) => (found.low >= limit, found.high < limit),
+    };
+    match (holds, missed) {
+        (true, _) => LabOutcome::Holds,
+        (false, true) => LabOutcome::Missed,
+        (false, false) => LabOutcome::NotShown,
+    }
+}
+
+fn limit_of(bound: LabBound) -> f64 {
+    match bound {
+        LabBound::AtMost(limit) | LabBound::AtLeast(limit) | LabBound::MoreAtMostUs(limit) => limit,
+    }
+}
+
+/// How far a value is from "no difference", in either direction: a logarithm, or microseconds.
+fn reach(bound: LabBound, value: f64) -> f64 {
+    match bound {
+        LabBound::AtMost(_) | LabBound::AtLeast(_) => value.ln().abs(),
+        LabBound::MoreAtMostUs(_) => value.abs(),
+    }
+}
+
+/// How far the worse end of the interval is beyond the limit; nothing is worse than not to know.
+fn excess(limit: &LabLimit) -> f64 {
+    let Some(found) = limit
+        .found
+        .filter(|_| limit.outcome != LabOutcome::NotDecided)
+    else {
+        return f64::INFINITY;
+    };
+    match limit.bound {
+        LabBound::AtMost(bound) => (found.high / bound).ln(),
+        LabBound::AtLeast(bound) => (bound / found.low).ln(),
+        LabBound::MoreAtMostUs(bound) => found.high - bound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::findings::run_of;
+
+    /// Blocks of four runs of a server: `cpu` of each block and pass.
+    fn runs(server: &str, cpu: impl Fn(usize, usize) -> f64) -> Vec<LabRun> {
+        let places = (1..=10).flat_map(|repeat| (1..=4).map(move |pass| (repeat, pass)));
+        let one = |(repeat, pass)| LabRun {
+            pass,
+            ..run_of(server, repeat, cpu(repeat, pass))
+        };
+        places.map(one).collect()
+    }
+
+    fn check(limit: &str, runs: &[LabRun]) -> LabLimit {
+        let limit: Limited = toml::from_str(limit).unwrap();
+        let servers = ["floor", "it", "near", "far"];
+        let levels = [runs[0].level];
+        let found = limits([&limit].into_iter(), runs, &servers, Some("floor"), &levels);
+        found.into_iter().next().unwrap()
+    }
+
+    /// Some noise, the same every time.
+    fn noise(repeat: usize, pass: usize) -> f64 {
+        1.0 + ((repeat * 7 + pass * 5) % 11) as f64 / 1000.0
+    }
+
+    fn four() -> Vec<LabRun> {
+        let drift = |repeat: usize, pass: usize| noise(repeat, pass) * (repeat * 4 + pass) as f64;
+        let mut all = runs("floor", drift);
+        all.extend(runs("it", |repeat, pass| 1.2 * drift(repeat, pass + 1)));
+        all.extend(runs("near", |repeat, pass| 1.5 * drift(repeat, pass)));
+        all.extend(runs("far", |repeat, pass| 2.0 * drift(repeat, pass)));
+        all
+    }
+
+    #[test]
+    fn a_limit_holds_is_missed_or_is_not_shown() {
+        let all = four();
+        let at = |against: &str, bound: &str| {
+            let text = format!("server = 'it'\nagainst = '{against}'\nmetric = 'cpu'\n{bound}");
+            check(&text, &all)
+        };
+        assert_eq!(at("floor", "at_most = 1.4").outcome, LabOutcome::Holds);
+        assert_eq!(at("floor", "at_most = 1.1").outcome, LabOutcome::Missed);
+        let found = at("floor", "at_most = 1.4").found.unwrap();
+        let between = format!("at_most = {}", f64::midpoint(found.mean, found.high));
+        assert_eq!(at("floor", &between).outcome, LabOutcome::NotShown);
+        assert_eq!(at("floor", "at_least = 1.1").outcome, LabOutcome::Holds);
+        assert_eq!(at("far", "at_most = 1.0").outcome, LabOutcome::Holds);
+        let best = at("best", "at_most = 1.0");
+        assert_eq!(
+            (best.against.as_str(), best.outcome),
+            ("near", LabOutcome::Holds)
+        );
+        assert_eq!(best.best_of, ["near", "far"]);
+        assert!(at("floor", "more_at_most_us = 0.5").outcome != LabOutcome::Holds);
+        assert_eq!(
+            at("floor", "more_at_most_us = 50.0").outcome,
+            LabOutcome::Holds
+        );
+        let elsewhere: Limited = toml::from_str(
+            "server = 'it'\nagainst = 'floor'\nmetric = 'cpu'\nat = [99]\nat_most = 1.0",
+        )
+        .unwrap();
+        let levels = [all[0].level];
+        assert_eq!(
+            limits(
+                [&elsewhere].into_iter(),
+                &all,
+                &["it", "floor"],
+                None,
+                &levels
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn a_server_that_differs_from_itself_decides_nothing() {
+        // Outer runs cost more or less than inner ones, in every block otherwise.
+        let restless = |repeat: usize, pass: usize| match (repeat % 2, pass) {
+            (0, 1 | 4) | (1, 2 | 3) => 1.5,
+            _ => 1.0,
+        };
+        let mut all = runs("floor", restless);
+        all.extend(runs("it", |_, _| 1.25));
+        let text = "server = 'it'\nagainst = 'floor'\nmetric = 'cpu'\nat_most = 1.10";
+        assert_eq!(check(text, &all).outcome, LabOutcome::NotDecided);
+        let few: Vec<LabRun> = four().into_iter().filter(|run| run.repeat < 3).collect();
+        let found = check(text, &few);
+        assert_eq!((found.outcome, found.found), (LabOutcome::NotDecided, None));
+    }
+}

@@ -1,0 +1,88 @@
+//! The text of an experiment with the files that it includes.
+//!
+//! What is included is put behind the experiment's own text, which TOML allows where it has only tables in it: so several
+//! experiments can have the same servers. Places are then places in the whole; they are told in the file that has them.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::fault::Fault;
+
+/// An experiment's text and what is behind it.
+#[derive(Debug)]
+pub(super) struct Source {
+    text: String,
+    /// Bytes of the experiment's own text.
+    own: usize,
+    included: Vec<Included>,
+}
+
+#[derive(Debug)]
+struct Included {
+    name: String,
+    /// Where the experiment names it.
+    named: Range<usize>,
+    /// Where its text is.
+    place: Range<usize>,
+}
+
+/// What is known of an experiment before its parts are there.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    include: Vec<Spanned<String>>,
+}
+
+impl Source {
+    /// Reads the files that `text` includes, from the folder `here`.
+    pub(super) fn gather(text: &str, here: &Path) -> Result<Self, Fault> {
+        let head: Head = toml::from_str(text).map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            Fault::at(text, &place, error.message())
+        })?;
+        let mut source = Self {
+            text: text.to_owned(),
+            own: text.len(),
+            included: Vec::new(),
+        };
+        for name in head.include {
+            let path = here.join(name.get_ref());
+            let part = fs::read_to_string(&path).map_err(|error| {
+                let sentence = format!("cannot read {}: {error}", path.display());
+                Fault::at(text, &name.span(), sentence)
+            })?;
+            source.text.push('\n');
+            let start = source.text.len();
+            source.text.push_str(&part);
+            source.included.push(Included {
+                named: name.span(),
+                place: start..source.text.len(),
+                name: name.into_inner(),
+            });
+        }
+        Ok(source)
+    }
+
+    /// All of it.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The mistake at a place of the text. One in an included file stands where that is named.
+    pub(super) fn fault(&self, place: &Range<usize>, message: impl Into<String>) -> Fault {
+        let own = &self.text[..self.own];
+        let mut parts = self.included.iter();
+        match parts.find(|part| place.start >= part.place.start && place.start <= part.place.end) {
+            None => Fault::at(own, place, message),
+            Some(part) => {
+                let inner = place.start - part.place.start..place.start - part.place.start;
+                let inside = Fault::at(&self.text[part.place.clone()], &inner, message);
+                Fault::at(own, &part.named, format!("{}:{inside}", part.name))
+            }
+        }
+    }
+}

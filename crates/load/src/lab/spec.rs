@@ -1,0 +1,206 @@
+//! The tables of an experiment's file, as they are written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+use toml::Spanned;
+
+use super::form::{Ending, Line, Time};
+use super::outcome::LabMetric;
+use crate::Ladder;
+
+/// In which order the servers are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Sequence {
+    /// Forwards, then backwards, and so on: A B B A. What drifts on the machine meets all alike.
+    #[default]
+    Interleaved,
+    /// All repeats of one server after another.
+    #[serde(rename = "sequence")]
+    OneByOne,
+    /// In each repeat all servers are started and stay up; at each level they have their turns forwards, backwards,
+    /// forwards and backwards, close together. What limits are decided by.
+    Blocks,
+}
+
+/// The other client that stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Checker {
+    Wrk,
+}
+
+/// Passes over the servers in a block: with four, the outer two of a server's runs can be held against the inner two.
+pub(super) const PASSES: usize = 4;
+
+/// What a server's figure may be beside another's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limited {
+    pub(super) server: Spanned<String>,
+    /// A server, or `best`: every other one but the baseline.
+    pub(super) against: Spanned<String>,
+    pub(super) metric: LabMetric,
+    /// Connections, or with a ladder of rates these; every level if there are none.
+    #[serde(default)]
+    pub(super) at: Vec<Spanned<f64>>,
+    /// A ratio.
+    pub(super) at_most: Option<f64>,
+    /// A ratio.
+    pub(super) at_least: Option<f64>,
+    /// A difference in microseconds for one request.
+    pub(super) more_at_most_us: Option<f64>,
+}
+
+/// What a limit names instead of a server to mean each of the others.
+pub(super) const BEST: &str = "best";
+
+/// What is asked of every server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workload {
+    #[serde(default = "root")]
+    pub(super) path: Spanned<String>,
+    /// So many paths, whose `{n}` is a number from 0, chosen uniformly at random.
+    pub(super) count: Option<usize>,
+    /// A file of sessions, which are asked for instead of the path.
+    pub(super) plan: Option<Spanned<String>>,
+    #[serde(default = "one")]
+    pub(super) connections: usize,
+    #[serde(default = "one")]
+    pub(super) depth: usize,
+    pub(super) rate: Option<f64>,
+    #[serde(default)]
+    pub(super) arrivals: Arrivals,
+    #[serde(default = "second")]
+    pub(super) warmup: Time,
+    #[serde(default = "five_seconds")]
+    pub(super) duration: Time,
+    #[serde(default = "five_seconds")]
+    pub(super) timeout: Time,
+    #[serde(default)]
+    pub(super) headers: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) expect: Vec<u16>,
+    #[serde(default)]
+    pub(super) cores: Option<Spanned<Vec<usize>>>,
+}
+
+/// How arrivals of an open loop are spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Arrivals {
+    #[default]
+    Constant,
+    Poisson,
+}
+
+/// The levels at which each server is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Levels {
+    #[serde(default, deserialize_with = "ladder")]
+    pub(super) connections: Option<Ladder>,
+    #[serde(default, deserialize_with = "ladder")]
+    pub(super) rates: Option<Ladder>,
+}
+
+/// A file that is written before the experiment, or before a server starts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Written {
+    /// Within the folder that it belongs to.
+    pub(super) path: Spanned<String>,
+    pub(super) content: Option<Spanned<String>>,
+    /// So many bytes of letters instead of a text.
+    pub(super) bytes: Option<usize>,
+    /// So many such files, whose `{n}` in the path is a number from 0.
+    pub(super) count: Option<usize>,
+}
+
+/// A step that is done once before anything is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Prepare {
+    pub(super) run: Spanned<Line>,
+    /// Servers that are up while it runs.
+    #[serde(default)]
+    pub(super) with: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) needs: Vec<Spanned<String>>,
+}
+
+/// One server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) name: Spanned<String>,
+    /// A word for the report.
+    #[serde(default)]
+    pub(super) about: String,
+    pub(super) start: Spanned<Line>,
+    /// Asked for until it answers; the workload's URL if neither this nor `ready_log` is given.
+    pub(super) ready: Option<Spanned<String>>,
+    /// Waited for in its output.
+    pub(super) ready_log: Option<String>,
+    #[serde(default = "half_a_minute")]
+    pub(super) ready_timeout: Time,
+    pub(super) stop: Option<Spanned<Ending>>,
+    pub(super) cwd: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    pub(super) files: Vec<Written>,
+    pub(super) cores: Option<Spanned<Vec<usize>>>,
+    #[serde(default)]
+    pub(super) needs: Vec<Spanned<String>>,
+    /// Prints its version.
+    pub(super) version: Option<Spanned<Line>>,
+    /// Instead of the kernel's choice.
+    pub(super) port: Option<u16>,
+    /// Instead of the workload's.
+    pub(super) path: Option<Spanned<String>>,
+    /// Connections that are open meanwhile and ask for nothing.
+    pub(super) idle: Option<Spanned<usize>>,
+    /// Stays up throughout.
+    #[serde(default)]
+    pub(super) keep: bool,
+    /// Servers that are up while it is.
+    #[serde(default)]
+    pub(super) with: Vec<Spanned<String>>,
+    /// `false` for what only stands behind others.
+    #[serde(default = "yes")]
+    pub(super) measured: bool,
+}
+
+fn root() -> Spanned<String> {
+    Spanned::new(0..0, "/".to_owned())
+}
+
+fn one() -> usize {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn second() -> Time {
+    Time(Duration::from_secs(1))
+}
+
+fn five_seconds() -> Time {
+    Time(Duration::from_secs(5))
+}
+
+fn half_a_minute() -> Time {
+    Time(Duration::from_secs(30))
+}
+
+fn ladder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ladder>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(de::Error::custom)
+}

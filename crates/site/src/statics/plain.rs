@@ -1,0 +1,261 @@
+//! One file as it lies in the folder: copied, kept open, or neither.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use millpond_http::{Body, Content, Parts, Prepared};
+
+use super::copy;
+use super::disk::{describe, state};
+use super::media::{Media, media_of};
+use super::open::open;
+use super::scan::{Found, has_gone, is_descriptor_limit, unreadable};
+use super::stamp::Stamp;
+use crate::problem::Problem;
+
+/// How often a file that changes while it is read is read again. One that goes on changing is sent from disk, where
+/// each response looks at it anew.
+const ATTEMPTS: usize = 4;
+
+/// How a file is to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// As a copy, which the kernel has (and sends) if so asked.
+    Copy { in_kernel: bool },
+    /// Open.
+    Open,
+    /// Not at all: it is opened for each request.
+    Closed,
+}
+
+/// What is wanted of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) keep: Keep,
+    /// The value of Cache-Control.
+    pub(super) cache_control: &'static str,
+}
+
+/// A file without its codings.
+#[derive(Debug)]
+pub(super) struct Plain {
+    /// The state of the file in which it was looked at.
+    pub(super) stamp: Stamp,
+    pub(super) media: Media,
+    pub(super) source: Source,
+}
+
+/// Where the content comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// From a copy, which nobody changes.
+    Copy(Arc<Prepared>),
+    /// From the open file, which anybody may write while it is sent.
+    Open(Arc<File>, Arc<Prepared>),
+    /// From the file as it is found when it is asked for.
+    Closed(Box<Found>),
+    /// It cannot be read; the status that says so.
+    Refused(u16),
+}
+
+impl Plain {
+    /// The representation that was prepared of it, if one was.
+    pub(super) fn prepared(&self) -> Option<&Arc<Prepared>> {
+        match &self.source {
+            Source::Copy(prepared) | Source::Open(_, prepared) => Some(prepared),
+            Source::Closed(_) | Source::Refused(_) => None,
+        }
+    }
+
+    /// Whether its content is a copy.
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self.source, Source::Copy(_))
+    }
+
+    /// Bytes of content in memory.
+    pub(super) fn memory(&self) -> u64 {
+        if self.is_copy() { self.stamp.size } else { 0 }
+    }
+
+    /// Descriptors that it holds.
+    pub(super) fn descriptors(&self) -> usize {
+        let held = |body: &Body| usize::from(matches!(body, Body::File { .. }));
+        self.prepared().map_or(0, |prepared| held(prepared.body()))
+    }
+
+    /// Whether it is as it is wanted; how the kernel sends a copy makes no difference to what is sent.
+    fn is_as(&self, wanted: Wanted) -> bool {
+        let is_kept = matches!(
+            (&self.source, wanted.keep),
+            (Source::Copy(_), Keep::Copy { .. })
+                | (Source::Open(..), Keep::Open)
+                | (Source::Closed(_), Keep::Closed)
+        );
+        is_kept && self.media.cache_control == wanted.cache_control
+    }
+}
+
+/// A [`Plain`], and whether any later write is sure to give another stamp.
+#[derive(Clone, Debug)]
+pub(super) struct Loaded {
+    pub(super) plain: Arc<Plain>,
+    pub(super) settled: bool,
+}
+
+impl Loaded {
+    /// Whether `file` is this one, open, and no longer in the state in which it was looked at. Costs an `fstat`.
+    pub(super) fn has_changed(&self, file: &Arc<File>) -> bool {
+        matches!(&self.plain.source, Source::Open(open, _) if Arc::ptr_eq(open, file))
+            && self.is_another()
+    }
+
+    /// Whether it is open, and no longer in the state in which it was looked at. Costs an `fstat`.
+    pub(super) fn is_another(&self) -> bool {
+        let Source::Open(file, _) = &self.plain.source else {
+            return false;
+        };
+        let stamp = &self.plain.stamp;
+        let settled = self.settled || stamp.settled(SystemTime::now());
+        !settled || state(file).as_ref() != Some(stamp)
+    }
+}
+
+/// Loads a file, or takes it from `before`. None if it has gone since it was found. What keeps it from being read is
+/// put into `notes`.
+pub(super) fn load(
+    found: &Found,
+    wanted: Wanted,
+    before: Option<&Loaded>,
+    notes: &mut Vec<Problem>,
+) -> Option<Loaded> {
+    let before = before.filter(|before| before.plain.stamp == found.stamp);
+    if let Some(before) = before.filter(|before| before.plain.is_as(wanted))
+        && (before.settled || !matches!(wanted.keep, Keep::Copy { .. }))
+    {
+        return Some(before.clone());
+    }
+    let media = media_of(&found.shown, wanted.cache_control);
+    match read(found, &media, wanted.keep, before) {
+        Ok(loaded) => loaded,
+        Err(error) if has_gone(&error) => None,
+        Err(error) if is_descriptor_limit(&error) => Some(closed(found, media)),
+        Err(error) => {
+            notes.push(unreadable(&found.shown, &error));
+            let status = match error.kind() {
+                io::ErrorKind::PermissionDenied => 403,
+                _ => 500,
+            };
+            Some(unread(found, media, Source::Refused(status)))
+        }
+    }
+}
+
+fn read(
+    found: &Found,
+    media: &Media,
+    keep: Keep,
+    before: Option<&Loaded>,
+) -> io::Result<Option<Loaded>> {
+    if let Keep::Copy { in_kernel } = keep {
+        for _ in 0..ATTEMPTS {
+            let Some((file, stamp)) = open(&found.real)? else {
+                return Ok(None);
+            };
+            // It has grown since it was found to be of a size for copies.
+            if stamp.size > found.stamp.size {
+                break;
+            }
+            let now = SystemTime::now();
+            if let Some(content) = read_unchanged(&file, &stamp)? {
+                let settled = stamp.settled(now);
+                let plain = copied(media, stamp, content, in_kernel, before);
+                return Ok(Some(Loaded { plain, settled }));
+            }
+        }
+    }
+    if keep == Keep::Closed {
+        return Ok(Some(closed(found, media.clone())));
+    }
+    Ok(open(&found.real)?.map(|(file, stamp)| {
+        let file = Arc::new(file);
+        let prepared = describe(&file, &stamp, media, true);
+        let settled = stamp.settled(SystemTime::now());
+        let plain = Plain {
+            stamp,
+            media: media.clone(),
+            source: Source::Open(file, Arc::new(prepared)),
+        };
+        Loaded {
+            plain: Arc::new(plain),
+            settled,
+        }
+    }))
+}
+
+fn closed(found: &Found, media: Media) -> Loaded {
+    unread(found, media, Source::Closed(Box::new(found.clone())))
+}
+
+fn unread(found: &Found, media: Media, source: Source) -> Loaded {
+    let plain = Plain {
+        stamp: found.stamp,
+        media,
+        source,
+    };
+    Loaded {
+        plain: Arc::new(plain),
+        settled: false,
+    }
+}
+
+/// The content, if it was that of `stamp` from the first byte to the last.
+fn read_unchanged(file: &File, stamp: &Stamp) -> io::Result<Option<Vec<u8>>> {
+    // One byte more than expected, so that a file that has grown is noticed and the buffer need not grow.
+    let expected = usize::try_from(stamp.size).unwrap_or(usize::MAX);
+    let mut body = Vec::with_capacity(expected.saturating_add(1));
+    file.take(stamp.size + 1).read_to_end(&mut body)?;
+    let after = Stamp::of(&file.metadata()?);
+    Ok((after == *stamp && body.len() == expected).then_some(body))
+}
+
+/// `before` has the same stamp, but was read so soon after it was written that this did not prove the same content: the
+/// entity tags do, being hashes of it.
+fn copied(
+    media: &Media,
+    stamp: Stamp,
+    content: Vec<u8>,
+    in_kernel: bool,
+    before: Option<&Loaded>,
+) -> Arc<Plain> {
+    let tag = Bytes::from(content.into_boxed_slice());
+    let parts = Parts {
+        status: 200,
+        media_type: &media.content_type,
+        fields: &[("Cache-Control", media.cache_control)],
+        body: tag.clone(),
+        last_modified: Some(stamp.modified_time()),
+        compressible: media.compressible,
+    };
+    // Where the kernel makes no file in memory (for want of descriptors, say), memory serves as well.
+    let identity = in_kernel
+        .then(|| copy::in_kernel(&tag).ok())
+        .flatten()
+        .unwrap_or(Body::Bytes(tag));
+    let codings = Vec::new();
+    let prepared = Prepared::with_content(&parts, Content { identity, codings });
+    if let Some(before) = before.filter(|before| before.plain.stamp == stamp)
+        && before.plain.media == *media
+        && let Source::Copy(same) = &before.plain.source
+        && same.etag() == prepared.etag()
+    {
+        return Arc::clone(&before.plain);
+    }
+    Arc::new(Plain {
+        stamp,
+        media: media.clone(),
+        source: Source::Copy(Arc::new(prepared)),
+    })
+}
