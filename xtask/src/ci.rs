@@ -1,7 +1,7 @@
 //! `cargo ci`: everything that the project checks, the quick things first.
 
 use crate::{
-    programs,
+    instructions, programs,
     step::{Step, run_all},
     tidy as rules,
 };
@@ -16,6 +16,7 @@ pub(crate) fn run() -> bool {
         Step::cargo("test", "test --workspace"),
         fuzz("test").with(FUZZ_TIME, "8000"),
         model(),
+        instructions(),
         Step::cargo("docs", "doc --workspace --no-deps").with_flags("RUSTDOCFLAGS", "-D warnings"),
     ])
 }
@@ -33,6 +34,11 @@ pub(crate) const FUZZ_TIME: &str = "BOLERO_RANDOM_TEST_TIME_MS";
 pub(crate) fn fuzz(test: &str) -> Step {
     let packages = "--package millpond-http --package millpond-site";
     Step::cargo("fuzz", &format!("{test} {packages} --lib --test it fuzz::")).with_tests()
+}
+
+/// What the steps of a hit cost, in instructions.
+pub(crate) fn instructions() -> Step {
+    Step::ours("instructions", instructions::check)
 }
 
 /// The store under a model checker's schedules. Its locks are other types then, so it is built apart.

@@ -1,9 +1,12 @@
 //! The project's automation.
 //!
 //! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask tidy` is its quick
-//! first part; `cargo xtask soak` runs the property, model and fuzz tests for as long as one has patience.
+//! first part; `cargo xtask soak` runs the property, model and fuzz tests for as long as one has patience; `cargo xtask
+//! instructions` counts what the steps of a hit cost, and `cargo xtask flame` draws where the time of a hit goes.
 
 mod ci;
+mod flame;
+mod instructions;
 mod programs;
 mod soak;
 mod step;
@@ -20,27 +23,35 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
+  instructions
+          counts the instructions of the steps of a hit under valgrind and holds them against
+          bench/instructions/budgets.toml; --accept makes the counts the budgets
+  flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1).peekable();
-    let command = words.next();
-    let part = words.next_if(|word| command.as_deref() == Some("soak") && word == "fuzz");
-    if let Some(extra) = words.next() {
-        eprint!("{extra:?} is not understood\n\n{USAGE}");
-        return ExitCode::from(2);
-    }
-    let good = match command.as_deref() {
-        Some("ci") => ci::run(),
-        Some("tidy") => step::run_all(&[ci::tidy()]),
-        Some("soak") if part.is_some() => soak::run_fuzz(),
-        Some("soak") => soak::run(),
-        Some("help" | "--help" | "-h") => {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let good = match words[..] {
+        ["ci"] => ci::run(),
+        ["tidy"] => step::run_all(&[ci::tidy()]),
+        ["soak"] => soak::run(),
+        ["soak", "fuzz"] => soak::run_fuzz(),
+        ["instructions"] => step::run_all(&[ci::instructions()]),
+        ["instructions", "--accept"] => {
+            step::run_all(&[step::Step::ours("instructions", instructions::accept)])
+        }
+        ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
+        ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             true
         }
-        _ => {
+        [] => {
             eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+        _ => {
+            eprint!("{:?} is not understood\n\n{USAGE}", words.join(" "));
             return ExitCode::from(2);
         }
     };

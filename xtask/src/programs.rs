@@ -27,6 +27,19 @@ const NEEDED: [Program; 2] = [
     },
 ];
 
+/// `strace` counts the system calls of a hit, `valgrind` its instructions. Where they are missing, those checks say that
+/// they were left out, and all others run.
+const USEFUL: [Program; 2] = [
+    Program {
+        name: "strace",
+        package: "strace",
+    },
+    Program {
+        name: "valgrind",
+        package: "valgrind",
+    },
+];
+
 /// Debian keeps the programs of each version of PostgreSQL out of the `PATH`: `VERSION/bin`.
 const POSTGRES: &str = "/usr/lib/postgresql";
 
@@ -36,9 +49,17 @@ const NO_CLUSTER: (&str, &str) = (
     "create_main_cluster = off\n",
 );
 
-/// Sees to it that every program is there.
+/// Sees to it that every program is there that is needed, and tries to for those that are useful.
 pub(crate) fn provide() -> Result<(), String> {
-    let packages = missing(is_installed);
+    install(&missing(&NEEDED, is_installed))?;
+    if let Err(reason) = install(&missing(&USEFUL, is_installed)) {
+        println!("{reason}\nthe checks that want them are left out");
+    }
+    Ok(())
+}
+
+/// Installs packages where that may be done; an `Err` says how somebody else does it.
+fn install(packages: &[&str]) -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());
     }
@@ -91,8 +112,8 @@ fn without_cluster(install: impl FnOnce() -> bool) -> Result<bool, String> {
     Ok(installed)
 }
 
-fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    NEEDED
+fn missing(programs: &[Program], is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    programs
         .iter()
         .filter(|program| !is_there(program.name))
         .flat_map(|program| program.package.split(' '))
@@ -127,13 +148,15 @@ fn shell(command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{advice, is_installed, missing};
+    use super::{NEEDED, USEFUL, advice, is_installed, missing};
 
     #[test]
     fn only_what_is_missing_is_installed() {
-        assert!(missing(|_| true).is_empty());
-        assert_eq!(missing(|program| program != "cc"), ["gcc", "libc6-dev"]);
-        assert_eq!(missing(|program| program != "postgres"), ["postgresql"]);
+        assert!(missing(&NEEDED, |_| true).is_empty());
+        let without = |name: &'static str| missing(&NEEDED, move |program| program != name);
+        assert_eq!(without("cc"), ["gcc", "libc6-dev"]);
+        assert_eq!(without("postgres"), ["postgresql"]);
+        assert_eq!(missing(&USEFUL, |_| false), ["strace", "valgrind"]);
         assert!(is_installed("sh") && !is_installed("no-such-program"));
     }
 

@@ -78,7 +78,8 @@ impl Step {
         self
     }
 
-    fn run(&self) -> Result<(), String> {
+    /// Does it, without a word of its own.
+    pub(crate) fn run(&self) -> Result<(), String> {
         match &self.check {
             Check::Ours(check) => check(),
             Check::Command(invocation) => invocation.run(),

@@ -328,7 +328,6 @@ fn wrong(attack: Attack, requests: u64, statuses: &[u16]) -> Option<String> {
 mod tests {
     use super::{Attack, wrong};
     use crate::Dice;
-    use crate::clock::now;
 
     #[test]
     fn every_attack_has_its_turn() {

@@ -13,7 +13,7 @@ use crate::site::TARGETS;
 /// Requests on one connection; then it opens another, so that accepting is seen to work too.
 const ON_ONE: usize = 50;
 /// An answer that takes longer is an error.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Errors that are kept in words.
 const KEPT: usize = 5;
 

@@ -19,6 +19,8 @@ mod fuzz;
 mod h1;
 mod limits;
 mod listen;
+#[cfg(feature = "parts")]
+pub mod parts;
 pub mod path;
 mod prepared;
 mod request;
@@ -28,7 +30,7 @@ mod status;
 mod worker;
 
 pub use limits::Limits;
-pub use listen::{backlog_clamp, listen, listen_group};
+pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
 pub use response::{Body, Builder, Reply, Response, Service, Standing};

@@ -5,11 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that the kernel may hold for a worker that has not accepted them yet.
-const BACKLOG: i32 = 4096;
+/// Connections that [`listen`] lets the kernel hold for a worker that has not accepted them yet; [`backlog_clamp`] says
+/// whether it does.
+pub const BACKLOG: u32 = 4096;
 
 /// A non-blocking listener on `addr` (port 0: any free one) with `SO_REUSEPORT`, so that every worker can have its own
-/// queue, `TCP_NODELAY` and a backlog of 4096, which [`backlog_clamp`] may lower.
+/// queue, `TCP_NODELAY` and a backlog of [`BACKLOG`], which the kernel may lower.
 ///
 /// Two programs of one user can listen like this on one port and would share its connections by chance;
 /// [`listen_group`] checks for that first.
@@ -20,7 +21,7 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = bind(addr, true)?;
     // Accepted sockets inherit it on Linux: one system call less per connection.
     socket.set_tcp_nodelay(true)?;
-    socket.listen(BACKLOG)?;
+    socket.listen(BACKLOG.cast_signed())?;
     Ok(socket.into())
 }
 
@@ -52,18 +53,32 @@ fn bind(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The backlog that the kernel really gives, if it is less than the 4096 that [`listen`] asks for: worth a line at
-/// start, because a burst of connections beyond it is delayed by a second and more. `net.core.somaxconn` raises it.
+/// The backlog that the kernel really gives, if it is less than the [`BACKLOG`] that [`listen`] asks for: worth a line at
+/// start, because a burst of connections beyond it is delayed by a second and more. `net.core.somaxconn` raises it, of
+/// the network namespace and before the sockets listen. None where `/proc` is not there.
 #[must_use]
 pub fn backlog_clamp() -> Option<u32> {
-    let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
-    let allowed = text.trim().parse::<u32>().ok()?;
-    (allowed < BACKLOG.unsigned_abs()).then_some(allowed)
+    clamped(&std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?)
+}
+
+/// By the text of `somaxconn`.
+fn clamped(somaxconn: &str) -> Option<u32> {
+    let allowed = somaxconn.trim().parse::<u32>().ok()?;
+    (allowed < BACKLOG).then_some(allowed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backlog_is_clamped_only_by_less() {
+        assert_eq!(clamped("128\n"), Some(128));
+        assert_eq!(clamped("4095\n"), Some(4095));
+        for enough in ["4096\n", "65535\n", ""] {
+            assert_eq!(clamped(enough), None, "{enough:?}");
+        }
+    }
 
     #[test]
     fn a_group_shares_one_port_and_refuses_a_second_group() {

@@ -1,28 +1,10 @@
-//! The content of a representation, in memory or in an open file: its parts, and its bytes for a compressor.
+//! The content of a representation, in memory or in an open file: its bytes for a compressor, and what they weigh.
 
 use std::borrow::Cow;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use crate::response::Body;
-
-/// The bytes `first..=last` of `content`, which has them. Costs a pointer.
-pub(super) fn part(content: &Body, first: u64, last: u64) -> Body {
-    match content {
-        Body::Empty => Body::Empty,
-        Body::Bytes(bytes) => {
-            // What is in memory has lengths and places that fit.
-            let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
-            Body::Bytes(bytes.slice(at(first)..=at(last)))
-        }
-        Body::File { file, offset, .. } => Body::File {
-            file: Arc::clone(file),
-            offset: offset + first,
-            len: last - first + 1,
-        },
-    }
-}
 
 /// All of it, read from its file if it is in one.
 pub(super) fn read(content: &Body) -> io::Result<Cow<'_, [u8]>> {

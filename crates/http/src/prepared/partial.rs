@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::LazyLock;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 
-use super::content;
 use super::range::{PART_OVERHEAD, Part, Ranges, parse_ranges};
 use crate::limits::MULTIPART;
 use crate::response::{Body, Response, field_line, length_line, status_line};
@@ -60,7 +60,15 @@ fn single(whole: &Whole<'_>, part: Part) -> Response {
     head.extend_from_slice(whole.fields);
     content_range(&mut head, part, whole.body.len());
     length_line(&mut head, part.len());
-    let body = content::part(whole.body, part.first, part.last);
+    let body = match whole.body {
+        Body::Empty => Body::Empty,
+        Body::Bytes(bytes) => Body::Bytes(bytes.slice(bounds(part))),
+        Body::File { file, offset, .. } => Body::File {
+            file: Arc::clone(file),
+            offset: offset + part.first,
+            len: part.len(),
+        },
+    };
     Response::prepared(206, head.into(), Bytes::new(), body)
 }
 
@@ -76,8 +84,7 @@ fn multipart(whole: &Whole<'_>, parts: &[Part]) -> io::Result<Response> {
         body.extend_from_slice(whole.content_type);
         content_range(&mut body, *part, whole.body.len());
         body.extend_from_slice(b"\r\n");
-        let content = content::part(whole.body, part.first, part.last);
-        body.extend_from_slice(&content::read(&content)?);
+        append(whole.body, *part, &mut body)?;
     }
     body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
 
@@ -111,6 +118,26 @@ fn content_range(head: &mut Vec<u8>, part: Part, len: u64) {
     );
 }
 
+/// As indices of a content in memory, within which the part lies.
+fn bounds(part: Part) -> std::ops::Range<usize> {
+    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
+    index(part.first)..index(part.last).saturating_add(1)
+}
+
+/// Appends the bytes of `part` to `to`.
+fn append(body: &Body, part: Part, to: &mut Vec<u8>) -> io::Result<()> {
+    match body {
+        Body::Empty => {}
+        Body::Bytes(bytes) => to.extend_from_slice(&bytes[bounds(part)]),
+        Body::File { file, offset, .. } => {
+            let start = to.len();
+            to.resize(start + bounds(part).len(), 0);
+            file.read_exact_at(&mut to[start..], offset + part.first)?;
+        }
+    }
+    Ok(())
+}
+
 /// A line that stands in no content (RFC 2046 section 5.1.1): 128 bits that nobody could have known when the content
 /// was written. The same parts of the same representation have the same, so that the same request has the same answer.
 fn boundary(whole: &Whole<'_>, parts: &[Part]) -> String {
@@ -126,7 +153,6 @@ fn boundary(whole: &Whole<'_>, parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::sync::Arc;
 
     use super::*;
 
@@ -164,7 +190,15 @@ mod tests {
     }
 
     fn sent(response: &Response) -> Vec<u8> {
-        content::read(response.body()).unwrap().into_owned()
+        match response.body() {
+            Body::Empty => Vec::new(),
+            Body::Bytes(bytes) => bytes.to_vec(),
+            Body::File { file, offset, len } => {
+                let mut bytes = vec![0; usize::try_from(*len).unwrap()];
+                file.read_exact_at(&mut bytes, *offset).unwrap();
+                bytes
+            }
+        }
     }
 
     /// The fields and the bytes of each part of a multipart response.

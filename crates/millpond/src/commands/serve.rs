@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use millpond_http::backlog_clamp;
+use millpond_http::{BACKLOG, backlog_clamp};
 use millpond_report::number;
 use millpond_site::{Config, Options, Sites};
 
 use crate::access::AccessSlot;
-use crate::descriptors;
+use crate::descriptors::{self, Room};
 use crate::events::{Event, Events};
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
@@ -37,6 +37,7 @@ impl Serve {
     pub(crate) fn run(self) -> Outcome {
         let events = Events::listen()?;
         let config = Config::read(&self.site)?;
+        descriptors::raise();
         let log = open_log(&config)?;
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
         let listeners = bind(self.listen.unwrap_or(config.listen), workers)?;
@@ -47,8 +48,9 @@ impl Serve {
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         let mut limits = config.limits.clone();
-        limits.connections = descriptors::make_room(limits.connections);
-        say_what_differs(&config, cache, limits.connections);
+        let room = Room::now(limits.connections, workers);
+        limits.connections = room.connections();
+        say_what_differs(cache, &room);
         let server = Server::start(&sites, listeners, &limits, &log, &events.sender)
             .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
         say(format_args!(
@@ -93,22 +95,18 @@ fn shown(dir: &Path) -> String {
 }
 
 /// What is other than the configuration, or whoever measures, might expect.
-fn say_what_differs(config: &Config, cache: bool, connections: usize) {
+fn say_what_differs(cache: bool, room: &Room) {
     if !cache {
         note("note: the cache is off, every request goes to the database");
     }
     if let Some(allowed) = backlog_clamp() {
         note(format_args!(
-            "note: the kernel holds only {allowed} connections that wait to be accepted; \
-             `sysctl net.core.somaxconn=4096` allows more"
+            "note: {BACKLOG} connections of each worker may wait to be accepted, but the kernel holds only {allowed}, and \
+             one more tries again after a second; `sysctl -w net.core.somaxconn={BACKLOG}` before the start allows all"
         ));
     }
-    if connections < config.limits.connections {
-        note(format_args!(
-            "note: limits.connections is {}, but the limit of file descriptors allows {connections}; \
-             raise it (ulimit -Hn, LimitNOFILE=)",
-            config.limits.connections
-        ));
+    if let Some(shortage) = room.shortage() {
+        note(format_args!("note: {shortage}"));
     }
 }
 

@@ -94,8 +94,10 @@ fn one_address_for_one_page() {
     let any = TestSite::new(&[("pages/[any].html", "x")]);
     for target in ["/\\evil.example/", "/%5cevil.example/"] {
         let answer = any.get(target);
-        let page = target.trim_end_matches('/').replace('\\', "%5C");
-        assert_eq!((answer.status, answer.field("location")), (308, &*page));
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (308, "/%5Cevil.example")
+        );
     }
     assert_eq!(site.get("/a.txt").body, "file");
     assert_eq!(site.ask(&OwnedRequest::new("POST", "/a.txt")).status, 405);

@@ -1,0 +1,131 @@
+//! What is counted: the steps of a hit by themselves, and whole hits.
+
+mod connection;
+mod folder;
+mod head;
+mod response;
+mod service;
+mod store;
+
+use crate::counted::counted_instructions;
+
+/// Something whose instructions are counted.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// In a few words.
+    pub(crate) what: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Makes the work; it is done once before it is counted.
+    Work(fn() -> Box<dyn FnMut()>),
+    /// Serves so many requests over a socket; the worker's whole thread is counted.
+    Served(fn(u32)),
+}
+
+const fn work(name: &'static str, what: &'static str, make: fn() -> Box<dyn FnMut()>) -> Case {
+    Case {
+        name,
+        what,
+        kind: Kind::Work(make),
+    }
+}
+
+const fn served(name: &'static str, what: &'static str, serve: fn(u32)) -> Case {
+    Case {
+        name,
+        what,
+        kind: Kind::Served(serve),
+    }
+}
+
+/// All of them, the smallest first.
+pub(crate) const CASES: &[Case] = &[
+    work(
+        "normalize-plain",
+        "a path that is in its normal form",
+        head::normalize_plain,
+    ),
+    work(
+        "normalize-escaped",
+        "a path with escapes and dot segments",
+        head::normalize_escaped,
+    ),
+    work(
+        "parse-wrk",
+        "a head as wrk sends it, to a request",
+        head::parse_wrk,
+    ),
+    work(
+        "parse-browser",
+        "a head as browsers send it, to a request",
+        head::parse_browser,
+    ),
+    work(
+        "respond-plain",
+        "a response for a client without wishes",
+        response::plain,
+    ),
+    work(
+        "respond-coded",
+        "a response in the best of three codings",
+        response::coded,
+    ),
+    work(
+        "respond-unchanged",
+        "304 for If-None-Match",
+        response::unchanged,
+    ),
+    work("respond-range", "206 for one range", response::range),
+    work("store-hit", "one of 1,000 stored entries", store::hit),
+    work(
+        "static-call",
+        "path, route and one of 1,000 static files, to a response",
+        service::static_file,
+    ),
+    work(
+        "page-call",
+        "path, route, key and one of 100 stored pages, to a response",
+        service::page,
+    ),
+    served(
+        "static-hit",
+        "a static file over a connection, from its bytes to the system call that sends it",
+        connection::static_file,
+    ),
+    served(
+        "static-pipelined",
+        "the same, 16 requests deep",
+        connection::pipelined,
+    ),
+    served(
+        "page-hit",
+        "a stored page over a connection",
+        connection::page,
+    ),
+];
+
+impl Case {
+    /// Two numbers of repetitions, whose difference is what counts: all that is done once is in both.
+    pub(crate) const fn repetitions(&self) -> (u32, u32) {
+        match self.kind {
+            // Multiples of 1,000, so that each file and entry is met equally often.
+            Kind::Work(_) => (1000, 11_000),
+            // Multiples of 16, for the pipeline.
+            Kind::Served(_) => (1024, 5120),
+        }
+    }
+
+    /// Does it `times` times, counted.
+    pub(crate) fn run(&self, times: u32) {
+        match self.kind {
+            Kind::Work(make) => {
+                let mut work = make();
+                work();
+                counted_instructions(times, &mut *work);
+            }
+            Kind::Served(serve) => serve(times),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The budget of system calls of a hit: one that receives, one that sends, and one wait for the next.
+//!
+//! strace counts them, on the thread that serves, between two requests that mark the beginning and the end. What the calls
+//! are named is left open (`recv` or `read`, `sendmsg` or `writev`), so that the test outlives one way to drive a socket.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::{Connection, Server, site_with, text, write};
+
+const HITS: usize = 200;
+/// Requests that are sent at once.
+const DEPTH: usize = 16;
+const BATCHES: usize = 200;
+
+/// Calls that take bytes from a socket.
+const RECEIVE: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+/// Calls that give bytes to a socket.
+const SEND: [&str; 6] = [
+    "write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile",
+];
+/// Calls that wait for an event.
+const WAIT: [&str; 6] = [
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "io_uring_enter",
+];
+/// No part of the budget: where the machine's clock can be read without the kernel, which is nearly everywhere, reading it
+/// is no system call.
+const CLOCK: &str = "clock_gettime";
+
+/// What a thread has asked of the kernel.
+#[derive(Debug, Default)]
+struct Calls {
+    receive: usize,
+    send: usize,
+    wait: usize,
+    other: BTreeMap<String, usize>,
+}
+
+impl Calls {
+    fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
+        let mut calls = Self::default();
+        for line in lines {
+            // Signals and exits are told of in lines that begin otherwise.
+            let Some((name, rest)) = line.split_once('(') else {
+                continue;
+            };
+            match name {
+                name if RECEIVE.contains(&name) => calls.receive += 1,
+                name if SEND.contains(&name) => calls.send += 1,
+                name if WAIT.contains(&name) => calls.wait += usize::from(!is_tick(rest)),
+                CLOCK => {}
+                name => *calls.other.entry(name.to_owned()).or_default() += 1,
+            }
+        }
+        calls
+    }
+
+    /// Holds them against `turns` turns of the loop. The request that marks the beginning is answered and waited for
+    /// within them.
+    fn assert_within(&self, turns: usize) {
+        assert_eq!(self.receive, turns, "{self:?}");
+        assert_eq!(self.send, turns + 1, "{self:?}");
+        assert!((1..=turns + 2).contains(&self.wait), "{self:?}");
+        // The allocator may grow once; that is none of a hit's.
+        assert!(self.other.values().sum::<usize>() <= turns / 10, "{self:?}");
+    }
+}
+
+/// Whether a wait ended because its time was over, as it does once in a while to look at deadlines. A look that does not
+/// wait at all is a call like any other.
+fn is_tick(rest: &str) -> bool {
+    // strace sets the results of short lines one below the other.
+    let Some((arguments, result)) = rest.rsplit_once(" = ") else {
+        return false;
+    };
+    let arguments = arguments.trim_end().trim_end_matches(')');
+    let is_look = if arguments.contains("{tv_sec=") {
+        arguments.contains("{tv_sec=0, tv_nsec=0}")
+    } else {
+        arguments.split(", ").any(|argument| argument == "0")
+    };
+    result.starts_with('0') && !is_look
+}
+
+/// A server of one worker under strace.
+struct Traced {
+    server: Server,
+    site: TempDir,
+    /// Not within the site, which watches its folder.
+    traces: TempDir,
+}
+
+impl Traced {
+    /// None, and a word about it, where there is no strace or where it may not trace.
+    fn start(settings: &str) -> Option<Self> {
+        let tried = Command::new("strace")
+            .args(["-qq", "-o", "/dev/null", "true"])
+            .stdin(Stdio::null())
+            .output();
+        match tried {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                eprintln!(
+                    "skipped: strace cannot trace here: {}",
+                    text(&output.stderr)
+                );
+                return None;
+            }
+            Err(error) => {
+                eprintln!("skipped: strace does not start (apt-get install strace): {error}");
+                return None;
+            }
+        }
+        let site = site_with(settings);
+        write(site.path(), "static/small.txt", &"x".repeat(67));
+        write(site.path(), "static/file.txt", &"x".repeat(8 << 10));
+        let traces = tempfile::tempdir().unwrap();
+        // -D: the server is our own child, and strace is the one that goes when it ends.
+        let mut command = Command::new("strace");
+        command
+            .args(["-D", "-ff", "-qq", "-o"])
+            .arg(traces.path().join("thread"))
+            .arg(env!("CARGO_BIN_EXE_millpond"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--workers", "1"])
+            .arg(site.path());
+        Some(Self {
+            server: Server::spawn(command),
+            site,
+            traces,
+        })
+    }
+
+    /// What the worker asks of the kernel while `work` is done on one connection.
+    fn calls(&self, work: impl FnOnce(&mut Connection)) -> Calls {
+        let mut connection = Connection::open(self.server.address());
+        connection.get("/begin");
+        work(&mut connection);
+        connection.get("/end");
+        let trace = trace_with(self.traces.path(), "GET /begin");
+        let lines = trace
+            .lines()
+            .skip_while(|line| !line.contains("GET /begin"))
+            .skip(1);
+        Calls::of(lines.take_while(|line| !line.contains("GET /end")))
+    }
+}
+
+/// The trace of the thread that has received these bytes. Lines are written out before the thread goes on.
+fn trace_with(folder: &Path, bytes: &str) -> String {
+    let files = fs::read_dir(folder).unwrap();
+    let mut traces = files.map(|file| text(&fs::read(file.unwrap().path()).unwrap()));
+    traces
+        .find(|trace| trace.contains(bytes))
+        .expect("no thread has received the request")
+}
+
+/// `HITS` requests, each after the answer to the one before.
+fn hits(connection: &mut Connection, target: &str) {
+    for _ in 0..HITS {
+        assert_eq!(connection.get(target).status, 200);
+    }
+}
+
+#[test]
+fn a_static_hit_receives_once_and_sends_once() {
+    let Some(traced) = Traced::start("") else {
+        return;
+    };
+    traced
+        .calls(|connection| hits(connection, "/file.txt"))
+        .assert_within(HITS);
+}
+
+#[test]
+fn a_page_from_memory_receives_once_and_sends_once() {
+    let Some(traced) = Traced::start("[cache]\nmax_staleness = \"1min\"\n") else {
+        return;
+    };
+    traced.server.get("/");
+    let calls = traced.calls(|connection| {
+        hits(connection, "/");
+        let last = connection.get("/");
+        assert_eq!(last.field("cache-status"), Some("millpond; hit"));
+    });
+    calls.assert_within(HITS + 1);
+}
+
+#[test]
+fn a_pipeline_is_received_and_sent_as_one() {
+    let Some(traced) = Traced::start("") else {
+        return;
+    };
+    let batch = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n".repeat(DEPTH);
+    let calls = traced.calls(|connection| {
+        for _ in 0..BATCHES {
+            connection.send(&batch);
+            for _ in 0..DEPTH {
+                assert_eq!(connection.receive().status, 200);
+            }
+        }
+    });
+    calls.assert_within(BATCHES);
+}
+
+#[test]
+fn the_access_log_adds_no_call_to_a_hit() {
+    let Some(traced) = Traced::start("[log]\naccess = \"access.log\"\n") else {
+        return;
+    };
+    traced
+        .calls(|connection| hits(connection, "/file.txt"))
+        .assert_within(HITS);
+    let site = traced.site;
+    assert!(traced.server.stop().0.success());
+    let log = fs::read_to_string(site.path().join("access.log")).unwrap();
+    assert_eq!(log.lines().count(), HITS + 2);
+}
+
+#[test]
+fn calls_are_told_apart_by_what_they_do() {
+    let lines = "recvfrom(9, \"GET /(a) HTTP/1.1\\r\\n\", 16384, 0, NULL, NULL) = 62
+sendmsg(9, {msg_name=NULL}, MSG_NOSIGNAL) = 300
+epoll_wait(5, [], 1024, 997)            = 0
+epoll_pwait2(5, [], 1024, {tv_sec=0, tv_nsec=5}, NULL, 0) = 0
+epoll_pwait2(5, [], 1024, {tv_sec=0, tv_nsec=0}, NULL, 0) = 0
+epoll_wait(5, [], 1024, 0)              = 0
+epoll_wait(5, [{events=EPOLLIN}], 1024, -1) = 1
+futex(0x7f, FUTEX_WAKE_PRIVATE, 1) = 1
+clock_gettime(CLOCK_BOOTTIME, {tv_sec=1}) = 0
+--- SIGTERM {si_signo=SIGTERM} ---
++++ exited with 0 +++";
+    let calls = Calls::of(lines.lines());
+    assert_eq!((calls.receive, calls.send, calls.wait), (1, 1, 3));
+    assert_eq!(
+        calls.other.into_iter().collect::<Vec<_>>(),
+        [("futex".to_owned(), 1)]
+    );
+}
