@@ -247,10 +247,11 @@ pub(super) const KEYS: [Key; 24] = [
         section: "static",
         name: "sendfile_from",
         kind: Kind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
-        default: Some("\"64KiB\""),
+        default: Some("\"64MiB\""),
         example: "\"64KiB\"",
-        about: "Copies of at least this size are sent by `sendfile`, which spares copying them once more and costs a second \
-                system call and a file descriptor. `bench/README.md` has the measurement of the default.",
+        about: "Copies of at least this size are sent by `sendfile`; with the default none is. It spares a copy and costs a second \
+                system call, a file descriptor, and work for each page of memory. Over loopback a plain write is cheaper; what a network \
+                card makes of it, `bench-peers sendfile` can tell (see `bench/README.md`).",
     },
     Key {
         section: "static",
