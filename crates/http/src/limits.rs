@@ -65,6 +65,9 @@ pub(crate) const READ_BUFFER: usize = 16 << 10;
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;
+/// Request bodies that are being received, all of a worker's together: a client that sends one byte now and then may hold a body for
+/// a quarter of an hour.
+pub(crate) const BODIES: usize = 64 << 20;
 /// Answers that are kept for requests that come again, per worker, with the heads of those requests.
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;
 /// The longest such answer, head and body: above it, sending is what costs.
@@ -87,6 +90,8 @@ pub(crate) const REFUSALS_LINGERING: usize = 256;
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(100);
 /// Connections accepted before others have their turn.
 pub(crate) const ACCEPTS: usize = 64;
+/// Connections that are still taken in when a shutdown begins.
+pub(crate) const LAST_ACCEPTS: usize = 4096;
 /// Pause after `accept` failed for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

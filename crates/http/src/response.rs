@@ -47,6 +47,11 @@ pub trait Standing {
     /// Whether [`Service::call`] would give the same response to a request with the very same head that was received at
     /// `received`, whoever sends it. It is asked before each time that the response is given again, and must not block.
     fn stands(&self, received: Boottime) -> bool;
+
+    /// Whether it will never be again. Asked now and then, so that what the answer was made of can be freed.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// An answer, now or later.

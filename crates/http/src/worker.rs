@@ -18,7 +18,7 @@ use socket2::SockRef;
 use crate::conn::{Connection, Outbox, Pool, Repeats, Stage, Step};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token};
-use crate::limits::{Limits, READ_BUFFER};
+use crate::limits::{LAST_ACCEPTS, Limits, READ_BUFFER};
 use crate::response::Service;
 use crate::shared::{Counters, Place, Shared};
 
@@ -39,6 +39,8 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) repeats: Repeats,
+    /// Bytes of the request bodies that are being received.
+    pub(crate) bodies: usize,
     /// For bytes that nobody will look at.
     pub(crate) scratch: Box<[u8]>,
     /// Since when the worker is finishing.
@@ -96,6 +98,7 @@ pub fn run_worker<S: Service>(
         runnable: VecDeque::new(),
         mailbox,
         repeats: Repeats::new(RandomState::new().hash_one(())),
+        bodies: 0,
         scratch: vec![0; READ_BUFFER].into(),
         draining: None,
         listener: Some(listener),
@@ -114,15 +117,15 @@ impl<S: Service> Worker<S> {
         loop {
             // The turn is over: nothing that is ready waits longer.
             self.send_posts();
-            if self.draining.is_none() && self.shared.is_shutdown() {
-                self.begin_to_drain();
-            }
-            // Whoever is not done in time is cut off with the worker.
+            self.heed_shutdown();
             if self.is_drained() {
+                self.end_all();
                 return Ok(());
             }
             let patience = self.patience();
             self.poller.wait(patience)?;
+            // What came after a shutdown is answered as such.
+            self.heed_shutdown();
             for at in 0..self.poller.len() {
                 let (token, news) = self.poller.event(at);
                 match token {
@@ -138,6 +141,9 @@ impl<S: Service> Worker<S> {
             // Those who become runnable in this turn have theirs in the next.
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
+                    if let Some(connection) = self.connections.get_mut(token) {
+                        connection.is_queued = false;
+                    }
                     self.advance(token, |worker, connection| Some(worker.go_on(connection)));
                 }
             }
@@ -167,8 +173,8 @@ impl<S: Service> Worker<S> {
             return;
         };
         connection.ready.add(news);
-        // These are looked at anyway, when the server has done its part.
-        if !matches!(connection.stage, Stage::Answering | Stage::Posted) {
+        // These are looked at anyway: when the server has done its part, and when it is their turn.
+        if !matches!(connection.stage, Stage::Answering | Stage::Posted) && !connection.is_queued {
             self.advance(token, |worker, connection| Some(worker.go_on(connection)));
         }
     }
@@ -222,15 +228,24 @@ impl<S: Service> Worker<S> {
                 connection.deadline = Boottime::NEVER;
             }
             self.look_later(&mut connection);
+            if step == Step::Yield {
+                self.queue_up(&mut connection);
+            }
             self.connections.put(token, connection);
-            match step {
-                Step::Post => self.post(token),
-                Step::Yield => self.runnable.push_back(token),
-                Step::Wait | Step::End => {}
+            if step == Step::Post {
+                self.post(token);
             }
         }));
         if acted.is_err() {
             self.recover(token);
+        }
+    }
+
+    /// Lets a connection go on after others have had their turn.
+    pub(crate) fn queue_up(&mut self, connection: &mut Connection) {
+        if !connection.is_queued {
+            connection.is_queued = true;
+            self.runnable.push_back(connection.token);
         }
     }
 
@@ -262,7 +277,11 @@ impl<S: Service> Worker<S> {
         let now = Boottime::now();
         self.draining = Some(now);
         self.accepts_at = None;
-        while self.accept_one().is_ok_and(|accepted| accepted) {}
+        for _ in 0..LAST_ACCEPTS {
+            if !self.accept_one().is_ok_and(|accepted| accepted) {
+                break;
+            }
+        }
         self.listener = None;
         let until = self.idle_until(now);
         for connection in self.connections.iter_mut() {
@@ -271,6 +290,21 @@ impl<S: Service> Worker<S> {
                 connection.looked_at = connection.looked_at.min(until);
                 self.timers.look_at(connection.token.index(), until);
             }
+        }
+    }
+
+    /// Cuts off whoever is not done in time.
+    fn end_all(&mut self) {
+        let all = self.connections.iter_mut();
+        let all: Vec<Token> = all.map(|connection| connection.token).collect();
+        for token in all {
+            self.advance(token, |_, _| None);
+        }
+    }
+
+    fn heed_shutdown(&mut self) {
+        if self.draining.is_none() && self.shared.is_shutdown() {
+            self.begin_to_drain();
         }
     }
 

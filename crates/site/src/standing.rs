@@ -17,8 +17,8 @@ pub(crate) struct Ground {
     /// Which reading of the folder it was, read before anything of that.
     edition: u64,
     prepared: Arc<Prepared>,
-    /// The codings that there were: another may be the better answer.
-    codings: u8,
+    /// The codings that there were, if the request takes any: another may be the better answer.
+    codings: Option<u8>,
     source: Source,
 }
 
@@ -44,7 +44,8 @@ impl Ground {
         request: &Request<'_>,
         source: Source,
     ) -> Option<Self> {
-        let codings = prepared.codings();
+        let takes_codings = request.fields.get("accept-encoding").is_some();
+        let codings = takes_codings.then(|| prepared.codings());
         prepared.wanted(request).is_none().then(|| Self {
             core: core.clone(),
             edition,
@@ -56,9 +57,19 @@ impl Ground {
 }
 
 impl Standing for Ground {
+    fn is_over(&self) -> bool {
+        let is_given_up = match &self.source {
+            Source::File => false,
+            Source::Page { held, .. } => held.is_over(),
+        };
+        is_given_up || self.core.edition.load(Ordering::Acquire) != self.edition
+    }
+
     fn stands(&self, received: Boottime) -> bool {
         if self.core.edition.load(Ordering::Acquire) != self.edition
-            || self.prepared.codings() != self.codings
+            || self
+                .codings
+                .is_some_and(|codings| self.prepared.codings() != codings)
         {
             return false;
         }

@@ -24,6 +24,12 @@ impl<V, F: Feed> Held<V, F> {
         &self.entry.value
     }
 
+    /// Whether the store has given the entry up, or never gives it again: it [stands](Held::stands) no more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.entry.valid(Boottime::default()).is_err()
+    }
+
     /// Whether [`Store::get`](crate::Store::get) would give this very value now, and if so, a hit.
     ///
     /// The same is asked as there. That the entry is still in the index need not be: whatever takes one out of it, eviction and

@@ -13,7 +13,7 @@ use super::repeats::{Known, Unknown};
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
-use crate::limits::{OUTPUT, REPEATED_ANSWER, TURN};
+use crate::limits::{BODIES, OUTPUT, REPEATED_ANSWER, TURN};
 use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service, Standing};
 use crate::status::is_bodiless;
@@ -38,6 +38,7 @@ impl<S: Service> Worker<S> {
             match exchange.decoder.next(&self.limits) {
                 Event::Request(head, body) => {
                     exchange.body = None;
+                    self.charge(exchange);
                     if let Some(next) = self.answer(exchange, head, body, connection.peer) {
                         connection.stage = next;
                         return None;
@@ -56,9 +57,9 @@ impl<S: Service> Worker<S> {
                         return None;
                     }
                     exchange.decoder.reclaim();
-                    // A pipeline never has to wait for bytes, so others would never have their turn.
-                    if std::mem::take(&mut exchange.answered) > TURN {
-                        return Some(Step::Yield);
+                    if !self.charge(exchange) {
+                        self.refuse(connection, exchange, Refusal::TooManyBodies);
+                        return None;
                     }
                     if exchange.decoder.phase() == Phase::Idle {
                         self.rest(connection, exchange.now);
@@ -123,7 +124,7 @@ impl<S: Service> Worker<S> {
             let unknown = exchange
                 .unknown
                 .take()
-                .filter(|_| may_be_kept(&head, &request));
+                .filter(|unknown| may_be_kept(&head, &request) && unknown.has_len(head.len));
             let again = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
             catch_unwind(AssertUnwindSafe(|| match again {
                 Some(unknown) => {
@@ -177,8 +178,8 @@ impl<S: Service> Worker<S> {
             return;
         }
         let tail = self.tails.get(exchange.now, Persistence::Default);
-        let answer = [&response.head, &response.extra, tail, body].concat();
         let tail_at = response.head.len() + response.extra.len();
+        let answer = [&response.head[..], &response.extra, tail, body];
         let known = Known::new(
             &exchange.decoder,
             head,
@@ -186,7 +187,7 @@ impl<S: Service> Worker<S> {
             tail_at + tail.len(),
         );
         self.repeats
-            .keep(unknown, known, answer.into(), tail_at, standing);
+            .keep(unknown, known, &answer, tail_at, standing);
     }
 
     /// Goes on with the response that is being made.
@@ -267,10 +268,23 @@ impl<S: Service> Worker<S> {
         text.push_str(refusal.reason());
         text.push('\n');
         let tail = self.tails.get(Boottime::now(), Persistence::Close);
-        let response = Response::text(status, &text).closing();
+        let mut response = Response::text(status, &text).closing();
+        if exchange.decoder.is_head() {
+            // RFC 9110 section 9.3.2.
+            response.body = Body::Empty;
+        }
         exchange.output.push(None, response, tail);
+        self.bodies -= std::mem::take(&mut exchange.charged);
         exchange.refused = Some(status);
         connection.stage = Stage::Sending(After::Linger);
+    }
+
+    /// Counts the body that is being received; false if all of them together are too many.
+    fn charge(&mut self, exchange: &mut Exchange) -> bool {
+        let len = exchange.decoder.body_len();
+        self.bodies = self.bodies + len - exchange.charged;
+        exchange.charged = len;
+        len == 0 || self.bodies <= BODIES
     }
 
     /// Answers a request that did not come in time.

@@ -22,11 +22,13 @@ pub(crate) struct Exchange {
     /// Since when the present head is being sent.
     pub(super) head_since: Boottime,
     pub(super) body: Option<Progress>,
+    /// Bytes of that body that the worker counts.
+    pub(super) charged: usize,
     /// Since the socket was first found full.
     pub(super) sending: Option<Progress>,
     /// Bytes of the present output that are sent.
     pub(super) sent: u64,
-    /// Requests answered in this turn.
+    /// Requests answered in this turn, which ends when others have had theirs or nothing more has come.
     pub(super) answered: usize,
     pub(super) pending: Option<Pending>,
     /// The request that comes next, if its head is there and it has no answer yet.
@@ -51,6 +53,7 @@ impl Exchange {
             now: Boottime::default(),
             head_since: Boottime::default(),
             body: None,
+            charged: 0,
             sending: None,
             sent: 0,
             answered: 0,

@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     pub(crate) token: Token,
     pub(crate) ready: Ready,
     pub(crate) stage: Stage,
+    /// Whether it waits for its turn to go on.
+    pub(crate) is_queued: bool,
     /// When patience with the present stage ends.
     pub(crate) deadline: Boottime,
     /// Before this nobody looks at the deadline.
@@ -96,6 +98,7 @@ impl Connection {
             token,
             ready: Ready::NEW,
             stage: Stage::Idle,
+            is_queued: false,
             deadline: Boottime::NEVER,
             looked_at: Boottime::NEVER,
             exchange: None,
@@ -148,10 +151,7 @@ impl<S: Service> Worker<S> {
                 self.refuse_slow(connection);
                 Some(self.go_on(connection))
             }
-            Stage::Sending(_) => {
-                self.counters.write_timeouts.add(1);
-                None
-            }
+            Stage::Sending(_) => self.send_or_give_up(connection),
             Stage::Lingering(_) => None,
             // These wait for the server, not for the client.
             Stage::Answering | Stage::Posted => Some(Step::Wait),
@@ -162,6 +162,7 @@ impl<S: Service> Worker<S> {
     pub(crate) fn end(&mut self, connection: &mut Connection) {
         if let Some(mut exchange) = connection.exchange.take() {
             self.tell_done(&mut exchange, connection.peer);
+            self.bodies -= std::mem::take(&mut exchange.charged);
             self.pool.put(exchange);
         }
         self.timers.forget(connection.token.index());

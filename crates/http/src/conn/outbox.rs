@@ -65,7 +65,7 @@ impl<S: Service> Worker<S> {
         }
         // Whatever has come meanwhile, or the end, of which there will be no further event.
         if connection.ready.read || (connection.ready.write && connection.stage != Stage::Idle) {
-            self.runnable.push_back(connection.token);
+            self.queue_up(connection);
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) enum Told<'a> {
 #[derive(Debug)]
 enum Large {
     Bytes(Bytes),
-    /// A whole response, head and body.
-    Kept(Rc<[u8]>),
+    /// A whole response, head and body, from a place on.
+    Kept(Rc<[u8]>, usize),
 }
 
 impl Large {
@@ -66,7 +66,7 @@ impl Large {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Kept(bytes) => bytes,
+            Self::Kept(bytes, from) => &bytes[*from..],
         }
     }
 }
@@ -144,14 +144,15 @@ impl Output {
 
     /// Queues a whole response that was kept from an earlier request.
     pub(super) fn push_kept(&mut self, kept: &Kept, is_told: bool) {
-        let response = &kept.answer;
-        let (body, copied) = if response.len() <= COPIED {
-            self.text.extend_from_slice(response);
-            (Large::NONE, response.len() - kept.known.answer_head)
+        let (shared, from) = kept.answer();
+        let len = shared.len() - from;
+        let (body, copied) = if len <= COPIED {
+            self.text.extend_from_slice(&shared[from..]);
+            (Large::NONE, len - kept.known.answer_head)
         } else {
-            (Large::Kept(Rc::clone(response)), 0)
+            (Large::Kept(Rc::clone(shared), from), 0)
         };
-        self.waiting += response.len();
+        self.waiting += len;
         self.queue.push(Queued {
             answers: if is_told {
                 Answers::Known(Rc::clone(&kept.known))
@@ -301,7 +302,7 @@ impl Output {
             let (told, of_head) = match (&queued.answers, &queued.body) {
                 (Answers::Nothing, _) => continue,
                 (Answers::Decoded(head), _) => (Told::Decoded(head), of_head),
-                (Answers::Known(known), Large::Kept(_)) => (Told::Known(known), known.answer_head),
+                (Answers::Known(known), Large::Kept(..)) => (Told::Known(known), known.answer_head),
                 (Answers::Known(known), Large::Bytes(_)) => (Told::Known(known), of_head),
             };
             let of_body = queued.written.saturating_sub(of_head) as u64;

@@ -59,12 +59,16 @@ impl Known {
     }
 }
 
-/// One request and its answer.
+/// One request and its answer. Where a thousand answers are in turn, what a look-up costs is lines of memory that are in no cache: this
+/// is one, the set is one, and the request lies before its answer, which has to be read anyway.
+#[repr(align(64))]
 pub(super) struct Kept {
+    /// The bytes of the request, then those of the answer.
+    both: Rc<[u8]>,
+    request_len: u32,
+    /// Where in both the end of the answer's head is, which tells the date.
+    tail_at: u32,
     pub(super) known: Rc<Known>,
-    pub(super) answer: Rc<[u8]>,
-    /// Where the end of the head is, which tells the date.
-    tail_at: usize,
     standing: Box<dyn Standing>,
     /// Asked for since the set was last looked through for room.
     is_used: bool,
@@ -72,12 +76,23 @@ pub(super) struct Kept {
 
 impl Kept {
     fn weight(&self) -> usize {
+        // The request is in two places.
         let known = self.known.bytes.len() + size_of_val(&*self.known.fields);
-        known + self.answer.len() + OVERHEAD
+        known + self.both.len() + OVERHEAD
+    }
+
+    fn is_for(&self, request: &[u8]) -> bool {
+        self.both.get(..self.request_len as usize) == Some(request)
+    }
+
+    /// The answer, from a place on in what is shared.
+    pub(super) fn answer(&self) -> (&Rc<[u8]>, usize) {
+        (&self.both, self.request_len as usize)
     }
 }
 
 #[derive(Default)]
+#[repr(align(64))]
 struct Set {
     tags: [u32; WAYS],
     kept: [Option<Box<Kept>>; WAYS],
@@ -94,9 +109,22 @@ pub(crate) struct Repeats {
     end_of_head: Finder<'static>,
 }
 
+/// Sets that are looked through for answers that are over, whenever one is kept.
+const SWEPT: usize = 16;
+
 /// Names a request that is not known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unknown(u64);
+pub(super) struct Unknown {
+    hash: u64,
+    len: usize,
+}
+
+impl Unknown {
+    /// Whether it may be one of this length: a request behind empty lines is not the bytes that were looked for.
+    pub(super) const fn has_len(self, len: usize) -> bool {
+        self.len == len
+    }
+}
 
 impl Repeats {
     /// Nothing yet. The seed keeps clients from choosing requests that share a place.
@@ -126,10 +154,14 @@ impl Repeats {
         tail: &[u8],
     ) -> Result<&Kept, Unknown> {
         let hash = XxHash3_64::oneshot_with_seed(self.seed, request);
+        let unknown = Unknown {
+            hash,
+            len: request.len(),
+        };
         let set = &mut self.sets[set_of(hash)];
         let is_it = |way: &usize| {
             let kept = set.kept[*way].as_ref();
-            set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| *kept.known.bytes == *request)
+            set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| kept.is_for(request))
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
         let stands = |kept: &mut Box<Kept>| {
@@ -142,16 +174,16 @@ impl Repeats {
                 if let Some(old) = slot.take_if(stands) {
                     self.bytes -= old.weight();
                 }
-                slot.as_deref().ok_or(Unknown(hash))
+                slot.as_deref().ok_or(unknown)
             }
-            None => Err(Unknown(hash)),
+            None => Err(unknown),
         }
     }
 
     /// Whether `request` has been asked for before.
     pub(super) fn is_wanted(&mut self, request: Unknown) -> bool {
-        let seen = &mut self.seen[(request.0 >> 20) as usize % SEEN];
-        std::mem::replace(seen, tag_of(request.0)) == tag_of(request.0)
+        let seen = &mut self.seen[(request.hash >> 20) as usize % SEEN];
+        std::mem::replace(seen, tag_of(request.hash)) == tag_of(request.hash)
     }
 
     /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
@@ -159,36 +191,46 @@ impl Repeats {
         &mut self,
         unknown: Unknown,
         known: Known,
-        answer: Rc<[u8]>,
+        answer: &[&[u8]],
         tail_at: usize,
         standing: Box<dyn Standing>,
     ) {
+        let request: &[u8] = &known.bytes;
+        let both = [&[request], answer].concat().concat();
+        let (request_len, tail_at) = (request.len(), request.len() + tail_at);
+        let (Ok(request_len), Ok(tail_at)) = (request_len.try_into(), tail_at.try_into()) else {
+            return;
+        };
+        if both.len() - known.bytes.len() > REPEATED_ANSWER {
+            return;
+        }
         let kept = Box::new(Kept {
-            known: Rc::new(known),
-            answer,
+            both: both.into(),
+            request_len,
             tail_at,
+            known: Rc::new(known),
             standing,
             is_used: true,
         });
-        if kept.answer.len() > REPEATED_ANSWER {
-            return;
-        }
+        // What is over may hold memory that its source has given up.
+        (0..SWEPT).for_each(|_| self.sweep(|kept| kept.standing.is_over()));
         while self.bytes + kept.weight() > REPEATED_BYTES {
-            self.make_room();
+            // What was not asked for since it was last its turn.
+            self.sweep(|kept| !std::mem::take(&mut kept.is_used));
         }
         self.bytes += kept.weight();
-        let set = &mut self.sets[set_of(unknown.0)];
+        let set = &mut self.sets[set_of(unknown.hash)];
         let way = set.way();
-        set.tags[way] = tag_of(unknown.0);
+        set.tags[way] = tag_of(unknown.hash);
         if let Some(old) = set.kept[way].replace(kept) {
             self.bytes -= old.weight();
         }
     }
 
-    /// Forgets what of one set was not asked for since it was last its turn.
-    fn make_room(&mut self) {
+    /// Forgets what `goes` of the next set.
+    fn sweep(&mut self, mut goes: impl FnMut(&mut Kept) -> bool) {
         for kept in &mut self.sets[self.next].kept {
-            if let Some(old) = kept.take_if(|kept| !std::mem::take(&mut kept.is_used)) {
+            if let Some(old) = kept.take_if(|kept| goes(kept)) {
                 self.bytes -= old.weight();
             }
         }
@@ -213,19 +255,20 @@ impl Set {
 impl Kept {
     /// Makes the answer say `tail`, false if it cannot. An answer that is still being sent keeps the tail it has.
     fn set_tail(&mut self, tail: &[u8]) -> bool {
-        let place = self.tail_at..self.tail_at + tail.len();
-        if self.answer.get(place.clone()) == Some(tail) {
+        let start = self.tail_at as usize;
+        let place = start..start + tail.len();
+        if self.both.get(place.clone()) == Some(tail) {
             return true;
         }
         let is_tail = |old: &[u8]| old.ends_with(b"\r\n\r\n");
-        if !self.answer.get(place.clone()).is_some_and(is_tail) {
+        if !self.both.get(place.clone()).is_some_and(is_tail) {
             return false;
         }
-        if Rc::get_mut(&mut self.answer).is_none() {
-            self.answer = Rc::from(&self.answer[..]);
+        if Rc::get_mut(&mut self.both).is_none() {
+            self.both = Rc::from(&self.both[..]);
         }
-        Rc::get_mut(&mut self.answer).is_some_and(|answer| {
-            answer[place].copy_from_slice(tail);
+        Rc::get_mut(&mut self.both).is_some_and(|both| {
+            both[place].copy_from_slice(tail);
             true
         })
     }
@@ -254,6 +297,10 @@ mod tests {
         fn stands(&self, _received: Boottime) -> bool {
             self.0.get()
         }
+
+        fn is_over(&self) -> bool {
+            !self.0.get()
+        }
     }
 
     const NOW: Boottime = Boottime::from_nanos(1);
@@ -269,19 +316,24 @@ mod tests {
             panic!("{request:?}");
         };
         let known = Known::new(&decoder, &head, 200, 0);
-        let answer = [b"head\r\n", TAIL, body].concat();
         repeats.keep(
             unknown,
             known,
-            answer.into(),
+            &[b"head\r\n", TAIL, body],
             "head\r\n".len(),
             Box::new(Switch(Rc::clone(stands))),
         );
     }
 
-    fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<Rc<[u8]>> {
-        let found = repeats.find(request.as_bytes(), NOW, tail);
-        found.ok().map(|kept| Rc::clone(&kept.answer))
+    /// What is found, as it is held for sending.
+    fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<(Rc<[u8]>, usize)> {
+        let found = repeats.find(request.as_bytes(), NOW, tail).ok()?;
+        let (both, from) = found.answer();
+        Some((Rc::clone(both), from))
+    }
+
+    fn shown((both, from): &(Rc<[u8]>, usize)) -> &str {
+        std::str::from_utf8(&both[*from..]).unwrap()
     }
 
     fn unknown(repeats: &mut Repeats, request: &str) -> Unknown {
@@ -305,10 +357,10 @@ mod tests {
         let request = asking("/");
         keep(&mut repeats, &request, b"body", &stands);
         let answer = find(&mut repeats, &request, b"Date: 2\r\n\r\n").unwrap();
-        assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody");
+        assert_eq!(shown(&answer), "head\r\nDate: 2\r\n\r\nbody");
         let later = find(&mut repeats, &request, b"Date: 3\r\n\r\n").unwrap();
-        assert_eq!(&later[..], b"head\r\nDate: 3\r\n\r\nbody");
-        assert_eq!(&answer[..], b"head\r\nDate: 2\r\n\r\nbody", "on its way");
+        assert_eq!(shown(&later), "head\r\nDate: 3\r\n\r\nbody");
+        assert_eq!(shown(&answer), "head\r\nDate: 2\r\n\r\nbody", "on its way");
         assert!(find(&mut repeats, &asking("/?"), TAIL).is_none());
         stands.set(false);
         assert!(find(&mut repeats, &request, TAIL).is_none());
@@ -341,6 +393,22 @@ mod tests {
         let large = asking("/large");
         keep(&mut repeats, &large, &vec![0; REPEATED_ANSWER + 1], &stands);
         assert!(find(&mut repeats, &large, TAIL).is_none());
+    }
+
+    #[test]
+    fn what_is_over_does_not_stay_until_it_is_asked_for() {
+        let mut repeats = Repeats::new(7);
+        let over = Rc::new(Cell::new(true));
+        for n in 0..500 {
+            keep(&mut repeats, &asking(&format!("/old/{n}")), b"old", &over);
+        }
+        over.set(false);
+        let stands = Rc::new(Cell::new(true));
+        for n in 0..SETS / SWEPT {
+            keep(&mut repeats, &asking(&format!("/{n}")), b"new", &stands);
+        }
+        assert_eq!(Rc::strong_count(&over), 1);
+        assert_eq!(repeats.bytes, counted(&repeats));
     }
 
     #[test]

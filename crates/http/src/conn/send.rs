@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::socket::Moved;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
-use crate::limits::{LINGER, LINGER_BYTES};
+use crate::limits::{LINGER, LINGER_BYTES, TURN};
 use crate::response::{Response, Service};
 use crate::worker::Worker;
 
@@ -51,7 +51,28 @@ impl<S: Service> Worker<S> {
         }
         exchange.sent = 0;
         self.tell_done(exchange, connection.peer);
-        self.after(connection, after)
+        let next = self.after(connection, after);
+        if after == After::Read && exchange.answered > TURN {
+            // A pipeline never has to wait for bytes, so others would never have their turn.
+            exchange.answered = 0;
+            return Some(Step::Yield);
+        }
+        next
+    }
+
+    /// The deadline has passed; none if the client has really read nothing.
+    pub(super) fn send_or_give_up(&mut self, connection: &mut Connection) -> Option<Step> {
+        // The kernel tells of room only when a third of its buffer is free (tcp(7)), which takes a slow reader longer than it has: so
+        // the socket itself is asked.
+        connection.ready.write = true;
+        let step = self.go_on(connection);
+        let is_stuck = step == Step::Wait
+            && matches!(connection.stage, Stage::Sending(_))
+            && connection.deadline <= Boottime::now();
+        if is_stuck {
+            self.counters.write_timeouts.add(1);
+        }
+        (!is_stuck).then_some(step)
     }
 
     fn sent(&self, exchange: &mut Exchange, len: usize, is_file: bool) {

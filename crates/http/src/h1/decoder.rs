@@ -179,6 +179,14 @@ impl Decoder {
         }
     }
 
+    /// Whether the present request is a HEAD, as far as can be told of one that is refused.
+    pub(crate) fn is_head(&self) -> bool {
+        match &self.state {
+            State::Body { head, .. } => head.is_head,
+            State::Head { .. } => self.buffer[self.at..self.filled].starts_with(b"HEAD "),
+        }
+    }
+
     /// Bytes of the present body so far: the measure of its progress.
     pub(crate) fn body_len(&self) -> usize {
         self.body.len()

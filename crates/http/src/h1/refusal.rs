@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
     NotImplemented(&'static str),
+    /// 503: the bodies that are being received take all the memory there is for them.
+    TooManyBodies,
     /// 505: a major version other than 1.
     Version,
 }
@@ -35,6 +37,7 @@ impl Refusal {
             Self::Misdirected => 421,
             Self::HeadTooLarge => 431,
             Self::NotImplemented(_) => 501,
+            Self::TooManyBodies => 503,
             Self::Version => 505,
         }
     }
@@ -49,6 +52,7 @@ impl Refusal {
             Self::Expectation => "the only expectation this server knows is 100-continue",
             Self::Misdirected => "this connection is not secured, so it has no https resources",
             Self::HeadTooLarge => "the request head is larger than this server accepts",
+            Self::TooManyBodies => "too many request bodies at once; please try again",
             Self::Version => "this server speaks HTTP/1.1",
         }
     }

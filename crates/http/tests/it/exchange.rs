@@ -110,6 +110,23 @@ fn a_get_behind_a_slow_post_sees_what_it_did() {
 }
 
 #[test]
+fn a_head_that_is_refused_has_no_content() {
+    let server = Server::start(Limits::default());
+    let bodiless = |request: &str| {
+        let mut client = server.connect();
+        client.send(request);
+        let head = client.head();
+        assert!(head.field("content-length") != Some("0"), "{request}");
+        assert!(client.is_at_end(), "{request}");
+        head.status
+    };
+    assert_eq!(bodiless("HEAD / HTTP/1.1\r\n\r\n"), 400);
+    assert_eq!(bodiless("HEAD /\u{e9} HTTP/1.1\r\n\r\n"), 400);
+    let chunked = "HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n";
+    assert_eq!(bodiless(chunked), 400);
+}
+
+#[test]
 fn head_has_the_length_and_no_body() {
     let server = Server::start(Limits::default());
     let mut client = server.connect();

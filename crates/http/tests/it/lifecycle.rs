@@ -70,3 +70,20 @@ fn a_shutdown_before_the_start_is_not_missed() {
     server.join();
     assert!(server.shared.is_shutdown());
 }
+
+#[test]
+fn a_response_that_is_cut_off_is_told_of() {
+    let mut server = Server::start(Limits {
+        drain_timeout: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    let mut client = server.connect();
+    client.get("/big");
+    client.head();
+    server.shared.shutdown();
+    server.join();
+    let Seen::Done { body_bytes, .. } = server.next_seen() else {
+        panic!("not told of");
+    };
+    assert!((1..32 << 20).contains(&body_bytes), "{body_bytes}");
+}

@@ -1,7 +1,8 @@
 //! Each limit exceeded on a real socket: the answer that belongs to it, the end of that connection, and a server that
 //! still serves.
 
-use std::time::Duration;
+use std::io::Write;
+use std::time::{Duration, Instant};
 
 use millpond_http::Limits;
 
@@ -305,4 +306,53 @@ fn connections() {
             break assert_eq!(answer.text(), "/c");
         }
     }
+}
+
+#[test]
+fn a_client_that_reads_slowly_and_steadily_is_served() {
+    let server = Server::start(Limits {
+        progress_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    });
+    let mut client = server.connect();
+    client.get("/big");
+    let len = client.head().field("content-length").map(str::to_owned);
+    // So slowly that the kernel has no news of room for longer than the timeout; the pace is what this is about.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(1500) {
+        assert!(client.read() > 0, "cut off after {:?}", start.elapsed());
+        std::thread::sleep(Duration::from_millis(8));
+    }
+    while client.buffered() < 32 << 20 {
+        assert!(client.read() > 0, "cut off at {}", client.buffered());
+    }
+    assert_eq!(len.as_deref(), Some("33554432"));
+    assert_eq!(server.shared.stats().write_timeouts, 0);
+}
+
+#[test]
+fn bodies_that_do_not_end_are_bounded_together() {
+    let server = Server::start(Limits::default());
+    let refused = || {
+        let counts = server.shared.stats().refused;
+        counts.iter().any(|count| *count == (503, 1))
+    };
+    let mut clients = Vec::new();
+    while !refused() {
+        assert!(clients.len() < 70, "more than 64 MiB are held");
+        let mut client = server.connect();
+        client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n");
+        // The one that is too many may be refused while it sends.
+        let _ = client.stream.write_all(&[b'x'; (1 << 20) - 1024]);
+        clients.push(client);
+        // What it holds is known when another is answered behind it.
+        server.check_serves();
+    }
+    assert!(clients.len() > 60);
+    clients.pop();
+    for mut client in clients {
+        client.send([b'x'; 1024]);
+        assert_eq!(client.response().body.len(), 1 << 20);
+    }
+    server.check_serves();
 }

@@ -1,6 +1,8 @@
 //! Responses of one turn of the event loop: sent together, in order, and none behind what may take long.
 
 use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_http::Limits;
 
@@ -108,4 +110,34 @@ fn a_client_that_has_said_its_last_word_gets_the_whole_answer() {
     assert_eq!(client.response().body.len(), 200 << 10);
     assert!(client.is_at_end());
     drop(held);
+}
+
+#[test]
+fn a_pipeline_without_end_leaves_others_their_turn() {
+    let server = Server::start(Limits::default());
+    let mut endless = server.connect();
+    // Heads so long that a read never has more than a turn of them.
+    let request = format!(
+        "GET /ok HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "x".repeat(300)
+    );
+    let burst = request.repeat(200);
+    let reader = endless.stream.try_clone().unwrap();
+    let reading = std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = std::thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                endless.send(&burst);
+            }
+            endless.stream.shutdown(Shutdown::Write).unwrap();
+        }
+    });
+    for _ in 0..50 {
+        server.check_serves();
+    }
+    stop.store(true, Ordering::Relaxed);
+    writing.join().unwrap();
+    reading.join().unwrap().unwrap();
 }
