@@ -139,7 +139,7 @@ fn a_refusal_reaches_a_client_that_goes_on_sending() {
         body.len()
     );
     client.send(head);
-    std::io::Write::write_all(&mut writer, &body).unwrap();
+    writer.write_all(&body).unwrap();
     assert_eq!(client.response().status, 413);
 }
 
@@ -333,10 +333,7 @@ fn a_client_that_reads_slowly_and_steadily_is_served() {
 #[test]
 fn bodies_that_do_not_end_are_bounded_together() {
     let server = Server::start(Limits::default());
-    let refused = || {
-        let counts = server.shared.stats().refused;
-        counts.iter().any(|count| *count == (503, 1))
-    };
+    let refused = || server.shared.stats().refused.contains(&(503, 1));
     let mut clients = Vec::new();
     while !refused() {
         assert!(clients.len() < 70, "more than 64 MiB are held");
