@@ -59,8 +59,9 @@ impl Known {
     }
 }
 
-/// One request and its answer. Where a thousand answers are in turn, what a look-up costs is lines of memory that are in no cache: this
-/// is one, the set is one, and the request lies before its answer, which has to be read anyway.
+/// One request and its answer. Where a thousand answers are in turn, what a look-up costs is lines of memory that are in no cache, and
+/// most of all those that lead to each other: this is one, in the table itself, and the request lies before its answer, which
+/// has to be read anyway.
 #[repr(align(64))]
 pub(super) struct Kept {
     /// The bytes of the request, then those of the answer.
@@ -95,7 +96,7 @@ impl Kept {
 #[repr(align(64))]
 struct Set {
     tags: [u32; WAYS],
-    kept: [Option<Box<Kept>>; WAYS],
+    kept: [Option<Kept>; WAYS],
 }
 
 /// See the [module](self).
@@ -164,7 +165,7 @@ impl Repeats {
             set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| kept.is_for(request))
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
-        let stands = |kept: &mut Box<Kept>| {
+        let stands = |kept: &mut Kept| {
             kept.is_used = kept.standing.stands(received) && kept.set_tail(tail);
             !kept.is_used
         };
@@ -174,7 +175,7 @@ impl Repeats {
                 if let Some(old) = slot.take_if(stands) {
                     self.bytes -= old.weight();
                 }
-                slot.as_deref().ok_or(unknown)
+                slot.as_ref().ok_or(unknown)
             }
             None => Err(unknown),
         }
@@ -204,14 +205,14 @@ impl Repeats {
         if both.len() - known.bytes.len() > REPEATED_ANSWER {
             return;
         }
-        let kept = Box::new(Kept {
+        let kept = Kept {
             both: both.into(),
             request_len,
             tail_at,
             known: Rc::new(known),
             standing,
             is_used: true,
-        });
+        };
         // What is over may hold memory that its source has given up.
         (0..SWEPT).for_each(|_| self.sweep(|kept| kept.standing.is_over()));
         while self.bytes + kept.weight() > REPEATED_BYTES {
@@ -230,7 +231,7 @@ impl Repeats {
     /// Forgets what `goes` of the next set.
     fn sweep(&mut self, mut goes: impl FnMut(&mut Kept) -> bool) {
         for kept in &mut self.sets[self.next].kept {
-            if let Some(old) = kept.take_if(|kept| goes(kept)) {
+            if let Some(old) = kept.take_if(&mut goes) {
                 self.bytes -= old.weight();
             }
         }
@@ -243,7 +244,7 @@ impl Set {
     fn way(&mut self) -> usize {
         let free = self.kept.iter().position(Option::is_none);
         free.unwrap_or_else(|| {
-            let unused = |kept: &mut Option<Box<Kept>>| {
+            let unused = |kept: &mut Option<Kept>| {
                 kept.as_mut()
                     .is_some_and(|kept| !std::mem::take(&mut kept.is_used))
             };
