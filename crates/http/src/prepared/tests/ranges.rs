@@ -88,3 +88,25 @@ fn a_range_is_of_the_coding_that_if_range_names() {
         "without a name it is of the plain content"
     );
 }
+
+#[test]
+fn what_another_encoder_made_is_not_continued() {
+    let page = page();
+    page.make(Coding::Gzip);
+    let accept = ("Accept-Encoding", "gzip");
+    let whole = respond(&page, &[accept]);
+    let tag = whole.field("etag").unwrap();
+    let (content, _) = tag.trim_matches('"').split_once('-').unwrap();
+    for revision in ["", "0", "1x", "10"] {
+        let other = format!("\"{content}-gz{revision}\"");
+        let fields = [accept, ("Range", "bytes=10-"), ("If-Range", &other)];
+        let response = respond(&page, &fields);
+        assert_eq!(
+            (response.status(), body(&response)),
+            (200, body(&whole)),
+            "{other}"
+        );
+        let response = respond(&page, &[accept, ("If-None-Match", &other)]);
+        assert_eq!(response.status(), 200, "{other}");
+    }
+}
