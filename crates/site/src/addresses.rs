@@ -62,9 +62,15 @@ impl Addresses {
 
     /// What answers at a path in its normal form.
     pub(crate) fn find<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<Found<'a>> {
-        if !(self.clean && path.ends_with(HTML) && self.moved(path).is_some())
-            && let Some(file) = statics.find(path)
-        {
+        if self.clean && path.ends_with(HTML) && self.moved(path).is_some() {
+            return None;
+        }
+        self.behind(statics, path)
+    }
+
+    /// The same for a path that the client does not see: there a file answers by its own path, though its address is another.
+    pub(crate) fn behind<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<Found<'a>> {
+        if let Some(file) = statics.find(path) {
             return Some(Found::File(file));
         }
         match self.others.get(path)? {

@@ -76,6 +76,17 @@ impl Generation {
         is_page.then_some(without)
     }
 
+    /// Where a path that the client does not see is answered: there, or where a client that asked for it would be led. To
+    /// lead this one would tell it an address that it may be sent back from.
+    pub(crate) fn place_of<'a>(&'a self, path: &'a str) -> &'a str {
+        let answers = self.pages.router.find(path).is_some()
+            || self.addresses.behind(&self.statics, path).is_some();
+        if answers {
+            return path;
+        }
+        self.canonical(path).unwrap_or(path)
+    }
+
     /// The response that a kept value gives.
     pub(crate) fn respond(
         &self,

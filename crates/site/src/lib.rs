@@ -25,6 +25,7 @@ mod form;
 mod fuzz;
 mod hosts;
 mod listing;
+mod methods;
 mod object;
 mod page;
 mod params;

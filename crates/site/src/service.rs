@@ -19,7 +19,8 @@ use crate::{
     cached::{Cached, page_key},
     core::{Core, Generation},
     form::{self, Refused},
-    page::{Endpoint, Page},
+    methods::{FILE_METHODS, KNOWN, not_allowed, options, without_method},
+    page::Page,
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
@@ -227,17 +228,22 @@ impl SiteService {
         Reply::later(submission.submit())
     }
 
+    /// What answers where no page does.
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
-        let Some(found) = generation.addresses.find(&generation.statics, path) else {
-            return match generation.canonical(path) {
-                Some(to) => {
-                    let query = request.query.map(|query| format!("?{query}"));
-                    let to = local(&encode_path(to)) + &query.unwrap_or_default();
-                    moved(308, &to).into()
-                }
-                None => generation.not_found.respond(request, Bytes::new()).into(),
-            };
-        };
+        if let Some(found) = generation.addresses.find(&generation.statics, path) {
+            return self.file(generation, request, &found);
+        }
+        match generation.canonical(path) {
+            Some(to) => {
+                let query = request.query.map(|query| format!("?{query}"));
+                let to = local(&encode_path(to)) + &query.unwrap_or_default();
+                moved(308, &to).into()
+            }
+            None => generation.not_found.respond(request, Bytes::new()).into(),
+        }
+    }
+
+    fn file(&self, generation: &Generation, request: &Request<'_>, found: &Found<'_>) -> Reply {
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return options(FILE_METHODS).into(),
@@ -263,20 +269,17 @@ impl SiteService {
         }
     }
 
-    /// What answers at a path in its normal form: a page, else a file.
-    fn answer(
+    fn page(
         &self,
         generation: &Arc<Generation>,
         key: &mut Vec<u8>,
         request: &Request<'_>,
         path: &str,
+        found: &Match<'_>,
     ) -> Reply {
-        let Some(found) = generation.pages.router.find(path) else {
-            return self.other(generation, request, path);
-        };
         match request.method {
-            "GET" | "HEAD" => self.get(generation, key, request, path, &found),
-            "POST" => self.post(generation, request, &found),
+            "GET" | "HEAD" => self.get(generation, key, request, path, found),
+            "POST" => self.post(generation, request, found),
             method => {
                 let endpoint = &generation.pages.endpoints[found.page];
                 if method == "OPTIONS" {
@@ -285,6 +288,45 @@ impl SiteService {
                     not_allowed(endpoint).into()
                 }
             }
+        }
+    }
+
+    /// What answers at a path in its normal form: a page, else a file.
+    fn answer(
+        &self,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        path: &str,
+    ) -> Reply {
+        match generation.pages.router.find(path) {
+            Some(found) => self.page(generation, key, request, path, &found),
+            None => self.other(generation, request, path),
+        }
+    }
+
+    /// What answers at a target that the client does not see. It is never led elsewhere by it: where the rewrite takes that
+    /// address too, the client would be led there for ever.
+    fn rewritten(
+        &self,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        target: &str,
+    ) -> Reply {
+        let (path, query) = split(target);
+        let path = generation.place_of(&path);
+        // What a page sees of the request is what it would see if the client had asked for this.
+        let mut inner = request.clone();
+        inner.path = target.split_once('?').map_or(target, |(path, _)| path);
+        inner.query = query;
+        inner.target = target;
+        if let Some(found) = generation.pages.router.find(path) {
+            return self.page(generation, key, &inner, path, &found);
+        }
+        match generation.addresses.behind(&generation.statics, path) {
+            Some(found) => self.file(generation, &inner, &found),
+            None => generation.not_found.respond(&inner, Bytes::new()).into(),
         }
     }
 
@@ -300,47 +342,12 @@ impl SiteService {
         let reply = if let Some(response) = rules.redirect(path, request.query) {
             response.into()
         } else if let Some(target) = rules.rewrite(path, request.query) {
-            let (path, query) = split(&target);
-            // What a page sees of the request is what it would see if the client had asked for this.
-            let mut inner = request.clone();
-            inner.path = target.split_once('?').map_or(&*target, |(path, _)| path);
-            inner.query = query;
-            inner.target = &target;
-            self.answer(generation, key, &inner, &path)
+            self.rewritten(generation, key, request, &target)
         } else {
             self.answer(generation, key, request, path)
         };
         rules.with_fields(path, reply)
     }
-}
-
-/// The methods of RFC 9110, section 9, and PATCH: known, though a path may not have them.
-const KNOWN: &[&str] = &[
-    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
-];
-
-/// What a file has, as `Allow` lists it.
-const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
-
-fn not_allowed(endpoint: &Endpoint) -> Response {
-    without_method(endpoint.allow())
-}
-
-fn without_method(allow: &str) -> Response {
-    Response::builder(405)
-        .field("Allow", allow)
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .body(Bytes::from_static(
-            b"This address does not take that method.\n",
-        ))
-}
-
-fn options(allow: &str) -> Response {
-    Response::builder(204)
-        .field("Allow", allow)
-        .field("X-Content-Type-Options", "nosniff")
-        .empty()
 }
 
 impl Service for SiteService {

@@ -110,7 +110,8 @@ impl Conditions {
                 if list == b"*" {
                     return Outcome::NotModified(None);
                 }
-                if let Some(coding) = tags(list).find_map(|tag| hash.names(tag.opaque)) {
+                let mut named = tags(list).filter_map(|tag| hash.names(tag.opaque));
+                if let Some(coding) = named.find(|coding| self.can_read(request, *coding)) {
                     return Outcome::NotModified(Some(coding));
                 }
             }
@@ -121,6 +122,12 @@ impl Conditions {
             return Outcome::NotModified(None);
         }
         Outcome::Proceed
+    }
+
+    /// Whether the client can read the content in this coding. A cache asks with the tags of all that it has kept, and
+    /// sends what the 304 names to whoever it asks for.
+    fn can_read(&self, request: &Request<'_>, coding: Option<Coding>) -> bool {
+        coding.is_none_or(|coding| self.preferences(request).reads(coding))
     }
 
     /// The Range field, if it applies: one of them, to GET, for which alone ranges are defined (section 14.2).

@@ -1,4 +1,5 @@
-//! Entity tags (RFC 9110 section 8.8.3): a hash of the content, with a suffix for each coding.
+//! Entity tags (RFC 9110 section 8.8.3): a hash of the content, with a suffix for each coding
+//! and revision of its encoder.
 
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ impl ContentHash {
 
     /// The entity tag of the content in `coding`, with its quotes.
     pub(super) fn tag(&self, coding: Option<Coding>) -> String {
-        let mut tag = String::with_capacity(DIGITS + 5);
+        let mut tag = String::with_capacity(DIGITS + 8);
         let digits = std::str::from_utf8(&self.0).unwrap_or_default();
         // Writing to a String does not fail.
         let _ = write!(tag, "\"{digits}{}\"", coding.map_or("", Coding::suffix));

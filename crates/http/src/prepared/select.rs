@@ -58,10 +58,21 @@ impl Preferences {
             .any(|coding| self.accepted(coding).is_some())
     }
 
+    /// Whether the client reads `coding`, though it may like others better.
+    pub(super) fn reads(&self, coding: Coding) -> bool {
+        self.quality(coding).is_some()
+    }
+
+    fn quality(&self, coding: Coding) -> Option<Quality> {
+        self.codings[coding as usize]
+            .or(self.any)
+            .filter(|quality| *quality > 0)
+    }
+
     /// The quality of `coding`, if the client reads it and does not like it less than the content as it is.
     pub(super) fn accepted(&self, coding: Coding) -> Option<Quality> {
-        let quality = self.codings[coding as usize].or(self.any)?;
-        (quality > 0 && quality >= self.identity.unwrap_or(0)).then_some(quality)
+        let quality = self.quality(coding)?;
+        (quality >= self.identity.unwrap_or(0)).then_some(quality)
     }
 
     /// The coding to make for this client: the one it likes best, and among equals our preference.

@@ -14,7 +14,7 @@ const HASH_DIGITS: usize = 8;
 pub(crate) struct FileSettings {
     /// Names that answer for their folder, the best first.
     pub(crate) index: Vec<String>,
-    /// Which folders without an index are listed, by their path with a slash at its end.
+    /// Which folders without an index are listed, by their path with or without the slash at its end.
     pub(crate) listing: Scope,
     /// Whether `/about` is the address of `about.html`.
     pub(crate) clean_urls: bool,
@@ -38,7 +38,13 @@ impl FileSettings {
         match &self.listing {
             Scope::Nowhere => false,
             Scope::Everywhere => true,
-            Scope::Paths(patterns) => patterns.iter().any(|pattern| pattern.matches(folder)),
+            Scope::Paths(patterns) => {
+                // Nobody who writes `/downloads` means a file: without this it would never match, and nothing would say so.
+                let bare = folder.strip_suffix('/').filter(|bare| !bare.is_empty());
+                patterns.iter().any(|pattern| {
+                    pattern.matches(folder) || bare.is_some_and(|bare| pattern.matches(bare))
+                })
+            }
         }
     }
 
@@ -82,6 +88,31 @@ mod tests {
             ("/", false),
         ] {
             assert_eq!(has_hash(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_to_list_may_be_named_without_their_slash() {
+        for (pattern, folder, expected) in [
+            ("/downloads", "/downloads/", true),
+            ("/downloads/", "/downloads/", true),
+            ("/downloads", "/downloads/old/", false),
+            ("/downloads/", "/downloads/old/", false),
+            ("/downloads", "/downloads2/", false),
+            ("/downloads/*", "/downloads/", true),
+            ("/downloads/*", "/downloads/old/", true),
+            ("/:user/files", "/ann/files/", true),
+            ("/:any", "/downloads/", true),
+            ("/:any", "/", false),
+            ("/*.d", "/conf.d/", true),
+            ("/", "/", true),
+            ("/", "/downloads/", false),
+        ] {
+            let settings = FileSettings {
+                listing: Scope::Paths(vec![PathPattern::parse(pattern).unwrap()]),
+                ..FileSettings::default()
+            };
+            assert_eq!(settings.lists(folder), expected, "{pattern} {folder}");
         }
     }
 

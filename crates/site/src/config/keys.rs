@@ -198,8 +198,9 @@ pub(super) const KEYS: [Key; 24] = [
         kind: Kind::Scope(|files| &mut files.listing),
         default: Some("false"),
         example: "[\"/downloads/*\"]",
-        about: "Which folders without an index show what is in them: none, all, or those whose path (with the slash at its end) \
-                is one of these. Hidden files are not shown, and of more than 1,000 files those that come first.",
+        about: "Which folders without an index show what is in them: none, all, or those whose path is one of these, with \
+                or without the slash at its end: `/downloads` is that folder alone, `/downloads/*` those in it as well. \
+                Hidden files are not shown, and of more than 1,000 files those that come first.",
     },
     Key {
         section: "static",

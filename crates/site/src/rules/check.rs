@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{PathPattern, Place, RuleSet, Rules, split};
+use super::{PathPattern, Place, RuleSet, Rules};
 use crate::{Problem, config::FILE};
 
 /// More redirects after each other than any client follows (browsers give up at 20).
@@ -11,15 +11,13 @@ const HOPS: usize = 32;
 pub(crate) const WORD: &str = "\u{2026}";
 
 /// The redirects from which a client comes back to where it was, or goes on for ever. `canonical` gives the address to
-/// which the folder itself leads from a path: without a slash at its end, say.
+/// which the folder itself leads from a path: without a slash at its end, say. A rewrite ends each way, because what is
+/// rewritten is answered and leads nowhere, not even to such an address: so no circle begins at one.
 pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let next = |path: &str| {
         rules.leads(path).or_else(|| {
-            let rewritten = rules.rewrite(path, None);
-            let path = rewritten
-                .as_deref()
-                .map_or(path.into(), |target| split(target).0);
-            canonical(&path)
+            let is_rewritten = rules.rewrite(path, None).is_some();
+            (!is_rewritten).then(|| canonical(path)).flatten()
         })
     };
     let circle = |start: &str| {

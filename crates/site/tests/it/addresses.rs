@@ -143,6 +143,20 @@ fn folders_are_listed_where_the_site_says_so() {
 }
 
 #[test]
+fn a_folder_to_list_may_be_named_without_its_slash() {
+    let site = with(
+        "[static]\nlisting = [\"/downloads\"]\n",
+        &[
+            ("static/downloads/a.txt", "a"),
+            ("static/downloads/old/b.txt", "b"),
+        ],
+    );
+    assert!(site.get("/downloads/").body.contains("a.txt"));
+    assert_eq!(at(&site, "/downloads"), (308, "/downloads/".to_owned()));
+    assert_eq!(at(&site, "/downloads/old/").0, 404);
+}
+
+#[test]
 fn files_with_a_hash_in_their_name_may_be_kept() {
     let site = with(
         "static.immutable = true\n",

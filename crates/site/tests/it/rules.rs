@@ -125,6 +125,53 @@ fn what_a_page_sees_of_a_rewritten_request() {
 }
 
 #[test]
+fn what_is_rewritten_is_answered_and_leads_nowhere() {
+    let files = [
+        ("static/index.html", "the app"),
+        ("static/about.html", "about"),
+        ("static/docs/index.html", "docs"),
+        ("static/list/a.txt", "a"),
+        ("pages/page.html", "{{ request.path }}"),
+    ];
+    let settings = "static.clean_urls = true\nstatic.listing = [\"/list/*\"]\n";
+    for (to, expected) in [
+        ("/index.html", "the app"),
+        ("/", "front"),
+        ("/about.html", "about"),
+        ("/about", "about"),
+        ("/about/", "about"),
+        ("/docs/index.html", "docs"),
+        ("/docs/", "docs"),
+        ("/docs", "docs"),
+        ("/page", "&#x2f;page"),
+        ("/page/", "&#x2f;page"),
+    ] {
+        let rule = format!("{settings}[[rewrite]]\nfrom = \"/*\"\nto = \"{to}\"\n");
+        let mut all = vec![("millpond.toml", &*rule)];
+        all.extend_from_slice(&files);
+        let site = TestSite::new(&all);
+        // Whatever is asked for, the address of the target and those of other files included.
+        for target in ["/", "/index.html", "/deep/link", "/about.html", "/docs", to] {
+            let answer = site.get(target);
+            assert_eq!(
+                (answer.status, &*answer.body),
+                (200, expected),
+                "{target} rewritten to {to}"
+            );
+        }
+    }
+    let rule = format!(
+        "{settings}[[rewrite]]\nfrom = \"/l\"\nto = \"/list\"\n[[rewrite]]\nfrom = \"/n\"\nto = \"/no/\"\n"
+    );
+    let mut all = vec![("millpond.toml", &*rule)];
+    all.extend_from_slice(&files);
+    let site = TestSite::new(&all);
+    assert!(site.get("/l").body.contains("a.txt"));
+    assert_eq!(site.get("/n").status, 404);
+    assert_eq!(site.get("/about.html").field("location"), "/about");
+}
+
+#[test]
 fn fields_are_added_to_whatever_answers() {
     let site = site();
     let page = site.get("/read?id=2");
@@ -206,6 +253,12 @@ fn circles_are_refused_with_the_way_round() {
             "static.clean_urls = true\n[[redirect]]\nfrom = \"/p\"\nto = \"/p.html\"\n",
             &[("static/p.html", "")],
             "millpond.toml:2:1: the redirect from `/p` leads in a circle: /p → /p.html → /p\n",
+        ),
+        // Where a rewrite answers, the way ends.
+        (
+            "static.clean_urls = true\n[[redirect]]\nfrom = \"/p\"\nto = \"/q\"\n[[rewrite]]\nfrom = \"/q\"\nto = \"/p.html\"\n",
+            &[("static/p.html", "")],
+            "",
         ),
     ] {
         let mut files = vec![("millpond.toml", rules)];
