@@ -4,6 +4,7 @@ mod mailbox;
 mod poller;
 mod slab;
 mod timers;
+mod wait;
 
 pub(crate) use mailbox::Mailbox;
 pub(crate) use poller::{Poller, Ready};

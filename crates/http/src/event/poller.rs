@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::Token;
+use super::wait::{Event, NOTHING, wait};
 
 /// Events taken at once.
 const EVENTS: usize = 512;
@@ -52,14 +52,17 @@ impl Ready {
 /// The set of what a worker waits for.
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    events: Box<[Event]>,
+    /// How many of them the last wait gave.
+    count: usize,
 }
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            events: Vec::with_capacity(EVENTS),
+            events: vec![NOTHING; EVENTS].into(),
+            count: 0,
         })
     }
 
@@ -85,34 +88,29 @@ impl Poller {
 
     /// Waits until something is ready, at most `patience` (none: for ever). A signal ends it too.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<()> {
-        let patience = patience.map(|patience| {
-            Timespec::try_from(patience).unwrap_or(Timespec {
-                tv_sec: i64::MAX,
-                tv_nsec: 0,
-            })
-        });
-        self.events.clear();
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.events),
-            patience.as_ref(),
-        ) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+        self.count = 0;
+        match wait(self.epoll.as_fd(), &mut self.events, patience) {
+            Ok(count) => {
+                self.count = count;
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
 
     /// How many events the last wait gave.
     pub(crate) fn len(&self) -> usize {
-        self.events.len()
+        self.count
     }
 
     /// One of them.
     pub(crate) fn event(&self, at: usize) -> (Token, Ready) {
         let event = &self.events[at];
         // The kernel's struct is packed.
-        let (flags, data) = (event.flags, event.data);
-        (Token::from_u64(data.u64()), Ready::of(flags))
+        let (flags, data) = (event.events, event.u64);
+        let flags = epoll::EventFlags::from_bits_retain(flags);
+        (Token::from_u64(data), Ready::of(flags))
     }
 }
 
