@@ -29,6 +29,7 @@ mod object;
 mod page;
 mod params;
 mod problem;
+mod reading;
 mod render;
 mod route;
 mod rules;
