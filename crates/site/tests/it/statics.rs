@@ -169,7 +169,7 @@ fn what_looks_like_a_database_or_a_log_is_a_file_like_any_other() {
 
 #[test]
 fn a_file_outside_that_a_link_leads_to_is_followed() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = tempfile::Builder::new().prefix("out").tempdir().unwrap();
     let target = outside.path().join("report.log");
     fs::write(&target, "one").unwrap();
     let with = "[database]\nurl = \"sqlite:site.db\"\n[static]\nfollow_links = true\n";
