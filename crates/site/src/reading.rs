@@ -4,14 +4,13 @@ use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Database;
-use millpond_http::Body;
 
 use crate::{
     Config, Problem,
     addresses::Addresses,
     compile::{Pages, compile},
     core::{Generation, error_page},
-    folder::Folder,
+    folder::{Folder, MAX_SOURCE},
     rules::{Rules, loops},
     statics::Statics,
 };
@@ -142,12 +141,9 @@ fn assemble(
     }
 }
 
-/// `static/404.html`, unless it is so large that it is sent from a file.
+/// `static/404.html`, wherever it is sent from, unless it is larger than any page's source.
 fn file_404(statics: &Statics) -> Option<Bytes> {
-    match statics.find("/404.html")?.prepared()?.body() {
-        Body::Bytes(html) => Some(html.clone()),
-        Body::Empty | Body::File { .. } => None,
-    }
+    statics.find("/404.html")?.content(MAX_SOURCE)
 }
 
 /// The site's own error page, rendered once: it knows nothing of the request.

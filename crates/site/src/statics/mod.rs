@@ -263,6 +263,11 @@ impl StaticFile {
         self.coded.as_ref().or_else(|| self.loaded.plain.prepared())
     }
 
+    /// Its content, if it is kept and has at most so many bytes. Of a file that stays on disk, what is in it now.
+    pub(crate) fn content(&self, most: u64) -> Option<Bytes> {
+        copy::content(self.prepared()?.body(), most)
+    }
+
     /// What its responses are made of, if they need no look at the file: then they are the same until the folder changes.
     pub(crate) fn steady(&self) -> Option<&Arc<Prepared>> {
         self.prepared().filter(|_| !self.looks)
