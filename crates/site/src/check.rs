@@ -10,8 +10,9 @@ use crate::{
     core::Generation,
     folder::migrations,
     hosts::{below, read as read_config},
+    reading::read,
     rules::shadowed,
-    site::{open_database, read},
+    site::open_database,
 };
 
 /// What a check of a site has found.

@@ -13,7 +13,7 @@ use millpond_db::Migration;
 use crate::Problem;
 
 /// A page's source may not be larger than this.
-const MAX_SOURCE: u64 = 4 << 20;
+pub(crate) const MAX_SOURCE: u64 = 4 << 20;
 
 /// The texts of a site folder, by their paths below it with `/` between the parts.
 #[derive(Debug, Default)]

@@ -30,6 +30,7 @@ mod object;
 mod page;
 mod params;
 mod problem;
+mod reading;
 mod render;
 mod route;
 mod rules;

@@ -10,21 +10,16 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use millpond_db::{Database, Options as DatabaseOptions};
-use millpond_http::Body;
 use millpond_store::{Sink, Stats, Store, clock::Boottime};
 use parking_lot::Mutex;
 
 use crate::{
     Config, Problem, SiteService,
-    addresses::Addresses,
-    compile::{Pages, compile},
     compress::Compressor,
-    core::{Core, Generation, error_page},
-    folder::{Folder, migrations},
-    rules::{Rules, loops},
-    statics::Statics,
+    core::{Core, Generation},
+    folder::migrations,
+    reading::{read, read_again},
     watch::Watch,
 };
 
@@ -157,8 +152,9 @@ impl Site {
             if let Some(site) = weak.upgrade()
                 && let Err(problems) = site.reload()
             {
-                site.core
-                    .log("the site folder has changed and is not well; the site stays as it was:");
+                site.core.log(
+                    "the site folder has changed and is not well; what is not stays as it was:",
+                );
                 problems.iter().for_each(|problem| eprintln!("{problem}"));
             }
         });
@@ -182,7 +178,8 @@ impl Site {
     /// query or a template has changed; a change of a static file or of a rule touches nothing else.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder; the site stays as it was. A configuration that cannot be read is told, and that in
+    /// Everything that is wrong with the folder; pages and rules stay as they were, while files are the new ones, if they
+    /// could be read. A configuration that cannot be read is told, and that in
     /// use stays.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
@@ -190,7 +187,13 @@ impl Site {
         let mut config = settings.latest(core);
         config.statics.follow_links = core.follow_links;
         let before = core.current.load_full();
-        let after = read(&core.dir, &config, &core.database, Some(&before))?;
+        let (after, problems) = read_again(
+            &core.dir,
+            &mut config,
+            &settings.config,
+            &core.database,
+            &before,
+        )?;
         tell_news(&after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
@@ -200,7 +203,11 @@ impl Site {
             // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
             self.core.store.new_epoch("the site folder has changed");
         }
-        Ok(())
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
     }
 
     /// Tells the owner.
@@ -313,91 +320,4 @@ pub(crate) fn open_database(
         return Err(vec![problem]);
     }
     Ok(database)
-}
-
-/// Reads the folder; what has not changed is kept from `before`.
-pub(crate) fn read(
-    dir: &Path,
-    config: &Config,
-    database: &Database,
-    before: Option<&Generation>,
-) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir)?;
-    let fingerprint = folder.fingerprint();
-    let static_before = before.map(|before| &*before.statics);
-    let statics = Statics::load(
-        &dir.join("static"),
-        &config.statics,
-        &config.files,
-        static_before,
-    )
-    .map_err(|problem| vec![problem])?;
-    let (number, pages) = match before {
-        Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
-        _ => (
-            before.map_or(0, |before| before.number + 1),
-            Arc::new(compile(&folder, database)?),
-        ),
-    };
-    let own = |name: &str, present: bool| own_error_page(&pages, name, present);
-    let generation = Generation {
-        number,
-        fingerprint,
-        not_found: error_page(
-            404,
-            ("Not found", "There is no such page here."),
-            own("pages/404.html", pages.custom_404)?.or_else(|| file_404(&statics)),
-            before.map(|before| &before.not_found),
-        ),
-        error: error_page(
-            500,
-            (
-                "Something went wrong",
-                "The page could not be made. It is not your fault; please try again later.",
-            ),
-            own("pages/500.html", pages.custom_500)?,
-            before.map(|before| &before.error),
-        ),
-        addresses: Addresses::new(&statics, &pages.router, &config.files),
-        rules: Rules::compile(&config.rules),
-        statics: Arc::new(statics),
-        pages,
-    };
-    let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
-        loops(rules, |path| {
-            let is_page = generation.pages.router.find(path).is_some();
-            let to = generation.canonical(path).filter(|_| !is_page);
-            to.map(str::to_owned)
-        })
-    });
-    if circles.is_empty() {
-        Ok(generation)
-    } else {
-        Err(circles)
-    }
-}
-
-/// `static/404.html`, unless it is so large that it is sent from a file.
-fn file_404(statics: &Statics) -> Option<Bytes> {
-    match statics.find("/404.html")?.prepared()?.body() {
-        Body::Bytes(html) => Some(html.clone()),
-        Body::Empty | Body::File { .. } => None,
-    }
-}
-
-/// The site's own error page, rendered once: it knows nothing of the request.
-fn own_error_page(pages: &Pages, name: &str, present: bool) -> Result<Option<Bytes>, Vec<Problem>> {
-    if !present {
-        return Ok(None);
-    }
-    let rendered = pages
-        .environment
-        .get_template(name)
-        .and_then(|template| template.render(()));
-    rendered.map(|html| Some(html.into())).map_err(|error| {
-        vec![
-            Problem::new(name, crate::template::failure(&error))
-                .hint("an error page has no queries and no request"),
-        ]
-    })
 }

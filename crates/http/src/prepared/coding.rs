@@ -1,6 +1,6 @@
 //! Content codings (RFC 9110 section 8.4.1): gzip, br (RFC 7932), zstd (RFC 8878).
 
-use std::io::Write;
+use std::io::{self, Read, Write};
 
 use brotli::enc::BrotliEncoderParams;
 use flate2::Compression;
@@ -8,6 +8,10 @@ use flate2::write::GzEncoder;
 
 /// Window of 256 KiB at most: larger ones cost memory for nothing at the size of a page.
 const BROTLI_WINDOW: i32 = 18;
+/// The largest window of zstd that a client must have memory for: 8 MiB (RFC 9659).
+const ZSTD_WINDOW: u32 = 23;
+/// Bytes that are decoded at a time to be compared.
+const STEP: usize = 16 << 10;
 
 /// A content coding that can be made, in the order of preference among equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +54,8 @@ impl Coding {
     }
 
     /// The coded content; none if the encoder fails (for want of memory).
-    pub(super) fn compress(self, content: &[u8]) -> Option<Vec<u8>> {
+    #[must_use]
+    pub fn compress(self, content: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Gzip => {
                 let mut encoder =
@@ -75,6 +80,85 @@ impl Coding {
             coded.shrink_to_fit();
             coded
         })
+    }
+
+    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. No more is decoded
+    /// than that takes, whatever `coded` would swell to.
+    #[must_use]
+    pub fn yields(self, mut coded: &[u8], content: &[u8]) -> bool {
+        let is_there = !coded.is_empty();
+        let same = match self {
+            // One member: not all clients go on to a second.
+            Self::Gzip => is_same(flate2::bufread::GzDecoder::new(&mut coded), content)
+                .map(|same| same && coded.is_empty()),
+            Self::Brotli => is_same(brotli::Decompressor::new(coded, STEP), content),
+            Self::Zstd => {
+                zstd::stream::read::Decoder::with_buffer(coded).and_then(|mut decoder| {
+                    decoder.window_log_max(ZSTD_WINDOW)?;
+                    is_same(decoder, content)
+                })
+            }
+        };
+        same.unwrap_or(false) && is_there
+    }
+}
+
+/// Whether `reader` gives `content` and then ends.
+fn is_same(mut reader: impl Read, mut content: &[u8]) -> io::Result<bool> {
+    let mut step = [0; STEP];
+    loop {
+        let read = reader.read(&mut step)?;
+        if read == 0 {
+            return Ok(content.is_empty());
+        }
+        let Some(rest) = content.strip_prefix(&step[..read]) else {
+            return Ok(false);
+        };
+        content = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_coded_is_known_from_what_is_cut_longer_or_other() {
+        let content: Vec<u8> = (0..100_000_u32)
+            .flat_map(|n| n.wrapping_mul(n).to_le_bytes())
+            .collect();
+        for coding in Coding::ALL {
+            for content in [&content[..], b"a"] {
+                let coded = coding.compress(content).unwrap();
+                assert!(coding.yields(&coded, content), "{coding:?}");
+                let longer = [content, b"x"].concat();
+                assert!(!coding.yields(&coded, &longer), "{coding:?}");
+                assert!(!coding.yields(content, content), "{coding:?}");
+                let trailed = [&coded[..], b"trail"].concat();
+                // Behind the end of a brotli stream nobody looks.
+                let is_known = coding == Coding::Brotli;
+                assert_eq!(coding.yields(&trailed, content), is_known, "{coding:?}");
+                for cut in [0, 1, coded.len() / 2, coded.len() - 1] {
+                    assert!(!coding.yields(&coded[..cut], content), "{coding:?} {cut}");
+                }
+            }
+            let coded = coding.compress(&content).unwrap();
+            assert!(!coding.yields(&coded, &content[1..]), "{coding:?}");
+            let shorter = &content[..content.len() - 1];
+            assert!(!coding.yields(&coded, shorter), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_clients_need_not_have_is_not_sent_to_them() {
+        let content = vec![b'x'; 100];
+        // A frame with a window of 16 MiB: magic number, no flags, window, one raw block that is the last.
+        let frame = |window: u8| {
+            let head = [0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x21, 0x03, 0];
+            [&head[..], &content].concat()
+        };
+        assert!(Coding::Zstd.yields(&frame(13 << 3), &content));
+        assert!(!Coding::Zstd.yields(&frame(14 << 3), &content));
     }
 }
 

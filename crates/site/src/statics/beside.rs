@@ -2,14 +2,23 @@
 //!
 //! One is used if it is not older than the file (a time that is equal will do, as copying and unpacking leave it), has
 //! content, and is shorter than the file. An older one is left from another version, and would be served for ever.
+//!
+//! Times are not enough: a tool that is still writing has made it newer than the file, and a file that was put back to
+//! an older version is older than what was made of the newer one. Where both are copies, the one is therefore decoded
+//! once and compared with the other. Of files that stay open nothing is read, and there are the times only; but a
+//! coding that was written within the last two seconds is not sent (see [`Loaded::has_changed`]).
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use millpond_http::{Coding, Content, Parts, Prepared};
 
+use super::StaticFile;
+use super::copy;
 use super::plain::{Loaded, Plain};
+use crate::problem::Problem;
 
 /// The files beside one, by [`Coding`].
 pub(super) type Beside = [Option<Loaded>; Coding::ALL.len()];
@@ -23,12 +32,16 @@ const fn ending(coding: Coding) -> &'static str {
     }
 }
 
-/// The files beside the one at `url` that hold its codings.
+/// The files beside the one at `url` that hold its codings. What was found to be one for `before` is not decoded again.
+/// The addresses of those that only look like one are put into `wrong`.
 pub(super) fn find<S: std::hash::BuildHasher>(
     url: &str,
-    plain: &Plain,
+    loaded: &Loaded,
     all: &HashMap<String, Loaded, S>,
+    before: Option<&StaticFile>,
+    wrong: &mut Vec<String>,
 ) -> Beside {
+    let plain = &*loaded.plain;
     if plain.prepared().is_none() {
         return Beside::default();
     }
@@ -37,16 +50,47 @@ pub(super) fn find<S: std::hash::BuildHasher>(
         name.clear();
         name.push_str(url);
         name.push_str(ending(coding));
-        all.get(&name)
-            .filter(|beside| is_coding_of(&beside.plain, plain))
-            .cloned()
+        let beside = all
+            .get(&name)
+            .filter(|beside| may_be_coding_of(&beside.plain, plain))?;
+        let is_known = before.is_some_and(|before| before.has(loaded, coding, beside));
+        if is_known || is_coding_of(coding, &beside.plain, plain) {
+            return Some(beside.clone());
+        }
+        wrong.push(name.clone());
+        None
     })
 }
 
-fn is_coding_of(beside: &Plain, plain: &Plain) -> bool {
+/// What is to be said of those in the folder `dir` that are `wrong`.
+pub(super) fn notes(dir: &Path, mut wrong: Vec<String>) -> impl Iterator<Item = Problem> {
+    wrong.sort_unstable();
+    let folder = dir.file_name().map(Path::new).unwrap_or(dir).to_owned();
+    wrong.into_iter().map(move |url| {
+        let shown = folder.join(url.trim_start_matches('/'));
+        let file = shown.file_stem().unwrap_or_default().display();
+        let message =
+            format!("does not decode to `{file}` beside it, and is not sent in its place");
+        Problem::new(&shown, message).hint("make it again from that file, or take it away")
+    })
+}
+
+fn may_be_coding_of(beside: &Plain, plain: &Plain) -> bool {
     beside.prepared().is_some()
         && beside.stamp.modified >= plain.stamp.modified
         && (1..plain.stamp.size).contains(&beside.stamp.size)
+}
+
+/// Whether `beside` decodes to `plain`, as far as copies tell.
+fn is_coding_of(coding: Coding, beside: &Plain, plain: &Plain) -> bool {
+    if !(beside.is_copy() && plain.is_copy()) {
+        return true;
+    }
+    let content = |plain: &Plain| copy::content(plain.prepared()?.body(), plain.stamp.size);
+    match (content(beside), content(plain)) {
+        (Some(coded), Some(content)) => coding.yields(&coded, &content),
+        _ => false,
+    }
 }
 
 /// The representation of `plain` with the codings beside it; none if there are none. Its entity tag tells every state

@@ -5,8 +5,10 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use millpond_http::Body;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
@@ -26,10 +28,22 @@ pub(super) fn in_kernel(content: &[u8]) -> io::Result<Body> {
     })
 }
 
+/// What `body` sends: no more than `most` bytes of it. None if it has more, or its file cannot be read.
+pub(super) fn content(body: &Body, most: u64) -> Option<Bytes> {
+    match body {
+        _ if body.len() > most => None,
+        Body::Empty => Some(Bytes::new()),
+        Body::Bytes(bytes) => Some(bytes.clone()),
+        Body::File { file, offset, len } => {
+            let mut content = vec![0; usize::try_from(*len).ok()?];
+            file.read_exact_at(&mut content, *offset).ok()?;
+            Some(content.into())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use super::*;
 
     #[test]
@@ -40,8 +54,8 @@ mod tests {
         assert_eq!((offset, len), (0, 7));
         assert!(file.write_at(b"C", 0).is_err());
         assert!(file.set_len(3).is_err() && file.set_len(9).is_err());
-        let mut content = [0; 7];
-        file.read_exact_at(&mut content, 0).unwrap();
-        assert_eq!(&content, b"content");
+        let body = Body::File { file, offset, len };
+        assert_eq!(content(&body, 7).unwrap(), &b"content"[..]);
+        assert_eq!(content(&body, 6), None);
     }
 }

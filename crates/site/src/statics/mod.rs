@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use millpond_http::{Body, Prepared, Request, Response};
+use millpond_http::{Body, Coding, Prepared, Request, Response};
 
 use crate::compress::Compressor;
 use crate::config::FileSettings;
@@ -108,10 +108,12 @@ impl Statics {
             ..Self::default()
         };
         let mut made = 0;
+        let mut wrong = Vec::new();
         let mut ranks: HashMap<String, usize> = HashMap::new();
         for (url, loaded) in &all {
             let before = previous.and_then(|previous| previous.files.get(url));
-            let file = StaticFile::new(loaded, beside::find(url, &loaded.plain, &all), before);
+            let beside = beside::find(url, loaded, &all, before, &mut wrong);
+            let file = StaticFile::new(loaded, beside, before);
             made += file.made();
             let (folder, name) = url.split_at(url.rfind('/').map_or(0, |at| at + 1));
             if let Some(rank) = settings.index_rank(name)
@@ -122,6 +124,7 @@ impl Statics {
             }
             statics.files.insert(url.clone(), file);
         }
+        statics.notes.extend(beside::notes(dir, wrong));
         statics.room = Room::new(budget.memory().saturating_sub(made));
         Ok(statics)
     }
@@ -190,11 +193,10 @@ pub(crate) struct StaticFile {
 
 impl StaticFile {
     fn new(loaded: &Loaded, beside: Beside, before: Option<&Self>) -> Self {
-        let same = |one: &Loaded, other: &Loaded| Arc::ptr_eq(&one.plain, &other.plain);
         let before = before.filter(|before| {
-            same(loaded, &before.loaded)
+            loaded.is(&before.loaded)
                 && beside.iter().zip(&before.beside).all(|pair| match pair {
-                    (Some(one), Some(other)) => same(one, other),
+                    (Some(one), Some(other)) => one.is(other),
                     (one, other) => one.is_none() && other.is_none(),
                 })
         });
@@ -217,6 +219,13 @@ impl StaticFile {
             None => file.prepared().map_or(0, |prepared| prepared.weight()),
         };
         file
+    }
+
+    /// Whether it is `loaded` with `beside` as its `coding`.
+    fn has(&self, loaded: &Loaded, coding: Coding, beside: &Loaded) -> bool {
+        let mut mine = Coding::ALL.into_iter().zip(&self.beside);
+        let own = mine.find_map(|(own, beside)| beside.as_ref().filter(|_| own == coding));
+        loaded.is(&self.loaded) && own.is_some_and(|own| own.is(beside))
     }
 
     /// The response to a GET or HEAD: conditions, ranges and codings are taken care of.
@@ -252,6 +261,11 @@ impl StaticFile {
     /// What was prepared of it; none if it is not kept, or cannot be read.
     pub(crate) fn prepared(&self) -> Option<&Arc<Prepared>> {
         self.coded.as_ref().or_else(|| self.loaded.plain.prepared())
+    }
+
+    /// Its content, if it is kept and has at most so many bytes. Of a file that stays on disk, what is in it now.
+    pub(crate) fn content(&self, most: u64) -> Option<Bytes> {
+        copy::content(self.prepared()?.body(), most)
     }
 
     /// What its responses are made of, if they need no look at the file: then they are the same until the folder changes.

@@ -106,6 +106,11 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
+    /// Whether both are one and the same.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plain, &other.plain)
+    }
+
     /// Whether `file` is this one, open, and no longer in the state in which it was looked at. Costs an `fstat`.
     pub(super) fn has_changed(&self, file: &Arc<File>) -> bool {
         matches!(&self.plain.source, Source::Open(open, _) if Arc::ptr_eq(open, file))

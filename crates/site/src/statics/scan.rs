@@ -179,11 +179,21 @@ impl Scan<'_> {
         }
     }
 
+    /// Whether a target outside of the folder is hidden: beside `.sites/one/static`, `.sites/one/.git` is, and what merely lies
+    /// below the same hidden folder as the site itself is not.
+    fn is_hidden(&self, target: &Path) -> bool {
+        let mut root = self.root.components();
+        target
+            .components()
+            .skip_while(|part| root.next() == Some(*part))
+            .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+    }
+
     /// Whether the target of a link is not hidden in the folder, and not outside of it if that is not allowed.
     fn may_be_served(&self, target: &Path) -> bool {
         let Ok(inside) = target.strip_prefix(self.root) else {
             // A link to what contains the folder would show what is hidden beside it.
-            return self.follow_links && !self.root.starts_with(target);
+            return self.follow_links && !self.root.starts_with(target) && !self.is_hidden(target);
         };
         let mut parts = inside.components();
         let well_known = parts.clone().next() == Some(Component::Normal(WELL_KNOWN.as_ref()));

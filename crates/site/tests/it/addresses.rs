@@ -188,3 +188,18 @@ fn the_404_page_may_be_a_file() {
         site.get("/nothing").body == "from a template"
     });
 }
+
+#[test]
+fn the_404_page_may_be_sent_from_a_file() {
+    // Copied into the kernel, and left on disk.
+    for settings in ["sendfile_from = 0", "in_memory = 0"] {
+        let settings = format!("[static]\n{settings}\n");
+        let site = with(&settings, &[("static/404.html", "gone fishing")]);
+        let answer = site.get("/nothing");
+        assert_eq!((answer.status, &*answer.body), (404, "gone fishing"));
+        write(site.dir.path(), &[("static/404.html", "back soon")]);
+        site.until("the page is new", || {
+            site.get("/nothing").body == "back soon"
+        });
+    }
+}

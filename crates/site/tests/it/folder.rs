@@ -98,11 +98,47 @@ fn a_changed_file_takes_effect_by_itself_and_a_broken_one_does_not() {
     site.until("the file is new", || {
         site.get("/s.txt").body == "two" && site.get("/new/t.txt").body == "t"
     });
-    write(site.dir.path(), &[("pages/p.html", "{% broken")]);
+    // Renamed into place: a reading in the middle of a write would find an empty page, which is a good one.
+    let pages = site.dir.path().join("pages");
+    write(&pages, &[(".p.new", "{% broken")]);
+    std::fs::rename(pages.join(".p.new"), pages.join("p.html")).unwrap();
     assert!(site.site.reload().is_err());
     assert_eq!(site.get("/p").body, "two");
     write(site.dir.path(), &[("pages/p.html", "three")]);
     site.until("the page is new", || site.get("/p").body == "three");
+}
+
+#[test]
+fn files_come_and_go_while_a_page_is_broken() {
+    let settings =
+        "[database]\nurl = \"sqlite:site.db\"\n[[redirect]]\nfrom = \"/x\"\nto = \"/p\"\n";
+    let site = TestSite::new(&[
+        ("millpond.toml", settings),
+        ("pages/p.html", "{% include \"part.html\" %}"),
+        ("templates/part.html", "whole"),
+        ("static/secret.txt", "published by mistake"),
+        ("static/docs/index.html", "docs"),
+    ]);
+    assert_eq!(site.get("/p").body, "whole");
+    let templates = site.dir.path().join("templates");
+    write(&templates, &[(".part.new", "{% broken")]);
+    std::fs::rename(templates.join(".part.new"), templates.join("part.html")).unwrap();
+    assert!(site.site.reload().is_err());
+    std::fs::remove_file(site.dir.path().join("static/secret.txt")).unwrap();
+    write(site.dir.path(), &[("static/new/index.html", "new")]);
+    site.until("the file is gone", || site.get("/secret.txt").status == 404);
+    site.until("another is there", || site.get("/new/").body == "new");
+    assert_eq!(site.get("/new").status, 308, "its address too");
+    let problems = site.site.reload().unwrap_err();
+    assert_eq!(problems[0].file.to_str(), Some("templates/part.html"));
+    // All else is as it was, and still stored.
+    assert_eq!(
+        (&*site.get("/p").body, site.get("/p").cache()),
+        ("whole", "hit")
+    );
+    assert_eq!(site.get("/x").status, 308);
+    write(&templates, &[("part.html", "mended")]);
+    site.until("the page is new", || site.get("/p").body == "mended");
 }
 
 #[test]

@@ -212,13 +212,11 @@ fn a_changed_rule_takes_effect_by_itself_and_a_wrong_one_does_not() {
     assert!(site.site.reload().is_err());
     assert_eq!(site.get("/x").field("location"), "/a.txt");
     // What cannot be read leaves the settings as they are; the rest of the folder goes on.
-    write(
-        site.dir.path(),
-        &[
-            ("millpond.toml", "[[redirect]]\nform = 1\n"),
-            ("static/a.txt", "b"),
-        ],
-    );
+    // Renamed into place: a reading in the middle of a write would find an empty file, which is a good one.
+    let dir = site.dir.path();
+    write(dir, &[(".millpond.toml.new", "[[redirect]]\nform = 1\n")]);
+    std::fs::rename(dir.join(".millpond.toml.new"), dir.join("millpond.toml")).unwrap();
+    write(dir, &[("static/a.txt", "b")]);
     site.until("the file is new", || site.get("/a.txt").body == "b");
     site.site.reload().unwrap();
     assert_eq!(site.get("/x").field("location"), "/a.txt");

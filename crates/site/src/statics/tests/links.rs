@@ -88,7 +88,7 @@ fn a_folder_too_deep_is_a_problem() {
 #[test]
 fn links_lead_out_if_that_is_allowed() {
     let temp = folder(&[("x", b"x")]);
-    let outside = tempfile::tempdir().unwrap();
+    let outside = tempfile::Builder::new().prefix("out").tempdir().unwrap();
     fs::create_dir_all(outside.path().join("in/.git")).unwrap();
     fs::write(outside.path().join("in/y"), "y").unwrap();
     fs::write(outside.path().join("in/.git/config"), "secret").unwrap();
@@ -98,6 +98,17 @@ fn links_lead_out_if_that_is_allowed() {
     link(&outside.path().join("in"), "in");
     link(&outside.path().join("in/y"), "y");
     link(temp.path(), "site");
+    // What is hidden is not served from there either.
+    fs::write(temp.path().join(".env"), "secret").unwrap();
+    fs::create_dir_all(temp.path().join(".git/refs")).unwrap();
+    fs::write(temp.path().join(".git/refs/head"), "secret").unwrap();
+    link(Path::new("../.env"), "env");
+    link(Path::new("../.git"), "repo");
+    link(Path::new("../.git/refs"), "refs");
+    link(&outside.path().join("in/.git/config"), "config");
+    // That the site lies in a hidden folder itself, as it does here, hides nothing.
+    fs::write(temp.path().join("beside"), "beside").unwrap();
+    link(Path::new("../beside"), "z");
     link(Path::new("/"), "everything");
     assert_eq!(paths(&load(&temp, None)), ["/x"]);
     let options = StaticOptions {
@@ -105,7 +116,7 @@ fn links_lead_out_if_that_is_allowed() {
         ..OPTIONS
     };
     let statics = load_with(&temp, &options, None);
-    assert_eq!(paths(&statics), ["/in/y", "/x", "/y"]);
+    assert_eq!(paths(&statics), ["/in/y", "/x", "/y", "/z"]);
     assert_eq!(content(&statics, "/y").unwrap(), b"y");
 }
 
