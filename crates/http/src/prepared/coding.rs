@@ -120,6 +120,7 @@ fn is_same(mut reader: impl Read, mut content: &[u8]) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::etag::ContentHash;
     use super::*;
 
     #[test]
@@ -160,12 +161,6 @@ mod tests {
         assert!(Coding::Zstd.yields(&frame(13 << 3), &content));
         assert!(!Coding::Zstd.yields(&frame(14 << 3), &content));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::etag::ContentHash;
-    use super::*;
 
     /// Text in which some words are more frequent than others, as in a language.
     fn words(len: usize) -> Vec<u8> {
