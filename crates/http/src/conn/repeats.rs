@@ -21,9 +21,11 @@ use crate::limits::{REPEATED_ANSWER, REPEATED_BYTES};
 use crate::request::Request;
 use crate::response::Standing;
 
-const SETS: usize = 1024;
+/// So many that a thousand answers in turn are seldom too many for one set.
+const SETS: usize = 2048;
 const WAYS: usize = 4;
-/// Heads that were seen once.
+/// Sets of heads that were seen once: each remembers the last few, since two that shared one place and came in turn would each
+/// be new for ever.
 const SEEN: usize = 4096;
 /// What stands around it in memory, roughly.
 const OVERHEAD: usize = 512;
@@ -102,7 +104,7 @@ struct Set {
 /// See the [module](self).
 pub(crate) struct Repeats {
     sets: Box<[Set]>,
-    seen: Box<[u32]>,
+    seen: Box<[[u32; WAYS]]>,
     seed: u64,
     bytes: usize,
     /// The set that is the next to make room.
@@ -132,7 +134,7 @@ impl Repeats {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             sets: (0..SETS).map(|_| Set::default()).collect(),
-            seen: vec![0; SEEN].into(),
+            seen: vec![[0; WAYS]; SEEN].into(),
             seed,
             bytes: 0,
             next: 0,
@@ -184,7 +186,13 @@ impl Repeats {
     /// Whether `request` has been asked for before.
     pub(super) fn is_wanted(&mut self, request: Unknown) -> bool {
         let seen = &mut self.seen[(request.hash >> 20) as usize % SEEN];
-        std::mem::replace(seen, tag_of(request.hash)) == tag_of(request.hash)
+        let tag = tag_of(request.hash);
+        if seen.contains(&tag) {
+            return true;
+        }
+        seen.rotate_right(1);
+        seen[0] = tag;
+        false
     }
 
     /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
@@ -378,6 +386,13 @@ mod tests {
         assert!(!repeats.is_wanted(first));
         let second = unknown(&mut repeats, &request);
         assert!(repeats.is_wanted(second));
+        // A thousand in turn are not in each other's way.
+        let mut wanted = |target: usize| {
+            let unknown = unknown(&mut repeats, &asking(&target.to_string()));
+            repeats.is_wanted(unknown)
+        };
+        assert_eq!((0..1000).filter(|n| wanted(*n)).count(), 0);
+        assert!((0..1000).filter(|n| wanted(*n)).count() > 990);
     }
 
     #[test]

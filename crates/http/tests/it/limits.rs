@@ -346,10 +346,14 @@ fn bodies_that_do_not_end_are_bounded_together() {
         server.check_serves();
     }
     assert!(clients.len() > 60);
-    clients.pop();
+    let mut answers = 0;
     for mut client in clients {
-        client.send([b'x'; 1024]);
-        assert_eq!(client.response().body.len(), 1 << 20);
+        let _ = client.stream.write_all(&[b'x'; 1024]);
+        let answer = client.response();
+        assert!(matches!(answer.status, 200 | 503));
+        answers += usize::from(answer.body.len() == 1 << 20);
     }
+    // Whichever were being read when it became too much: one, and perhaps the next.
+    assert!(answers > 60, "{answers}");
     server.check_serves();
 }
