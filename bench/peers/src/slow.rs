@@ -151,6 +151,7 @@ fn until_it_ends(mut child: Child, limit: Duration) -> Result<String> {
     let ended = loop {
         match child.try_wait() {
             Ok(Some(_)) => break true,
+            // A wait for a child's end that has an end itself is not to be had from the standard library.
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
             _ => break false,
         }

@@ -26,6 +26,7 @@ impl Token {
     }
 
     /// The inverse of [`Token::to_u64`].
+    // Each half is cut to the width that it had there.
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) const fn from_u64(data: u64) -> Self {
         Self {
