@@ -1,206 +1,49 @@
-//! A database as the rest of the program sees it.
+//! A database as the rest of the program sees it, whichever it is.
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use millpond_store::Sink;
-use parking_lot::Mutex;
-use tokio::sync::oneshot;
 
-use crate::analysis::Analysis;
-use crate::feed::{Delivery, SqliteFeed, Ticks};
-use crate::queue::{Queue, Refused};
-use crate::sqlite::admission::Admission;
-use crate::sqlite::connection::Catalogs;
-use crate::sqlite::interest::Interest;
-use crate::sqlite::reader::{ReadJob, Slot, prepare, run_reader};
-use crate::sqlite::writer::{WriteJob, Writer};
-use crate::{Call, Error, Migration, Query, Read, SqlError, Step, Written};
+use crate::feed::DatabaseFeed;
+use crate::query::Prepared;
+use crate::sqlite::Sqlite;
+use crate::{Call, Error, Migration, Options, Query, Read, SqlError, Step, Written};
 
-/// How a database is opened.
+/// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
+///
+/// The futures wait on any executor.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The file; it is made if there is none.
-    pub path: PathBuf,
-    /// Threads that read, each with a connection.
-    pub readers: usize,
-    /// Reads that may wait for a thread, and writes that may; one more is [`Error::Overloaded`].
-    pub queue: usize,
-    /// Time between two looks for commits by other programs.
-    pub poll: Duration,
-    /// How long a write waits for another program's transaction.
-    pub busy_timeout: Duration,
-    /// How long one statement may run.
-    pub statement_timeout: Duration,
+pub struct Database {
+    engine: Engine,
 }
 
-impl Options {
-    /// The defaults: 4 readers, a queue of 1024, a poll every 20 ms, 5 s for other programs and for statements.
-    #[must_use]
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            readers: 4,
-            queue: 1_024,
-            poll: Duration::from_millis(20),
-            busy_timeout: Duration::from_secs(5),
-            statement_timeout: Duration::from_secs(5),
-        }
-    }
-}
-
-/// What all threads of a database share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) ticks: Ticks,
-    pub(crate) delivery: Delivery,
-    pub(crate) interest: Interest,
-    registering: Mutex<()>,
-    pub(crate) catalogs: Catalogs,
-    pub(crate) reads: Queue<ReadJob>,
-    pub(crate) writes: Queue<WriteJob>,
-    pub(crate) admission: Admission,
-    /// Counts the files that the path has led to.
-    pub(crate) generation: AtomicU64,
-    /// One connection for each reader thread, and one to prepare with.
-    slots: Vec<Slot>,
-    failures: Mutex<Failures>,
-}
-
-#[derive(Default)]
-struct Failures {
-    count: u64,
-    last: Option<Arc<str>>,
+#[derive(Clone, Debug)]
+enum Engine {
+    Sqlite(Sqlite),
 }
 
 /// What has gone wrong in the background so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Polls that failed, and panics that were caught. While polls fail no heartbeat goes out.
+    /// Looks for changes that failed, and panics that were caught. While they fail no heartbeat goes out.
     pub failures: u64,
     /// The last of them, for the owner's log.
     pub last_failure: Option<Arc<str>>,
-    /// Reads that wait for a thread.
+    /// Reads that wait for a connection.
     pub waiting_reads: usize,
     /// Writes that wait for their turn.
     pub waiting_writes: usize,
 }
 
-impl Shared {
-    pub(crate) fn count_failure(&self, message: &str) {
-        let mut failures = self.failures.lock();
-        failures.count += 1;
-        failures.last = Some(message.into());
-    }
-
-    /// Registers the columns that an analysis selects by. Must come before its dependencies are given to anybody.
-    ///
-    /// One at a time, epoch included: whoever finds the column registered already must not go on before the epoch has
-    /// begun, or it could store what it read before a commit whose values of that column were not named.
-    pub(crate) fn take_interest(&self, analysis: &Analysis) {
-        let _one_at_a_time = self.registering.lock();
-        if self.interest.add(analysis.wanted()) {
-            self.delivery
-                .new_epoch("a query selects by a column that was not watched");
-        }
-    }
-
-    /// Closes the readers' connections; each is opened again when it is needed. Reads that run are interrupted.
-    ///
-    /// A read that begins from here on does not use a connection from before, as it compares the generation first.
-    pub(crate) fn close_readers(&self) {
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        for slot in &self.slots {
-            slot.close();
-        }
-    }
-
-    pub(crate) fn cannot_open(&self, error: &rusqlite::Error) -> Error {
-        Error::unavailable(format!(
-            "cannot open {}: {}",
-            self.options.path.display(),
-            crate::error::sentence(error)
-        ))
-    }
-}
-
-/// An SQLite database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
-///
-/// Reads run on threads of their own and writes on one; the futures wait on any runtime.
-#[derive(Clone)]
-pub struct Database {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    shared: Arc<Shared>,
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.shared.reads.close();
-        self.shared.writes.close();
-    }
-}
-
-impl fmt::Debug for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database")
-            .field("path", &self.inner.shared.options.path)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Database {
-    /// Opens the database in WAL mode with foreign keys enforced and full synchronisation, and starts its threads.
+    /// Opens an SQLite database in WAL mode with foreign keys enforced and full synchronisation, and starts its threads.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the file cannot be opened or made, or is not a database.
     pub fn open(options: Options) -> Result<Self, Error> {
-        let readers = options.readers.max(1);
-        let shared = Arc::new(Shared {
-            ticks: Ticks::default(),
-            delivery: Delivery::default(),
-            interest: Interest::default(),
-            registering: Mutex::default(),
-            catalogs: Catalogs::default(),
-            reads: Queue::new(options.queue.max(1)),
-            writes: Queue::new(options.queue.max(1)),
-            admission: Admission::default(),
-            generation: AtomicU64::new(0),
-            slots: (0..=readers).map(|_| Slot::default()).collect(),
-            failures: Mutex::default(),
-            options,
-        });
-        let writer = Writer::open(&shared)?;
-        let database = Self {
-            inner: Arc::new(Inner {
-                shared: Arc::clone(&shared),
-                threads: Mutex::default(),
-            }),
-        };
-        database.spawn("millpond-db-writer".to_owned(), || writer.run())?;
-        for index in 0..readers {
-            let shared = Arc::clone(&shared);
-            database.spawn(format!("millpond-db-reader-{index}"), move || {
-                run_reader(&shared, &shared.slots[index]);
-            })?;
-        }
-        Ok(database)
-    }
-
-    fn spawn(&self, name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let handle = thread::Builder::new()
-            .name(name)
-            .spawn(work)
-            .map_err(|error| Error::unavailable(format!("no thread: {error}")))?;
-        self.inner.threads.lock().push(handle);
-        Ok(())
+        Sqlite::open(options).map(|sqlite| Self {
+            engine: Engine::Sqlite(sqlite),
+        })
     }
 
     /// Applies the migrations that were not applied before, in the order given, each in a transaction; gives their names.
@@ -208,47 +51,41 @@ impl Database {
     /// # Errors
     /// [`Error::Migration`] with the place in the script; [`Error::MigrationChanged`] if one that was applied has been edited.
     pub fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
-        let (reply, answer) = std::sync::mpsc::channel();
-        self.push_write(WriteJob::Migrate {
-            migrations: migrations.to_vec(),
-            reply,
-        })?;
-        answer.recv().map_err(|_| stopped())?
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.migrate(migrations),
+        }
     }
 
-    /// Starts the feed: from now on `sink` is told of every change, and gets a heartbeat at each poll.
-    pub fn start(&self, sink: Arc<dyn Sink<SqliteFeed>>) {
-        self.inner.shared.delivery.start(sink);
-        // If the queue is full or closed, the writer is awake anyway.
-        let _ = self.inner.shared.writes.push(WriteJob::Poll);
+    /// Starts the feed: from now on `sink` is told of every change, and gets heartbeats.
+    pub fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.start(sink),
+        }
     }
 
     /// Prepares one statement.
     ///
     /// # Errors
-    /// If SQLite refuses it; if it is not exactly one statement; if it is not one that a query may be, such as a PRAGMA.
+    /// If the database refuses it; if it is not exactly one statement; if it is not one that a query may be, such as a PRAGMA.
     pub fn prepare(&self, sql: &str) -> Result<Query, SqlError> {
-        let shared = &self.inner.shared;
-        let analysis = prepare(shared, &shared.slots[shared.slots.len() - 1], sql)?;
-        shared.take_interest(&analysis);
-        Ok(Query::new(sql, analysis))
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite
+                .prepare(sql)
+                .map(|prepared| Query::new(sql, Prepared::Sqlite(prepared))),
+        }
     }
 
     /// Runs the calls, all in one snapshot.
     ///
-    /// If the future is dropped before a thread takes the work up, it is not done; otherwise its result is dropped.
+    /// If the future is dropped before the work is taken up, it is not done; otherwise its result is dropped.
     ///
     /// # Errors
     /// [`Error::Overloaded`] at once if the queue is full; [`Error::Timeout`]; [`Error::Sql`] if the schema has changed
     /// so that a statement no longer makes sense.
     pub async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.inner
-            .shared
-            .reads
-            .push(ReadJob { calls, reply })
-            .map_err(Error::from)?;
-        answer.await.map_err(|_| stopped())?
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(calls).await,
+        }
     }
 
     /// Runs the steps in one transaction, and answers when the change has been applied to the sink.
@@ -258,56 +95,24 @@ impl Database {
     /// # Errors
     /// After any, nothing has been changed. [`Error::Constraint`], [`Error::NoRow`], [`Error::Timeout`], [`Error::Overloaded`].
     pub async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.push_write(WriteJob::Write { steps, reply })?;
-        answer.await.map_err(|_| stopped())?
-    }
-
-    fn push_write(&self, job: WriteJob) -> Result<(), Error> {
-        self.inner.shared.writes.push(job).map_err(Error::from)
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(steps).await,
+        }
     }
 
     /// How it goes in the background.
     #[must_use]
     pub fn health(&self) -> Health {
-        let shared = &self.inner.shared;
-        let failures = shared.failures.lock();
-        Health {
-            failures: failures.count,
-            last_failure: failures.last.clone(),
-            waiting_reads: shared.reads.len(),
-            waiting_writes: shared.writes.len(),
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.health(),
         }
     }
 
     /// Takes no more work, finishes what was taken, and waits for the threads to end: at most about
     /// [`Options::statement_timeout`] for each statement that waits.
     pub fn stop(&self) {
-        let shared = &self.inner.shared;
-        let mut threads = std::mem::take(&mut *self.inner.threads.lock());
-        shared.reads.close();
-        // The writer is the first, and ends last: only it can empty the log into the file when the last connection closes.
-        for thread in threads.drain(1.min(threads.len())..) {
-            // A thread that panicked outside its guard has ended, which is what is asked for.
-            let _ = thread.join();
-        }
-        shared.close_readers();
-        shared.writes.close();
-        for writer in threads {
-            let _ = writer.join();
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.stop(),
         }
     }
-}
-
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Full => Self::Overloaded,
-            Refused::Closed => stopped(),
-        }
-    }
-}
-
-fn stopped() -> Error {
-    Error::unavailable("it is stopping")
 }

@@ -1,96 +1,131 @@
-//! The notion of time of the SQLite feed, and its way to the sink.
+//! The notion of time of the databases, and the way of their feeds to the sink.
 //!
-//! One thread owns the writer connection. What it does there, its own transactions and the polls for foreign ones, are
-//! *events* with ascending ticks, one at a time. An event first says that it has begun, then works, then says that it has passed.
+//! One type for all databases, so that whoever keeps results need not know which one they came from.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use millpond_store::clock::Boottime;
 use millpond_store::{Change, Feed, Sink, Tag};
 use parking_lot::Mutex;
 
-/// The feed of one SQLite database.
+/// The feed of one database.
 #[derive(Debug)]
-pub struct SqliteFeed;
+pub struct DatabaseFeed;
 
-/// What a read could see: every event up to and including tick `low`, and perhaps later ones.
+/// The name of one committed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqliteSnapshot {
-    /// The last event that had certainly passed before the snapshot was taken.
-    pub low: u64,
+pub struct Mark {
+    /// What a snapshot is asked about: SQLite's tick, PostgreSQL's 64-bit transaction id.
+    pub transaction: u64,
+    /// The position at which the feed brings it: once the feed has passed this, the change has been applied. SQLite's tick;
+    /// the end of PostgreSQL's commit record.
+    pub at: u64,
 }
 
-impl Feed for SqliteFeed {
-    type Mark = u64;
-    type Position = u64;
-    type Snapshot = SqliteSnapshot;
-
-    fn sees(snapshot: &SqliteSnapshot, mark: u64) -> bool {
-        mark <= snapshot.low
-    }
-
-    fn snapshot_at(position: u64) -> SqliteSnapshot {
-        SqliteSnapshot { low: position }
-    }
+/// What a read could see. When it is asked about a change, the answer is "yes" only if that is certain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Snapshot {
+    /// Everything that the feed brings up to and including this position, and perhaps more.
+    Applied(u64),
+    /// What PostgreSQL's `pg_current_snapshot()` says.
+    Transactions(Arc<Transactions>),
 }
 
-/// The ticks of the events.
-#[derive(Debug, Default)]
-pub(crate) struct Ticks {
-    begun: AtomicU64,
-    passed: AtomicU64,
+/// A snapshot by transaction ids (PostgreSQL's `pg_snapshot`): which had ended when it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transactions {
+    xmin: u64,
+    xmax: u64,
+    running: Box<[u64]>,
 }
 
-impl Ticks {
-    /// Only the writer thread calls this.
-    pub(crate) fn begin(&self) -> u64 {
-        // SeqCst, because a reader's load after its queries must not be ordered before the event that follows: if it
-        // reads `b`, event `b + 1` had not begun, so that event's look at the database comes after the reader's snapshot.
-        self.begun.fetch_add(1, Ordering::SeqCst) + 1
-    }
-
-    pub(crate) fn pass(&self, tick: u64) {
-        self.passed.store(tick, Ordering::SeqCst);
-    }
-
-    /// Taken before a read's snapshot.
-    pub(crate) fn snapshot(&self) -> SqliteSnapshot {
-        SqliteSnapshot {
-            low: self.passed.load(Ordering::SeqCst),
+impl Transactions {
+    /// All below `xmin` had ended, none from `xmax` on; between them, all but those in `running`.
+    #[must_use]
+    pub fn new(xmin: u64, xmax: u64, mut running: Vec<u64>) -> Self {
+        running.sort_unstable();
+        Self {
+            xmin,
+            xmax,
+            running: running.into_boxed_slice(),
         }
     }
 
-    /// Taken after a read's last query. A foreign commit that the read saw is found at the latest by the first event
-    /// that begins from now on, so only once that one has passed may the result be combined with others.
-    pub(crate) fn position(&self) -> u64 {
-        self.begun.load(Ordering::SeqCst) + 1
+    /// Reads `xmin:xmax:xip,…`, as PostgreSQL writes a `pg_snapshot`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let xmin = parts.next()?.parse().ok()?;
+        let xmax = parts.next()?.parse().ok()?;
+        let list = parts.next()?;
+        let running = list
+            .split(',')
+            .filter(|id| !id.is_empty())
+            .map(|id| id.parse().ok())
+            .collect::<Option<Vec<u64>>>()?;
+        (parts.next().is_none() && xmin <= xmax).then(|| Self::new(xmin, xmax, running))
+    }
+
+    /// All transactions below this one had ended.
+    #[must_use]
+    pub fn xmin(&self) -> u64 {
+        self.xmin
+    }
+
+    /// This one and all later ones had not begun, or not ended.
+    #[must_use]
+    pub fn xmax(&self) -> u64 {
+        self.xmax
+    }
+
+    /// Whether what the transaction wrote, if it was committed, was visible.
+    #[must_use]
+    pub fn sees(&self, transaction: u64) -> bool {
+        transaction < self.xmin
+            || (transaction < self.xmax && self.running.binary_search(&transaction).is_err())
+    }
+}
+
+impl Feed for DatabaseFeed {
+    type Mark = Mark;
+    type Position = u64;
+    type Snapshot = Snapshot;
+
+    fn sees(snapshot: &Snapshot, mark: Mark) -> bool {
+        match snapshot {
+            Snapshot::Applied(position) => mark.at <= *position,
+            Snapshot::Transactions(transactions) => transactions.sees(mark.transaction),
+        }
+    }
+
+    fn snapshot_at(position: u64) -> Snapshot {
+        Snapshot::Applied(position)
     }
 }
 
 /// Where the feed delivers; nowhere until it is started.
 ///
-/// The lock makes the calls of the writer thread and of those who add interest come one at a time.
+/// The lock makes the calls of the feed's thread and of those who add interest come one at a time.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    sink: Mutex<Option<Arc<dyn Sink<SqliteFeed>>>>,
+    sink: Mutex<Option<Arc<dyn Sink<DatabaseFeed>>>>,
 }
 
 impl Delivery {
-    pub(crate) fn start(&self, sink: Arc<dyn Sink<SqliteFeed>>) {
+    pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         let mut slot = self.sink.lock();
         // A read from before the start may end after it, and what was committed meanwhile was not delivered.
         sink.new_epoch("the feed starts");
         *slot = Some(sink);
     }
 
-    fn with(&self, deliver: impl FnOnce(&dyn Sink<SqliteFeed>)) {
+    fn with(&self, deliver: impl FnOnce(&dyn Sink<DatabaseFeed>)) {
         if let Some(sink) = self.sink.lock().as_ref() {
             deliver(sink.as_ref());
         }
     }
 
-    pub(crate) fn apply(&self, mark: u64, tags: Vec<Tag>) {
+    pub(crate) fn apply(&self, mark: Mark, tags: Vec<Tag>) {
         self.with(|sink| sink.apply(Change { mark, tags }));
     }
 
@@ -98,11 +133,12 @@ impl Delivery {
         self.with(|sink| sink.new_epoch(reason));
     }
 
-    /// Says that event `tick` has passed, and that nothing committed before `sent` is missing.
-    pub(crate) fn passed(&self, tick: u64, sent: Boottime) {
+    /// Says that every snapshot taken from now on sees what `seen` sees, that the feed has been applied up to `position`,
+    /// and that nothing committed before `sent` is missing.
+    pub(crate) fn passed(&self, seen: &Snapshot, position: u64, sent: Boottime) {
         self.with(|sink| {
-            sink.visible(&SqliteSnapshot { low: tick });
-            sink.heartbeat(sent, tick);
+            sink.visible(seen);
+            sink.heartbeat(sent, position);
         });
     }
 }
@@ -111,17 +147,31 @@ impl Delivery {
 mod tests {
     use super::*;
 
+    fn mark(transaction: u64, at: u64) -> Mark {
+        Mark { transaction, at }
+    }
+
     #[test]
-    fn a_read_sees_what_had_passed_and_is_placed_after_what_had_begun() {
-        let ticks = Ticks::default();
-        let first = ticks.begin();
-        assert!(!SqliteFeed::sees(&ticks.snapshot(), first));
-        assert_eq!(ticks.position(), first + 1);
-        ticks.pass(first);
-        assert!(SqliteFeed::sees(&ticks.snapshot(), first));
-        assert_eq!(
-            SqliteFeed::snapshot_at(first),
-            SqliteSnapshot { low: first }
-        );
+    fn a_position_sees_what_was_applied_up_to_it() {
+        let seen = DatabaseFeed::snapshot_at(7);
+        assert!(DatabaseFeed::sees(&seen, mark(900, 7)));
+        assert!(!DatabaseFeed::sees(&seen, mark(1, 8)));
+    }
+
+    #[test]
+    fn a_snapshot_sees_what_had_ended_when_it_was_taken() {
+        let seen = Transactions::parse("100:110:108,100,105").unwrap();
+        assert_eq!((seen.xmin(), seen.xmax()), (100, 110));
+        let visible: Vec<u64> = (98..112).filter(|id| seen.sees(*id)).collect();
+        assert_eq!(visible, [98, 99, 101, 102, 103, 104, 106, 107, 109]);
+        let idle = Transactions::parse("736:736:").unwrap();
+        assert!(idle.sees(735) && !idle.sees(736));
+    }
+
+    #[test]
+    fn what_is_no_snapshot_is_none() {
+        for text in ["", "1", "1:2", "2:1:", "1:2:x", "1:2:1:", "-1:2:"] {
+            assert_eq!(Transactions::parse(text), None, "{text}");
+        }
     }
 }

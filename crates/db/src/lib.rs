@@ -5,32 +5,30 @@
 //!
 //! The parts, from the caller down:
 //!
-//! * [`Database`] hands work to threads: some read, one writes.
-//! * `analysis` finds what a statement depends on, from SQLite's authorizer and the statement's text.
-//! * `sqlite::writer` runs transactions and polls; the preupdate hook collects what they touch into `tags`.
+//! * [`Database`] is the front, whichever database stands behind it.
 //! * `feed` has the notion of time that makes it safe to keep a result.
+//! * `sqlite` hands work to threads: some read, one writes. `sqlite::analysis` finds what a statement depends on, from
+//!   SQLite's authorizer and the statement's text; `sqlite::writer` runs transactions and polls; the preupdate hook
+//!   collects what they touch into `sqlite::tags`.
 //!
 //! `docs/coherence.md` has the rules that this follows; those of SQLite are 9 to 14 and 17.
 
 #![warn(missing_docs)]
 
-mod analysis;
 mod database;
 mod error;
 mod feed;
-mod hint;
 mod migration;
 mod query;
 mod queue;
-mod scratch;
 mod sqlite;
-mod tags;
 mod value;
 
-pub use database::{Database, Health, Options};
+pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
-pub use feed::{SqliteFeed, SqliteSnapshot};
+pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
 pub use query::{Bind, Call, Deps, Expect, Param, Query, Read, Step, Written};
-pub use scratch::copy_schema;
+pub use sqlite::database::Options;
+pub use sqlite::scratch::copy_schema;
 pub use value::{Kind, Rows, Value};

@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::Error;
 use crate::error::sentence;
-use crate::{Error, hint};
+use crate::sqlite::hint;
 
 /// Where it is recorded what was applied.
 pub(crate) const TABLE: &str = "CREATE TABLE IF NOT EXISTS _millpond_migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT";

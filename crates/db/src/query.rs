@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::Tag;
-use parking_lot::Mutex;
 
-use crate::analysis::Analysis;
-use crate::feed::SqliteSnapshot;
+use crate::feed::Snapshot;
+use crate::sqlite::statement::Statement;
 use crate::{Kind, Rows, Value};
 
-/// One statement that SQLite has accepted. Cheap to clone.
+/// One statement that the database has accepted. Cheap to clone.
 ///
 /// It stays good when the schema changes: what it depends on is found anew for the schema that each read sees.
 #[derive(Clone)]
@@ -21,8 +20,12 @@ pub struct Query {
 
 struct Inner {
     sql: Arc<str>,
-    /// For the schema that was seen last.
-    analysis: Mutex<Arc<Analysis>>,
+    prepared: Prepared,
+}
+
+/// What each database keeps of a statement.
+pub(crate) enum Prepared {
+    Sqlite(Statement),
 }
 
 /// A parameter of a statement.
@@ -35,21 +38,17 @@ pub struct Param {
 }
 
 impl Query {
-    pub(crate) fn new(sql: &str, analysis: Analysis) -> Self {
+    pub(crate) fn new(sql: &str, prepared: Prepared) -> Self {
         Self {
             inner: Arc::new(Inner {
                 sql: sql.into(),
-                analysis: Mutex::new(Arc::new(analysis)),
+                prepared,
             }),
         }
     }
 
-    pub(crate) fn analysis(&self) -> Arc<Analysis> {
-        Arc::clone(&self.inner.analysis.lock())
-    }
-
-    pub(crate) fn set_analysis(&self, analysis: Arc<Analysis>) {
-        *self.inner.analysis.lock() = analysis;
+    pub(crate) fn prepared(&self) -> &Prepared {
+        &self.inner.prepared
     }
 
     pub(crate) fn sql_arc(&self) -> &Arc<str> {
@@ -65,31 +64,41 @@ impl Query {
     /// Its parameters, in the order in which [`Call::params`] and [`Step::bind`] give their values.
     #[must_use]
     pub fn params(&self) -> Arc<[Param]> {
-        Arc::clone(&self.analysis().params)
+        match self.prepared() {
+            Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().params),
+        }
     }
 
     /// The names of the columns that it gives.
     #[must_use]
     pub fn columns(&self) -> Arc<[Arc<str>]> {
-        Arc::clone(&self.analysis().columns)
+        match self.prepared() {
+            Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().columns),
+        }
     }
 
     /// Whether it changes nothing, so that [`crate::Database::read`] takes it.
     #[must_use]
     pub fn is_readonly(&self) -> bool {
-        self.analysis().readonly
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().readonly,
+        }
     }
 
     /// The tables, views and virtual tables that it reads or writes.
     #[must_use]
     pub fn tables(&self) -> Vec<String> {
-        self.analysis().tables.clone()
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().tables.clone(),
+        }
     }
 
     /// One readable line for each thing that its result depends on.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
-        self.analysis().describe()
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().describe(),
+        }
     }
 }
 
@@ -116,7 +125,7 @@ pub struct Read {
     /// For each call, what its rows depend on.
     pub deps: Vec<Deps>,
     /// What all the calls saw.
-    pub snapshot: SqliteSnapshot,
+    pub snapshot: Snapshot,
     /// Once the feed has passed this position, the results may be combined with others.
     pub position: u64,
     /// How long the statements took, without the wait for a connection.

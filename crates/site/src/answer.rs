@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millpond_db::{Call, Read, SqliteFeed, SqliteSnapshot, Value};
+use millpond_db::{Call, DatabaseFeed, Read, Snapshot, Value};
 use millpond_http::{OwnedRequest, Response};
 use millpond_store::{
     Class, Feed, Fill, Joined, Landed, Need, Outcome, Permit, Tag, Why, clock::Boottime,
@@ -39,7 +39,7 @@ pub(crate) struct Ask {
 struct Gathered {
     objects: Vec<Arc<QueryResult>>,
     tags: Vec<Tag>,
-    snapshot: SqliteSnapshot,
+    snapshot: Snapshot,
     position: u64,
     expires: Option<Boottime>,
     uncacheable: bool,
@@ -92,7 +92,7 @@ impl Ask {
     }
 
     /// Makes the page for all who wait.
-    async fn lead(&self, mut permit: Permit<Cached, SqliteFeed>, why: Why) -> Response {
+    async fn lead(&self, mut permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
         let started = Boottime::now();
         permit.begin().await;
         let gathered = match self.gather(Some(&permit)).await {
@@ -222,7 +222,7 @@ impl Ask {
     /// object by object under the leader's permit.
     async fn gather(
         &self,
-        permit: Option<&Permit<Cached, SqliteFeed>>,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
     ) -> Result<Gathered, Failure> {
         let now = Boottime::now();
         let keys: Vec<Vec<u8>> = match permit {
@@ -242,7 +242,7 @@ impl Ask {
         }
         if self.page.queries.is_empty() {
             // Nothing is read, so nothing can be older than anything: only a new generation of the site ends the page.
-            let snapshot = SqliteFeed::snapshot_at(u64::MAX);
+            let snapshot = DatabaseFeed::snapshot_at(u64::MAX);
             return Ok(Gathered {
                 objects: Vec::new(),
                 tags: Vec::new(),
@@ -280,7 +280,7 @@ impl Ask {
         Some(Gathered {
             objects: objects.collect::<Option<_>>()?,
             tags: combined.tags,
-            snapshot: SqliteFeed::snapshot_at(combined.position),
+            snapshot: DatabaseFeed::snapshot_at(combined.position),
             position: combined.position,
             expires: combined.expires,
             uncacheable: false,
@@ -292,14 +292,14 @@ impl Ask {
     fn sort(
         &self,
         read: Read,
-        permit: Option<&Permit<Cached, SqliteFeed>>,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
         keys: &[Vec<u8>],
         asked: Boottime,
     ) -> Gathered {
         let mut gathered = Gathered {
             objects: Vec::with_capacity(read.results.len()),
             tags: Vec::new(),
-            snapshot: read.snapshot,
+            snapshot: read.snapshot.clone(),
             position: read.position,
             expires: None,
             uncacheable: false,
@@ -330,7 +330,7 @@ impl Ask {
                     Fill {
                         value: Arc::new(Cached::Object(object.clone())),
                         tags: deps.tags.clone(),
-                        snapshot: read.snapshot,
+                        snapshot: read.snapshot.clone(),
                         position: read.position,
                         expires,
                         class: if object.is_missing() {
@@ -403,7 +403,7 @@ impl Ask {
 }
 
 impl Gathered {
-    fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, SqliteFeed> {
+    fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, DatabaseFeed> {
         let missing = self.objects.iter().any(|object| object.is_missing());
         let class = if missing {
             Class::Negative

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_db::{SqliteFeed, Value};
+use millpond_db::{DatabaseFeed, Value};
 use millpond_http::Prepared;
 use millpond_store::Store;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The store of a site.
-pub(crate) type SiteStore = Store<Cached, SqliteFeed>;
+pub(crate) type SiteStore = Store<Cached, DatabaseFeed>;
 
 /// One kept value.
 #[derive(Debug)]

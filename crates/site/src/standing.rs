@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use millpond_db::SqliteFeed;
+use millpond_db::DatabaseFeed;
 use millpond_http::{Prepared, Request, Standing};
 use millpond_store::{Held, clock::Boottime};
 
@@ -29,7 +29,7 @@ pub(crate) enum Source {
     /// The store, for a worker.
     Page {
         page: Arc<Page>,
-        held: Held<Cached, SqliteFeed>,
+        held: Held<Cached, DatabaseFeed>,
         worker: usize,
     },
 }

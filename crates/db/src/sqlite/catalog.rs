@@ -6,7 +6,7 @@ use std::ffi::CString;
 use rusqlite::Connection;
 
 use crate::Kind;
-use crate::tags::{Class, ROWID};
+use crate::sqlite::tags::{Class, ROWID};
 
 /// Names one state of the schema: which file (they can be replaced while we run) and which version of its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::interest::{At, Watch, Watched};
 use super::preupdate::{Observer, RowChange};
-use crate::tags::{self, Stored, Touches};
+use crate::sqlite::tags::{self, Stored, Touches};
 
 /// Distinct narrow tags of one table in one transaction; beyond it the change counts as one to all rows.
 pub(crate) const MAX_NARROW: usize = 4_096;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::catalog::{Catalog, Found};
-use crate::tags::{Class, ColumnName};
+use crate::sqlite::tags::{Class, ColumnName};
 
 /// One column of one table, by its lower-case names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,15 +1,24 @@
 //! Connections to one SQLite file: who reads, who writes, and how changes are noticed.
 
 pub(crate) mod admission;
+pub(crate) mod analysis;
 pub(crate) mod catalog;
 pub(crate) mod clockwatch;
 pub(crate) mod collector;
 pub(crate) mod connection;
+pub(crate) mod database;
 pub(crate) mod file;
+pub(crate) mod hint;
 pub(crate) mod interest;
 pub(crate) mod preupdate;
 pub(crate) mod reader;
 pub(crate) mod recorder;
 pub(crate) mod run;
+pub(crate) mod scratch;
 pub(crate) mod session;
+pub(crate) mod statement;
+pub(crate) mod tags;
+pub(crate) mod ticks;
 pub(crate) mod writer;
+
+pub(crate) use database::Sqlite;

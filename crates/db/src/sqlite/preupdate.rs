@@ -11,7 +11,7 @@ use std::ptr;
 
 use rusqlite::{Connection, ffi};
 
-use crate::tags::Stored;
+use crate::sqlite::tags::Stored;
 
 /// One row change, while SQLite is about to make it.
 pub(crate) struct RowChange<'a> {

@@ -14,9 +14,10 @@ use super::catalog::Catalog;
 use super::clockwatch;
 use super::connection::{Opened, Purpose, open};
 use super::run::run;
-use crate::analysis::{Analysis, analyse};
-use crate::database::Shared;
+use crate::query::Prepared;
 use crate::queue::Next;
+use crate::sqlite::analysis::{Analysis, analyse};
+use crate::sqlite::database::Shared;
 use crate::{Call, Error, Expect, Query, Read};
 
 /// A read that waits for a connection.
@@ -153,7 +154,8 @@ fn analysis_of(
         recorder,
         ..
     } = &reader.opened;
-    let known = query.analysis();
+    let Prepared::Sqlite(statement) = query.prepared();
+    let known = statement.analysis();
     if known.key == catalog.key {
         return Ok(known);
     }
@@ -164,7 +166,7 @@ fn analysis_of(
         })?;
     let analysis = Arc::new(analysis);
     shared.take_interest(&analysis);
-    query.set_analysis(Arc::clone(&analysis));
+    statement.set_analysis(Arc::clone(&analysis));
     Ok(analysis)
 }
 

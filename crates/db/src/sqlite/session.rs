@@ -17,7 +17,8 @@ use super::interest::Watch;
 use super::preupdate::Observed;
 use super::recorder::{Policy, Recorded, Recorder};
 use super::run::run;
-use crate::database::Shared;
+use super::ticks::mark;
+use crate::sqlite::database::Shared;
 use crate::{Bind, Error, Expect, Rows, Step, Value};
 
 /// How long one attempt to begin waits for another program's transaction; polls go on between attempts.
@@ -168,7 +169,7 @@ impl Session {
         let tags = collected.take_tags();
         drop(collected);
         if !tags.is_empty() {
-            shared.delivery.apply(tick, tags);
+            shared.delivery.apply(mark(tick), tags);
         }
         if broken || schema_changed {
             shared.delivery.new_epoch(if broken {

@@ -10,9 +10,10 @@ use tokio::sync::oneshot;
 use super::file::{Identity, OpenFile};
 use super::recorder::Policy;
 use super::session::{Session, execute, is_busy};
-use crate::database::Shared;
+use crate::feed::Snapshot;
 use crate::migration::{self, Migration};
 use crate::queue::Next;
+use crate::sqlite::database::Shared;
 use crate::{Error, Step, Written};
 
 /// What the writer thread is asked to do.
@@ -144,7 +145,9 @@ impl Writer {
 
     fn pass(&self, tick: u64, sent: Boottime) {
         self.shared.ticks.pass(tick);
-        self.shared.delivery.passed(tick, sent);
+        self.shared
+            .delivery
+            .passed(&Snapshot::Applied(tick), tick, sent);
     }
 
     /// Opens whatever file the path leads to now, if it is not the one that is open.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_db::{
-    Bind, Call, Database, Error, Expect, Migration, Options, Query, Read, Rows, SqliteFeed,
-    SqliteSnapshot, Step, Value, Written,
+    Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Options, Query, Read, Rows,
+    Snapshot, Step, Value, Written,
 };
 use millpond_store::clock::Boottime;
 use millpond_store::{Change, Feed, Sink, Tag};
@@ -39,7 +39,7 @@ struct State {
     told: Vec<Told>,
     epoch: u64,
     /// Marks and tags of this epoch.
-    log: Vec<(u64, Vec<Tag>)>,
+    log: Vec<(Mark, Vec<Tag>)>,
     cached: HashMap<String, Entry>,
     evicted: u64,
     /// Panics at the next `apply`.
@@ -53,8 +53,16 @@ pub(crate) struct Witness {
     changed: Condvar,
 }
 
-impl Sink<SqliteFeed> for Witness {
-    fn apply(&self, change: Change<SqliteFeed>) {
+/// The tick up to which an SQLite snapshot sees everything.
+pub(crate) fn low(snapshot: &Snapshot) -> u64 {
+    match snapshot {
+        Snapshot::Applied(tick) => *tick,
+        Snapshot::Transactions(_) => panic!("SQLite knows no transaction ids"),
+    }
+}
+
+impl Sink<DatabaseFeed> for Witness {
+    fn apply(&self, change: Change<DatabaseFeed>) {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.trap) {
             drop(state);
@@ -66,12 +74,12 @@ impl Sink<SqliteFeed> for Witness {
             .retain(|_, entry| !change.tags.iter().any(|tag| entry.tags.contains(tag)));
         state.evicted += (before - state.cached.len()) as u64;
         state.log.push((change.mark, change.tags.clone()));
-        state.told.push(Told::Apply(change.mark, change.tags));
+        state.told.push(Told::Apply(change.mark.at, change.tags));
         self.changed.notify_all();
     }
 
-    fn visible(&self, snapshot: &SqliteSnapshot) {
-        self.state.lock().told.push(Told::Visible(snapshot.low));
+    fn visible(&self, snapshot: &Snapshot) {
+        self.state.lock().told.push(Told::Visible(low(snapshot)));
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
@@ -132,7 +140,8 @@ impl Witness {
             .flat_map(|deps| deps.tags.iter().copied())
             .collect();
         let fenced = state.log.iter().any(|(mark, touched)| {
-            !SqliteFeed::sees(&read.snapshot, *mark) && touched.iter().any(|tag| tags.contains(tag))
+            !DatabaseFeed::sees(&read.snapshot, *mark)
+                && touched.iter().any(|tag| tags.contains(tag))
         });
         let keep = state.epoch == epoch
             && !fenced
@@ -219,7 +228,7 @@ impl Fixture {
         let sink = Arc::new(Witness::default());
         // From before the start: the first poll may be the only one for an hour.
         let before = Boottime::now();
-        database.start(Arc::clone(&sink) as Arc<dyn Sink<SqliteFeed>>);
+        database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
         sink.settle_since(before);
         Self {
             database,

@@ -17,13 +17,14 @@ use sqlparser::ast::Statement;
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
-use crate::hint;
 use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
+use crate::sqlite::hint;
 use crate::sqlite::interest::Wanted;
 use crate::sqlite::recorder::{Policy, Recorded, Recorder};
-use crate::{SqlError, Value, tags};
+use crate::sqlite::tags;
+use crate::{SqlError, Value};
 use restrict::{Operand, References, Restriction};
 
 /// What one statement is, for one state of the schema.

@@ -20,7 +20,7 @@ use sqlparser::ast::{
 use super::scope::{Scope, base_name, last_part, lower};
 use crate::Value;
 use crate::sqlite::catalog::{Catalog, Found};
-use crate::tags::{Class, ColumnName};
+use crate::sqlite::tags::{Class, ColumnName};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
 const MAX_VALUES: usize = 64;

@@ -1,0 +1,28 @@
+//! What is kept of a statement that SQLite has accepted.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::analysis::Analysis;
+
+/// One prepared statement: what it is, for the schema that was seen last.
+pub(crate) struct Statement {
+    analysis: Mutex<Arc<Analysis>>,
+}
+
+impl Statement {
+    pub(crate) fn new(analysis: Analysis) -> Self {
+        Self {
+            analysis: Mutex::new(Arc::new(analysis)),
+        }
+    }
+
+    pub(crate) fn analysis(&self) -> Arc<Analysis> {
+        Arc::clone(&self.analysis.lock())
+    }
+
+    pub(crate) fn set_analysis(&self, analysis: Arc<Analysis>) {
+        *self.analysis.lock() = analysis;
+    }
+}
