@@ -1,6 +1,6 @@
 //! From which size on `sendfile` is cheaper than a write from memory: the default of `static.sendfile_from`.
 //!
-//! One site of files of one size each, served three times on core 0: from copies in memory, from copies in the kernel by
+//! One site of files of one size each, served three times on core 0: from copies in memory, from copies in files by
 //! `sendfile`, and from disk (an `fstat` and `sendfile`). They are driven in turn, forwards and backwards (ABBA).
 
 use std::{

@@ -75,7 +75,7 @@ pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.
-pub(crate) const FILE_CHUNK: usize = 256 << 10;
+pub(crate) const FILE_CHUNK: usize = 2 << 20;
 /// Bytes per second that a body or a response must move on average, once the start credit is used up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;
 

@@ -54,27 +54,30 @@ impl Connection {
         }
     }
 
-    /// Sends what is next in `output`.
+    /// Sends what is next in `output`. A head before a file waits in the kernel for the file's first bytes, so that both leave in
+    /// one segment (`MSG_MORE`, send(2)).
     pub(super) fn transmit(&mut self, output: &Output) -> Moved {
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, output.ends_with_file());
         if output.slice_count() <= FEW {
             let mut slices = [IoSlice::new(&[]); FEW];
             let count = output.slices(&mut slices);
-            self.transmit_slices(&slices[..count])
+            self.transmit_slices(&slices[..count], flags)
         } else {
             let mut slices = vec![IoSlice::new(&[]); output.slice_count().min(IOV_MAX)];
             let count = output.slices(&mut slices);
-            self.transmit_slices(&slices[..count])
+            self.transmit_slices(&slices[..count], flags)
         }
     }
 
     /// One `send`, or `sendmsg`; a file's `writev` would cost the kernel a tenth of a microsecond more.
-    fn transmit_slices(&mut self, slices: &[IoSlice<'_>]) -> Moved {
+    fn transmit_slices(&mut self, slices: &[IoSlice<'_>], flags: SendFlags) -> Moved {
         let whole: usize = slices.iter().map(|slice| slice.len()).sum();
         self.attempt(whole, |connection| match slices {
-            [one] => send(&connection.socket, one, SendFlags::NOSIGNAL),
+            [one] => send(&connection.socket, one, flags),
             many => {
                 let mut none = SendAncillaryBuffer::default();
-                sendmsg(&connection.socket, many, &mut none, SendFlags::NOSIGNAL)
+                sendmsg(&connection.socket, many, &mut none, flags)
             }
         })
     }

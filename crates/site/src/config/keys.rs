@@ -248,11 +248,11 @@ pub(super) const KEYS: [Key; 24] = [
         section: "static",
         name: "sendfile_from",
         kind: Kind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
-        default: Some("\"64MiB\""),
+        default: Some("\"64KiB\""),
         example: "\"64KiB\"",
-        about: "Copies of at least this size are sent by `sendfile`; with the default none is. It spares a copy and costs a second \
-                system call, a file descriptor, and work for each page of memory. Over loopback a plain write is cheaper; what a network \
-                card makes of it, `bench-peers sendfile` can tell (see `bench/README.md`).",
+        about: "Copies of at least this size are kept in files without a name, in `/var/tmp` if that is possible and else in memory, \
+                and are sent by `sendfile`: that spares copying them once more, and costs a second system call and a file descriptor. \
+                `bench-peers sendfile` measures from which size on it is cheaper (see `bench/README.md`).",
     },
     Key {
         section: "static",

@@ -8,7 +8,7 @@
 //! | what | how it is kept | what a request costs beside the response |
 //! |---|---|---|
 //! | up to `static.in_memory`, as far as `static.memory` goes | a copy in memory | nothing |
-//! | of these, from `static.sendfile_from` on | a copy in the kernel, sent by `sendfile` | nothing |
+//! | of these, from `static.sendfile_from` on | a copy in a file without a name, sent by `sendfile` | nothing |
 //! | larger | open | one `fstat`, if content is sent (see `disk`) |
 //! | larger, and too many to keep open | by its path | `openat2`, `fstat`, `close` |
 

@@ -18,7 +18,7 @@ impl Default for StaticOptions {
         Self {
             memory: 256_000_000,
             in_memory: 4 << 20,
-            sendfile_from: 64 << 20,
+            sendfile_from: 64 << 10,
             follow_links: false,
         }
     }
