@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use millpond_store::clock::Boottime;
@@ -51,6 +52,12 @@ pub trait Standing {
     /// Whether it will never be again. Asked now and then, so that what the answer was made of can be freed.
     fn is_over(&self) -> bool {
         false
+    }
+
+    /// A counter and its value, if the answer stands exactly as long as the counter has that value. Then the counter is looked at
+    /// instead of asking: that follows one pointer less.
+    fn edition(&self) -> Option<(&Arc<AtomicU64>, u64)> {
+        None
     }
 }
 

@@ -212,6 +212,9 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// What speaks against it; empty for `VALID`.
     pub reasons: Vec<String>,
+    /// What is to be known beside it, and does not speak against it.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The answer as a sentence.
     pub answer: String,
     /// The answer in a word.

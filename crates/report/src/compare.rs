@@ -91,7 +91,8 @@ fn banner(comparison: &Comparison) -> Banner {
     let doubtful =
         comparison.verdict == Verdict::Suspect || comparison.decision == Decision::Undecided;
     let mut reasons = vec![format!("The runs are {}.", comparison.verdict)];
-    reasons.extend(comparison.reasons.iter().map(|reason| sentence(reason)));
+    let told = comparison.reasons.iter().chain(&comparison.notes);
+    reasons.extend(told.map(|reason| sentence(reason)));
     Banner {
         tone: match (bad, doubtful) {
             (true, _) => Tone::Bad,

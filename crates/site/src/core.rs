@@ -31,7 +31,7 @@ pub(crate) struct Core {
     pub(crate) follow_links: bool,
     pub(crate) current: ArcSwap<Generation>,
     /// How often `current` was replaced; raised after each time.
-    pub(crate) edition: AtomicU64,
+    pub(crate) edition: Arc<AtomicU64>,
 }
 
 /// One reading of the site folder.

@@ -136,7 +136,7 @@ impl Site {
             cache: options.cache && config.cache,
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
-            edition: AtomicU64::new(0),
+            edition: Arc::default(),
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {

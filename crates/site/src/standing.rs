@@ -3,7 +3,10 @@
 //! A file's is so until the folder is read again; a page's until the store would not give the value that it was made of, which
 //! is asked each time as a look-up asks it: so a repeated answer is never older than one that is looked up.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use millpond_db::DatabaseFeed;
 use millpond_http::{Prepared, Request, Standing};
@@ -63,6 +66,11 @@ impl Standing for Ground {
             Source::Page { held, .. } => held.is_over(),
         };
         is_given_up || self.core.edition.load(Ordering::Acquire) != self.edition
+    }
+
+    fn edition(&self) -> Option<(&Arc<AtomicU64>, u64)> {
+        let is_file = matches!(self.source, Source::File) && self.codings.is_none();
+        is_file.then_some((&self.core.edition, self.edition))
     }
 
     fn stands(&self, received: Boottime) -> bool {

@@ -180,14 +180,10 @@ impl<S: Service> Worker<S> {
         let tail = self.tails.get(exchange.now, Persistence::Default);
         let tail_at = response.head.len() + response.extra.len();
         let answer = [&response.head[..], &response.extra, tail, body];
-        let known = Known::new(
-            &exchange.decoder,
-            head,
-            response.status,
-            tail_at + tail.len(),
-        );
+        let known = Known::new(&exchange.decoder, head, tail_at + tail.len());
+        let status = response.status;
         self.repeats
-            .keep(unknown, known, &answer, tail_at, standing);
+            .keep(unknown, known, status, &answer, tail_at, standing);
     }
 
     /// Goes on with the response that is being made.

@@ -148,7 +148,7 @@ impl Output {
         let len = shared.len() - from;
         let (body, copied) = if len <= COPIED {
             self.text.extend_from_slice(&shared[from..]);
-            (Large::NONE, len - kept.known.answer_head)
+            (Large::NONE, len - kept.answer_head as usize)
         } else {
             (Large::Kept(Rc::clone(shared), from), 0)
         };
@@ -159,7 +159,7 @@ impl Output {
             } else {
                 Answers::Nothing
             },
-            status: kept.known.status,
+            status: kept.status,
             text_end: self.text.len(),
             copied,
             body,

@@ -10,6 +10,8 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
@@ -36,20 +38,17 @@ pub(super) struct Known {
     bytes: Box<[u8]>,
     head: Head,
     fields: Box<[FieldSpan]>,
-    /// The status of its answer.
-    pub(super) status: u16,
     /// The length of the answer's head.
     pub(super) answer_head: usize,
 }
 
 impl Known {
-    pub(super) fn new(decoder: &Decoder, head: &Head, status: u16, answer_head: usize) -> Self {
+    pub(super) fn new(decoder: &Decoder, head: &Head, answer_head: usize) -> Self {
         let (bytes, fields) = decoder.parts_of(head);
         Self {
             bytes: bytes.into(),
             head: *head,
             fields: fields.into(),
-            status,
             answer_head,
         }
     }
@@ -72,9 +71,42 @@ pub(super) struct Kept {
     /// Where in both the end of the answer's head is, which tells the date.
     tail_at: u32,
     pub(super) known: Rc<Known>,
-    standing: Box<dyn Standing>,
+    ground: Ground,
+    /// The length of the answer's head.
+    pub(super) answer_head: u32,
+    pub(super) status: u16,
     /// Asked for since the set was last looked through for room.
     is_used: bool,
+}
+
+/// What says whether an answer stands.
+enum Ground {
+    /// A counter, for as long as it has this value.
+    Edition(Arc<AtomicU64>, u64),
+    Asked(Box<dyn Standing>),
+}
+
+impl Ground {
+    fn new(standing: Box<dyn Standing>) -> Self {
+        match standing.edition() {
+            Some((counter, value)) => Self::Edition(Arc::clone(counter), value),
+            None => Self::Asked(standing),
+        }
+    }
+
+    fn stands(&self, received: Boottime) -> bool {
+        match self {
+            Self::Edition(counter, value) => counter.load(Ordering::Acquire) == *value,
+            Self::Asked(standing) => standing.stands(received),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Edition(counter, value) => counter.load(Ordering::Acquire) != *value,
+            Self::Asked(standing) => standing.is_over(),
+        }
+    }
 }
 
 impl Kept {
@@ -93,6 +125,8 @@ impl Kept {
         (&self.both, self.request_len as usize)
     }
 }
+
+const _: () = assert!(size_of::<Option<Kept>>() == 64, "one line of memory");
 
 #[derive(Default)]
 #[repr(align(64))]
@@ -168,7 +202,7 @@ impl Repeats {
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
         let stands = |kept: &mut Kept| {
-            kept.is_used = kept.standing.stands(received) && kept.set_tail(tail);
+            kept.is_used = kept.ground.stands(received) && kept.set_tail(tail);
             !kept.is_used
         };
         match slot {
@@ -200,6 +234,7 @@ impl Repeats {
         &mut self,
         unknown: Unknown,
         known: Known,
+        status: u16,
         answer: &[&[u8]],
         tail_at: usize,
         standing: Box<dyn Standing>,
@@ -207,7 +242,11 @@ impl Repeats {
         let request: &[u8] = &known.bytes;
         let both = [&[request], answer].concat().concat();
         let (request_len, tail_at) = (request.len(), request.len() + tail_at);
-        let (Ok(request_len), Ok(tail_at)) = (request_len.try_into(), tail_at.try_into()) else {
+        let (Ok(request_len), Ok(tail_at), Ok(answer_head)) = (
+            request_len.try_into(),
+            tail_at.try_into(),
+            known.answer_head.try_into(),
+        ) else {
             return;
         };
         if both.len() - known.bytes.len() > REPEATED_ANSWER {
@@ -218,11 +257,13 @@ impl Repeats {
             request_len,
             tail_at,
             known: Rc::new(known),
-            standing,
+            ground: Ground::new(standing),
+            answer_head,
+            status,
             is_used: true,
         };
         // What is over may hold memory that its source has given up.
-        (0..SWEPT).for_each(|_| self.sweep(|kept| kept.standing.is_over()));
+        (0..SWEPT).for_each(|_| self.sweep(|kept| kept.ground.is_over()));
         while self.bytes + kept.weight() > REPEATED_BYTES {
             // What was not asked for since it was last its turn.
             self.sweep(|kept| !std::mem::take(&mut kept.is_used));
@@ -324,10 +365,11 @@ mod tests {
         let Event::Request(head, _) = decoder.next(&limits) else {
             panic!("{request:?}");
         };
-        let known = Known::new(&decoder, &head, 200, 0);
+        let known = Known::new(&decoder, &head, 0);
         repeats.keep(
             unknown,
             known,
+            200,
             &[b"head\r\n", TAIL, body],
             "head\r\n".len(),
             Box::new(Switch(Rc::clone(stands))),

@@ -24,6 +24,7 @@ pub(super) struct Question<'a> {
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
     pub(super) reasons: Vec<String>,
+    pub(super) notes: Vec<String>,
     pub(super) answer: String,
     pub(super) decision: Decision,
     pub(super) within_limit: Option<bool>,
@@ -49,6 +50,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             verdict: Verdict::Invalid,
             answer: "not decided: a run is INVALID".to_owned(),
             reasons: vec![reason],
+            notes: Vec::new(),
             decision: Decision::Undecided,
             within_limit: None,
             complete,
@@ -70,7 +72,15 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             question.blocks
         ));
     }
-    reasons.extend(suspect(trials));
+    let mut notes = Vec::new();
+    if let Some(suspects) = Suspects::among(trials) {
+        let told = if suspects.are_many() {
+            &mut reasons
+        } else {
+            &mut notes
+        };
+        told.push(suspects.sentence());
+    }
     reasons.extend(
         decisive
             .into_iter()
@@ -93,6 +103,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             &question.names,
         ),
         reasons,
+        notes,
         decision,
         within_limit,
         complete,
@@ -215,15 +226,45 @@ fn invalid(trials: &Trials) -> Option<String> {
     Some(format!("{place} is INVALID: {}", trial.reasons.join("; ")))
 }
 
-fn suspect(trials: &Trials) -> Option<String> {
-    let mut runs = all(trials).filter(|(_, trial)| trial.verdict == Verdict::Suspect);
-    let (place, first) = runs.next()?;
-    let (suspects, of) = (1 + runs.count(), all(trials).count());
-    let are = if suspects == 1 { "is" } else { "are" };
-    Some(format!(
-        "{suspects} of {of} runs {are} SUSPECT, the first is {place}: {}",
-        first.reasons.join("; ")
-    ))
+/// The runs that are SUSPECT.
+struct Suspects<'a> {
+    count: usize,
+    of: usize,
+    place: String,
+    first: &'a Trial,
+}
+
+/// One run in so many may be SUSPECT by chance: each check of a run is a test of its own, with alarms that mean nothing, and
+/// machines have disturbances. The interval counts such runs as it counts the others; only where they are more does it say
+/// something else than what was asked.
+const BY_CHANCE: usize = 20;
+
+impl<'a> Suspects<'a> {
+    fn among(trials: &'a Trials) -> Option<Self> {
+        let mut runs = all(trials).filter(|(_, trial)| trial.verdict == Verdict::Suspect);
+        let (place, first) = runs.next()?;
+        Some(Self {
+            count: 1 + runs.count(),
+            of: all(trials).count(),
+            place,
+            first,
+        })
+    }
+
+    fn are_many(&self) -> bool {
+        self.count * BY_CHANCE > self.of
+    }
+
+    fn sentence(&self) -> String {
+        let are = if self.count == 1 { "is" } else { "are" };
+        format!(
+            "{} of {} runs {are} SUSPECT, the first is {}: {}",
+            self.count,
+            self.of,
+            self.place,
+            self.first.reasons.join("; ")
+        )
+    }
 }
 
 /// What speaks against the metric that decides.

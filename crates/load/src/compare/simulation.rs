@@ -192,7 +192,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
         blocks: 10,
         names: Names { a: "A", b: "B" },
     };
-    let until = |last: usize, verdict: Verdict| {
+    let from = |first: usize, last: usize, verdict: Verdict| {
         let trials = carry_out(10, |step| {
             Ok::<_, ()>((step.number <= last).then(|| Trial {
                 side: step.side,
@@ -200,7 +200,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
                     throughput: Some(1000.0 + step.number as f64),
                     ..Sample::default()
                 },
-                verdict: if step.number == last {
+                verdict: if step.number >= first {
                     verdict
                 } else {
                     Verdict::Valid
@@ -210,6 +210,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
         });
         judge(&trials.unwrap(), &question)
     };
+    let until = |last: usize, verdict: Verdict| from(last, last, verdict);
     let judgement = until(45, Verdict::Invalid);
     assert_eq!(judgement.verdict, Verdict::Invalid);
     assert_eq!(judgement.reasons, ["A/B block 2, run 2 is INVALID: so"]);
@@ -225,11 +226,16 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
     assert!(!judgement.complete);
     assert!(
         judgement
-            .reasons
+            .notes
             .iter()
             .any(|r| r.starts_with("1 of 61 runs is SUSPECT")),
         "{:?}",
-        judgement.reasons
+        judgement.notes
     );
+    let by_chance = from(76, 79, Verdict::Suspect);
+    assert_eq!(by_chance.notes.len(), 1, "{:?}", by_chance.notes);
+    assert!(!by_chance.reasons.iter().any(|r| r.contains("SUSPECT")));
+    let many = from(75, 79, Verdict::Suspect);
+    assert!(many.notes.is_empty() && many.reasons[0].starts_with("5 of 80 runs are SUSPECT"));
     assert!(judgement.effects[1].ratio.is_none());
 }

@@ -169,6 +169,7 @@ pub fn compare(
     Ok(Comparison {
         verdict: judgement.verdict,
         reasons: judgement.reasons,
+        notes: judgement.notes,
         answer: judgement.answer,
         decision: judgement.decision,
         limit: compare.limit,

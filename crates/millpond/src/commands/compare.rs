@@ -180,6 +180,9 @@ fn summary(comparison: &Comparison) -> String {
     for reason in &comparison.reasons {
         text.push_str(&format!("{}: {reason}\n", comparison.verdict));
     }
+    for note in &comparison.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
     text.push_str(&format!("\n{}\n", comparison.answer));
     text
 }

@@ -38,6 +38,7 @@ fn comparison() -> Comparison {
     Comparison {
         verdict: Verdict::Valid,
         reasons: Vec::new(),
+        notes: Vec::new(),
         answer: "new is 3.1 % (2.2 to 4.0) dearer".to_owned(),
         decision: Decision::Worse,
         limit: None,
