@@ -19,6 +19,7 @@ mod database;
 mod error;
 mod feed;
 mod migration;
+mod postgres;
 mod query;
 mod queue;
 mod sqlite;
