@@ -1,6 +1,7 @@
 //! PostgreSQL: the feed by logical replication, and what it shares with those who read and write.
 
 pub(crate) mod families;
+pub(crate) mod feed;
 pub(crate) mod interest;
 pub(crate) mod link;
 pub(crate) mod pending;
