@@ -75,6 +75,8 @@ fn json(value: &db::Value) -> serde_json::Value {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>()
             .into(),
+        db::Value::Boolean(truth) => (*truth).into(),
+        db::Value::Json(json) => json.as_ref().clone(),
     }
 }
 
@@ -86,6 +88,8 @@ pub(crate) fn template_value(value: &db::Value) -> Value {
         db::Value::Real(real) => Value::from(*real),
         db::Value::Text(text) => Value::from(text.clone()),
         db::Value::Blob(bytes) => Value::from_bytes(bytes.to_vec()),
+        db::Value::Boolean(truth) => Value::from(*truth),
+        db::Value::Json(json) => Value::from_serialize(json.as_ref()),
     }
 }
 

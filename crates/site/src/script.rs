@@ -248,10 +248,11 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
         "integer" => Kind::Integer,
         "real" => Kind::Real,
         "text" => Kind::Text,
+        "boolean" => Kind::Boolean,
         other => {
             return Err((
                 format!("parameter `{name}` has the unknown type `{other}`"),
-                Some("integer, real or text".to_owned()),
+                Some("integer, real, text or boolean".to_owned()),
             ));
         }
     };
@@ -280,7 +281,12 @@ fn literal(kind: Kind, text: &str) -> Result<Value, String> {
             .parse()
             .map(Value::Real)
             .map_err(|_| format!("`{text}` is no number")),
-        Kind::Text | Kind::Blob => text
+        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Value::Boolean(true)),
+            "false" => Ok(Value::Boolean(false)),
+            _ => Err(format!("`{text}` is neither true nor false")),
+        },
+        Kind::Text | Kind::Blob | Kind::Other => text
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))
@@ -344,6 +350,10 @@ mod tests {
             (
                 "-- param: a integer = x",
                 "pages/a.sql:1:1: `x` is no integer",
+            ),
+            (
+                "-- param: a boolean = 1",
+                "pages/a.sql:1:1: `1` is neither true nor false",
             ),
             (
                 "-- param: a text = x",

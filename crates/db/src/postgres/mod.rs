@@ -1,5 +1,7 @@
 //! PostgreSQL: the feed by logical replication, and what it shares with those who read and write.
 
+pub(crate) mod analysis;
+pub(crate) mod catalog;
 pub(crate) mod families;
 pub(crate) mod feed;
 pub(crate) mod interest;
