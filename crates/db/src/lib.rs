@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod bind;
 mod database;
 mod error;
 mod feed;
@@ -29,6 +30,7 @@ pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
+pub use postgres::PostgresOptions;
 pub use query::{Bind, Call, Deps, Expect, Param, Query, Read, Step, Written};
 pub use sqlite::database::Options;
 pub use sqlite::scratch::copy_schema;

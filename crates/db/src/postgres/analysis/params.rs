@@ -40,7 +40,7 @@ pub(crate) fn all(types: &[Type], names: &[String], catalog: &Catalog) -> Arc<[P
 /// The kind of value that a type's values are given as.
 fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
     if matches!(param.kind(), Shape::Array(_)) {
-        return Some(Kind::Json);
+        return Some(Kind::Other);
     }
     let base = Type::from_oid(catalog.base_type(param.oid()));
     let base = base.as_ref().unwrap_or(param);
@@ -49,7 +49,7 @@ fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
         Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => Kind::Integer,
         Type::FLOAT4 | Type::FLOAT8 => Kind::Real,
         Type::BYTEA => Kind::Blob,
-        Type::JSON | Type::JSONB => Kind::Json,
+        Type::JSON | Type::JSONB => Kind::Other,
         _ => Kind::Text,
     })
 }
