@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+use super::messages;
 use super::replication::literal;
 use super::wire::Row;
-use super::messages;
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::pending::PREFIX;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+use super::FeedSettings;
 use super::login::{self, Purpose};
 use super::relations::Tables;
 use super::replication;
@@ -12,7 +13,6 @@ use super::setup::{self, Server};
 use super::socket::{Place, places};
 use super::wait::{End, Patience, Stop};
 use super::wire::{Answer, Connection, Row, unexpected};
-use super::FeedSettings;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::Link;
@@ -87,7 +87,10 @@ fn at(
     let mut control = connect(Purpose::Control)?;
     let server = setup::server(&mut control, patience())?;
     let publication = setup::publication(&settings.publication);
-    setup::told_in_full(&control.query(&publication, patience())?, &settings.publication)?;
+    setup::told_in_full(
+        &control.query(&publication, patience())?,
+        &settings.publication,
+    )?;
     let mut stream = connect(Purpose::Replication).map_err(|end| setup::explain(end, &server))?;
     let system = identify(&mut stream, &server, patience())?;
     create_slot(
