@@ -32,6 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use millpond_store::Sink;
 use parking_lot::Mutex;
@@ -39,12 +40,16 @@ use tokio::sync::oneshot;
 
 use crate::feed::DatabaseFeed;
 use crate::{Call, Error, Health, Migration, Read, SqlError, Step, Written};
+use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
 pub use options::PostgresOptions;
 use options::Target;
 use statement::{Catalogs, Statement};
 use tls::Tls;
+
+/// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
+const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What all threads of a database share.
 pub(crate) struct Shared {
@@ -70,6 +75,7 @@ struct Inner {
     shared: Arc<Shared>,
     lanes: Vec<Lane>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    feed: Mutex<Option<FeedHandle>>,
 }
 
 impl fmt::Debug for Postgres {
@@ -115,6 +121,7 @@ impl Postgres {
                 shared,
                 lanes,
                 threads: Mutex::new(threads),
+                feed: Mutex::default(),
             }),
         };
         database.ask(|reply| Job::Connect { reply })??;
@@ -146,7 +153,22 @@ impl Postgres {
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
-        self.inner.shared.link.delivery.start(sink);
+        let shared = &self.inner.shared;
+        shared.link.delivery.start(sink);
+        let settings = FeedSettings {
+            config: shared.target.config.clone(),
+            tls: Arc::clone(shared.tls.config()),
+            node: shared.node.clone(),
+            publication: shared.options.publication.clone(),
+            heartbeat: heartbeat_for(shared.options.max_staleness),
+            wal_sender_timeout: WAL_SENDER_TIMEOUT,
+        };
+        match feed::start(settings, Arc::clone(&shared.link)) {
+            Ok(handle) => *self.inner.feed.lock() = Some(handle),
+            Err(error) => shared
+                .link
+                .count_failure(&format!("the feed does not start: {error}")),
+        }
     }
 
     pub(crate) fn prepare(
@@ -200,5 +222,7 @@ impl Postgres {
             // A thread that panicked has ended, which is what is asked for.
             let _ = thread.join();
         }
+        // Last: the writes that were taken have waited for it.
+        drop(self.inner.feed.lock().take());
     }
 }
