@@ -6,4 +6,5 @@ pub(crate) mod families;
 pub(crate) mod interest;
 pub(crate) mod link;
 pub(crate) mod pending;
+pub(crate) mod requirements;
 pub(crate) mod tags;
