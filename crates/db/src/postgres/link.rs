@@ -65,6 +65,14 @@ impl Link {
         self.pending.lost();
     }
 
+    /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result
+    /// from before the write may have been kept, and its change may not have come yet.
+    pub(crate) fn committed_unawaited(&self) {
+        if self.floor.load(Ordering::SeqCst) != NONE {
+            self.delivery.new_epoch("a write began before the feed did");
+        }
+    }
+
     /// Moves whenever tables, views, functions or policies may have changed; what was found out about a statement is good for
     /// one of its values.
     pub(crate) fn schema(&self) -> u64 {
