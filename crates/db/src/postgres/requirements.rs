@@ -10,7 +10,8 @@ use tokio_postgres::Client;
 
 use super::analysis::refused;
 use super::catalog::{Catalog, Identity, Untold};
-use crate::SqlError;
+use super::pool::Pool;
+use crate::{Error, SqlError};
 
 /// Something that a database lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,7 @@ struct Facts {
     owns_publication: bool,
     slots: (i64, i64),
     senders: (i64, i64),
+    any_standby: bool,
 }
 
 const FACTS: &str = "select pg_catalog.current_setting('server_version_num')::int, pg_catalog.current_setting('wal_level'), \
@@ -68,7 +70,8 @@ const FACTS: &str = "select pg_catalog.current_setting('server_version_num')::in
     pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'), \
     coalesce((select pg_catalog.pg_has_role(p.pubowner, 'USAGE') from pg_catalog.pg_publication p where p.pubname = $1), false), \
     (select count(*) from pg_catalog.pg_replication_slots), pg_catalog.current_setting('max_replication_slots')::bigint, \
-    (select count(*) from pg_catalog.pg_stat_replication), pg_catalog.current_setting('max_wal_senders')::bigint \
+    (select count(*) from pg_catalog.pg_stat_replication), pg_catalog.current_setting('max_wal_senders')::bigint, \
+    pg_catalog.current_setting('synchronous_standby_names') like '%*%' \
     from pg_catalog.pg_roles r where r.rolname = current_user";
 
 impl Facts {
@@ -89,6 +92,7 @@ impl Facts {
             owns_publication: row.get(8),
             slots: (row.get(9), row.get(10)),
             senders: (row.get(11), row.get(12)),
+            any_standby: row.get(13),
         })
     }
 }
@@ -123,6 +127,29 @@ pub(crate) async fn fix(client: &Client, requirement: &Requirement) -> Result<()
     }
 }
 
+/// The same on a connection of the pool.
+pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requirement>, Error> {
+    let connection = pool.get().await?;
+    let publication = &pool.shared.options.publication;
+    let found = match Catalog::load(&connection.client, publication).await {
+        Ok(catalog) => {
+            let running = pool.shared.link.has_feed();
+            requirements(&connection.client, &catalog, tables, running).await
+        }
+        Err(error) => Err(error),
+    };
+    pool.put(connection);
+    found.map_err(Error::unavailable)
+}
+
+/// Mends one of them on a connection of the pool.
+pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
+    let connection = pool.get().await?;
+    let done = fix(&connection.client, requirement).await;
+    pool.put(connection);
+    done.map_err(|error| Error::usage(error.to_string()))
+}
+
 fn server(facts: &Facts, running: bool) -> Vec<Requirement> {
     const OLDEST: i32 = 140_000;
     let mut all = Vec::new();
@@ -149,6 +176,12 @@ fn server(facts: &Facts, running: bool) -> Vec<Requirement> {
             )
             .mended_by(format!("alter role {} replication", facts.role), false),
         );
+    }
+    if facts.any_standby {
+        all.push(Requirement::new(
+            "synchronous_standby_names has a *",
+            "the feed would count as a standby, and commits would wait for it; name the standbys",
+        ));
     }
     if !facts.temporary {
         all.push(

@@ -43,8 +43,6 @@ pub(crate) type Depends<'a> = Option<&'a [String]>;
 /// What one statement is, for one state of the catalogs.
 #[derive(Debug)]
 pub(crate) struct Analysis {
-    /// The key of the catalog that it was made with.
-    pub(crate) key: u64,
     pub(crate) params: Arc<[Param]>,
     pub(crate) columns: Arc<[Arc<str>]>,
     /// Whether a read-only transaction may run it.
@@ -85,7 +83,6 @@ pub(crate) async fn analyse(
     statement: &Statement,
 ) -> Result<Analysis, SqlError> {
     let mut analysis = Analysis {
-        key: catalog.key,
         params: params::all(statement.params(), names, catalog),
         columns: statement
             .columns()

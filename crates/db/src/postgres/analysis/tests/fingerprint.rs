@@ -84,9 +84,8 @@ fn every_kind_of_ddl_changes_the_fingerprint() {
 
 #[test]
 fn data_and_upkeep_leave_the_fingerprint_as_it_is() {
-    let mut fixture = Fixture::bare(SCHEMA);
+    let fixture = Fixture::bare(SCHEMA);
     let before = fingerprint(&fixture);
-    let key = fixture.catalog.key;
     for sql in [
         "insert into a select n, 'x', n from generate_series(1, 1000) n",
         "update a set b = 'y' where id < 500",
@@ -122,6 +121,4 @@ fn data_and_upkeep_leave_the_fingerprint_as_it_is() {
         before,
         "an analysis leaves nothing behind"
     );
-    fixture.reload();
-    assert_eq!(fixture.catalog.key, key);
 }

@@ -13,7 +13,8 @@ pub(crate) struct Fixture {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
-    database: Database<'static>,
+    /// Dropped last.
+    _database: Database<'static>,
 }
 
 impl Fixture {
@@ -36,7 +37,7 @@ impl Fixture {
             runtime,
             client,
             catalog: Catalog::default(),
-            database,
+            _database: database,
         };
         fixture.run(script);
         fixture.reload();
@@ -54,11 +55,6 @@ impl Fixture {
             .runtime
             .block_on(Catalog::load(&self.client, "millpond"))
             .unwrap();
-    }
-
-    /// Another session.
-    pub(crate) fn connect(&self) -> Client {
-        connect(&self.runtime, &self.database.url())
     }
 
     pub(crate) fn texts(&self, sql: &str) -> Vec<String> {
