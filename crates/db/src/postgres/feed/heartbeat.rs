@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+use super::messages;
 use super::replication::literal;
 use super::wire::Row;
-use super::{fingerprint::FINGERPRINT, messages};
 use crate::feed::Transactions;
+use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::pending::PREFIX;
 
 /// At most one is under way.
@@ -82,7 +83,7 @@ impl Heartbeat {
         });
         format!(
             "select pg_catalog.pg_logical_emit_message(true, {}, {}), pg_catalog.pg_current_snapshot()::text, \
-             pg_catalog.current_setting('synchronous_standby_names'), ({FINGERPRINT})",
+             pg_catalog.current_setting('synchronous_standby_names'), {FINGERPRINT}",
             literal(PREFIX),
             literal(&messages::heartbeat(node, self.number)),
         )

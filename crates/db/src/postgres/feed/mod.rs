@@ -36,7 +36,6 @@
 //! A heartbeat takes one transaction id, writes about 200 bytes of log and waits for the primary's disk once. With a bound of 1 s
 //! there are ten in a second; a database reaches the 200 million ids after which PostgreSQL freezes old rows in 230 days by them alone.
 
-mod fingerprint;
 mod heartbeat;
 mod login;
 mod messages;

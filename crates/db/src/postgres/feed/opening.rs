@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+use super::FeedSettings;
 use super::login::{self, Purpose};
 use super::relations::Tables;
 use super::replication;
@@ -12,7 +13,7 @@ use super::setup::{self, Server};
 use super::socket::{Place, places};
 use super::wait::{End, Patience, Stop};
 use super::wire::{Answer, Connection, Row, unexpected};
-use super::{FeedSettings, fingerprint::FINGERPRINT};
+use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::Link;
 
@@ -85,7 +86,11 @@ fn at(
     };
     let mut control = connect(Purpose::Control)?;
     let server = setup::server(&mut control, patience())?;
-    setup::publication(&mut control, &settings.publication, patience())?;
+    let publication = setup::publication(&settings.publication);
+    setup::told_in_full(
+        &control.query(&publication, patience())?,
+        &settings.publication,
+    )?;
     let mut stream = connect(Purpose::Replication).map_err(|end| setup::explain(end, &server))?;
     let system = identify(&mut stream, &server, patience())?;
     create_slot(
@@ -99,7 +104,7 @@ fn at(
     )
     .map_err(|end| setup::explain(end, &server))?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience())?)?);
-    let fingerprint = one(&control.query(FINGERPRINT, patience())?)?;
+    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience())?)?;
     let floor = one(&control.query("select pg_catalog.pg_current_xact_id()::text", patience())?)?;
     let floor = floor.parse().map_err(End::lost)?;
     stream.ask(&replication::start(slot, &settings.publication))?;

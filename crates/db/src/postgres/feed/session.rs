@@ -28,7 +28,8 @@ const STATUS: Duration = Duration::from_secs(1);
 /// What the control connection was asked.
 enum Asked {
     Heartbeat,
-    /// For the tables, because the catalog has this fingerprint now.
+    /// For the publication, because the catalog has this fingerprint now; and then for the tables.
+    Publication(String),
     Tables(String),
 }
 
@@ -248,8 +249,16 @@ impl<'a> Life<'a> {
         let asked = self.question.take().map(|question| question.asked);
         match asked {
             Some(Asked::Heartbeat) => self.pulse(&rows),
+            Some(Asked::Publication(fingerprint)) => {
+                setup::told_in_full(&rows, &self.settings.publication)?;
+                self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
+            }
             Some(Asked::Tables(fingerprint)) => {
-                self.tables = Arc::new(read_tables(&rows)?);
+                let tables = read_tables(&rows)?;
+                // A transaction that is under way need not notice that nothing has changed.
+                if tables != *self.tables {
+                    self.tables = Arc::new(tables);
+                }
                 self.fingerprint = fingerprint;
                 self.link.schema_changed("the schema has changed");
                 Ok(())
@@ -270,7 +279,9 @@ impl<'a> Life<'a> {
         }
         // What is read now is at least as new as the fingerprint; if it is newer, the next heartbeat finds it out.
         self.heartbeat.void();
-        self.ask(Asked::Tables(pulse.fingerprint), TABLES, Boottime::now())
+        let publication = setup::publication(&self.settings.publication);
+        let asked = Asked::Publication(pulse.fingerprint);
+        self.ask(asked, &publication, Boottime::now())
     }
 
     fn beat(&mut self, beat: Option<Beat>) {

@@ -68,21 +68,16 @@ pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), End> {
     Ok(())
 }
 
-/// Whether the publication is there and tells everything.
-pub(crate) fn publication(
-    control: &mut Connection,
-    name: &str,
-    patience: Patience<'_>,
-) -> Result<(), End> {
-    let sql = format!(
+/// Asks for a publication; [`told_in_full`] reads the answer.
+pub(crate) fn publication(name: &str) -> String {
+    format!(
         "select (pubinsert and pubupdate and pubdelete and pubtruncate)::text from pg_catalog.pg_publication where pubname = {}",
         literal(name)
-    );
-    let rows = control.query(&sql, patience)?;
-    told_in_full(&rows, name)
+    )
 }
 
-fn told_in_full(rows: &[Row], name: &str) -> Result<(), End> {
+/// Whether the publication is there and tells everything.
+pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), End> {
     let quoted = identifier(name);
     match rows.first().map(|row| row.first()) {
         None => Err(End::lost(format!(
