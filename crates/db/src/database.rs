@@ -9,7 +9,8 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, PostgresOptions, Query, Read, Requirement, SqlError, Step, Written,
+    Call, Error, Migration, Options, PostgresOptions, Query, Read, Requirement, SqlError, Step,
+    Written,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
