@@ -32,6 +32,7 @@ pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
 pub use postgres::PostgresOptions;
+pub use postgres::requirements::Requirement;
 pub use query::{Bind, Call, Deps, Expect, Param, Query, Read, Step, Written};
 pub use sqlite::database::Options;
 pub use sqlite::scratch::copy_schema;

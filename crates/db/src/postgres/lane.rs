@@ -4,6 +4,7 @@
 //! is free for it, and then runs to its end whether somebody still waits or not.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,8 +16,8 @@ use tokio::task::{JoinSet, LocalSet};
 use super::pool::Pool;
 use super::sql::Rewritten;
 use super::statement::Statement;
-use super::{Shared, migrate, read, statement, write};
-use crate::{Call, Error, Migration, Read, SqlError, Step, Written};
+use super::{Shared, migrate, read, requirements, statement, write};
+use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
 /// What is asked of a thread.
 pub(super) enum Job {
@@ -42,6 +43,15 @@ pub(super) enum Job {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
     },
+    /// What the server lacks so that results that are read from the tables may be kept.
+    Requirements {
+        tables: BTreeSet<u32>,
+        reply: std::sync::mpsc::Sender<Result<Vec<Requirement>, Error>>,
+    },
+    Mend {
+        requirement: Requirement,
+        reply: std::sync::mpsc::Sender<Result<(), Error>>,
+    },
 }
 
 /// Jobs that wait, by what they want.
@@ -54,8 +64,11 @@ pub(super) struct Waiting {
 impl Waiting {
     fn of(&self, job: &Job) -> &AtomicUsize {
         match job {
-            Job::Read { .. } | Job::Prepare { .. } | Job::Connect { .. } => &self.reads,
-            Job::Write { .. } | Job::Migrate { .. } => &self.writes,
+            Job::Read { .. }
+            | Job::Prepare { .. }
+            | Job::Connect { .. }
+            | Job::Requirements { .. } => &self.reads,
+            Job::Write { .. } | Job::Migrate { .. } | Job::Mend { .. } => &self.writes,
         }
     }
 }
@@ -196,6 +209,12 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
         }
         Job::Migrate { migrations, reply } => {
             let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
+        }
+        Job::Requirements { tables, reply } => {
+            let _ = reply.send(requirements::ask(&pool, &tables).await);
+        }
+        Job::Mend { requirement, reply } => {
+            let _ = reply.send(requirements::mend(&pool, &requirement).await);
         }
     }
 }

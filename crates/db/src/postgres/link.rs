@@ -50,6 +50,11 @@ impl Link {
         snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
     }
 
+    /// Whether there is a feed now.
+    pub(crate) fn has_feed(&self) -> bool {
+        self.floor.load(Ordering::SeqCst) != NONE
+    }
+
     /// The feed has begun, and `transaction` was begun after that. The epoch is new: a fill from before must not be measured
     /// by the new floor, so the floor is there before the epoch is.
     pub(crate) fn began(&self, transaction: u64, reason: &str) {

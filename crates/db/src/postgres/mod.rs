@@ -20,6 +20,7 @@ pub(crate) mod pending;
 mod pool;
 mod prepare;
 mod read;
+pub(crate) mod requirements;
 mod run;
 mod sql;
 pub(crate) mod statement;
@@ -39,7 +40,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::feed::DatabaseFeed;
-use crate::{Call, Error, Health, Migration, Read, SqlError, Step, Written};
+use crate::{Call, Error, Health, Migration, Read, Requirement, SqlError, Step, Written};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
@@ -201,6 +202,21 @@ impl Postgres {
         let (reply, answer) = oneshot::channel();
         self.push(Job::Write { steps, reply })?;
         answer.await.map_err(|_| self.unanswered())?
+    }
+
+    pub(crate) fn requirements<'a>(
+        &self,
+        statements: impl Iterator<Item = &'a Statement>,
+    ) -> Result<Vec<Requirement>, Error> {
+        let tables = statements
+            .flat_map(|statement| statement.analysis().reads().collect::<Vec<u32>>())
+            .collect();
+        self.ask(|reply| Job::Requirements { tables, reply })?
+    }
+
+    pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+        let requirement = requirement.clone();
+        self.ask(|reply| Job::Mend { requirement, reply })?
     }
 
     pub(crate) fn health(&self) -> Health {

@@ -14,7 +14,7 @@ use crate::postgres::interest::Watch;
 use crate::postgres::tags::{ColumnName, broad};
 
 /// What the feed knows of the catalog.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
     pub(crate) families: Families,
     /// Tables that others are partitions or children of.

@@ -254,7 +254,11 @@ impl<'a> Life<'a> {
                 self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
             }
             Some(Asked::Tables(fingerprint)) => {
-                self.tables = Arc::new(read_tables(&rows)?);
+                let tables = read_tables(&rows)?;
+                // A transaction that is under way need not notice that nothing has changed.
+                if tables != *self.tables {
+                    self.tables = Arc::new(tables);
+                }
                 self.fingerprint = fingerprint;
                 self.link.schema_changed("the schema has changed");
                 Ok(())

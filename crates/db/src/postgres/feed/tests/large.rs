@@ -73,3 +73,57 @@ fn many_values_are_all_rows() {
     let touched = fixture.touches("insert into big select n, '' from generate_series(1, 5000) n");
     assert_eq!(touched, HashSet::from([table, id.unknown()]));
 }
+
+/// What is told right after the large transaction.
+fn after_the_large_one(meanwhile: impl FnOnce(&mut Fixture<'_>, &mut Client)) -> Told {
+    let server = small_memory();
+    let mut fixture = Fixture::new(&server, SCHEMA);
+    let id = fixture.watch("big", "id", Class::Integer);
+    let mut other = connect(&fixture.url);
+    fixture
+        .run("begin; insert into big select n, repeat('x', 100) from generate_series(1, 3000) n");
+    wait_until(
+        &mut other,
+        "coalesce(bool_or(stream_txns > 0), false) from pg_stat_replication_slots",
+    );
+    meanwhile(&mut fixture, &mut other);
+    fixture.feed.sink.settle();
+    let seen = fixture.feed.sink.len();
+    fixture.run("commit");
+    let at = fixture.feed.sink.wait_for(
+        "the large one",
+        seen,
+        |told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, 1))),
+    );
+    fixture.feed.sink.settle();
+    fixture.feed.sink.since(at + 1)[0].clone()
+}
+
+#[test]
+fn one_that_began_before_a_column_was_watched_begins_an_epoch_with_its_change() {
+    let next = after_the_large_one(|fixture, _| {
+        let family = fixture.oid("big");
+        fixture.feed.link.take_interest([Wanted {
+            family,
+            column: "filler".to_owned(),
+            class: Class::Text,
+        }]);
+    });
+    assert!(
+        matches!(&next, Told::NewEpoch(reason) if reason.contains("was not watched")),
+        "{next:?}"
+    );
+}
+
+#[test]
+fn one_that_began_before_the_schema_changed_begins_an_epoch_with_its_change() {
+    let next = after_the_large_one(|_, other| {
+        other
+            .batch_execute("create table other (id int primary key)")
+            .unwrap();
+    });
+    assert!(
+        matches!(&next, Told::NewEpoch(reason) if reason.contains("schema has changed")),
+        "{next:?}"
+    );
+}

@@ -175,8 +175,8 @@ impl Feed {
                 "waited in vain for {words:?}: {:?}",
                 self.link.failures()
             );
-            // A failure that is counted tells nobody.
-            std::thread::yield_now();
+            // A failure that is counted tells nobody, so it is looked for; a loop without a pause would take the server's core.
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
@@ -277,5 +277,6 @@ fn wait_until(client: &mut Client, condition: &str) {
             Boottime::now() < give_up,
             "waited in vain until {condition}"
         );
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
