@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
+use super::rehearsal::{self, Rehearsal};
 use super::sql::Rewritten;
 use super::statement::Statement;
 use super::{Shared, migrate, read, statement, write};
@@ -42,6 +43,10 @@ pub(super) enum Job {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
     },
+    Rehearse {
+        migrations: Vec<Migration>,
+        reply: std::sync::mpsc::Sender<Result<Rehearsal, Error>>,
+    },
 }
 
 /// Jobs that wait, by what they want.
@@ -55,7 +60,7 @@ impl Waiting {
     fn of(&self, job: &Job) -> &AtomicUsize {
         match job {
             Job::Read { .. } | Job::Prepare { .. } | Job::Connect { .. } => &self.reads,
-            Job::Write { .. } | Job::Migrate { .. } => &self.writes,
+            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } => &self.writes,
         }
     }
 }
@@ -196,6 +201,9 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
         }
         Job::Migrate { migrations, reply } => {
             let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
+        }
+        Job::Rehearse { migrations, reply } => {
+            let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
         }
     }
 }
