@@ -9,8 +9,8 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, SqlError, Step,
-    Written,
+    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, Requirement,
+    SqlError, Step, Written,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
@@ -147,6 +147,34 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
             Engine::Postgres(postgres) => postgres.write(steps).await,
+        }
+    }
+
+    /// What the database lacks so that results of these queries may be kept, the most basic first. SQLite lacks nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it cannot be asked.
+    pub fn requirements(&self, queries: &[Query]) -> Result<Vec<Requirement>, Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(Vec::new()),
+            Engine::Postgres(postgres) => {
+                let statements = queries.iter().filter_map(|query| match query.prepared() {
+                    Prepared::Postgres(statement) => Some(statement),
+                    Prepared::Sqlite(_) => None,
+                });
+                postgres.requirements(statements)
+            }
+        }
+    }
+
+    /// Runs the statement of a requirement that [may be mended](Requirement::may_fix) so.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with PostgreSQL's sentence, or if it is not for a program to mend.
+    pub fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Err(Error::usage("SQLite lacks nothing")),
+            Engine::Postgres(postgres) => postgres.mend(requirement),
         }
     }
 

@@ -4,6 +4,7 @@
 //! is free for it, and then runs to its end whether somebody still waits or not.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::sql::Rewritten;
 use super::statement::Statement;
-use super::{Shared, migrate, read, statement, write};
-use crate::{Call, Error, Migration, Read, SqlError, Step, Written};
+use super::{Shared, migrate, read, requirements, statement, write};
+use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
 /// What is asked of a thread.
 pub(super) enum Job {
@@ -47,6 +48,15 @@ pub(super) enum Job {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Rehearsal, Error>>,
     },
+    /// What the server lacks so that results that are read from the tables may be kept.
+    Requirements {
+        tables: BTreeSet<u32>,
+        reply: std::sync::mpsc::Sender<Result<Vec<Requirement>, Error>>,
+    },
+    Mend {
+        requirement: Requirement,
+        reply: std::sync::mpsc::Sender<Result<(), Error>>,
+    },
 }
 
 /// Jobs that wait, by what they want.
@@ -59,8 +69,13 @@ pub(super) struct Waiting {
 impl Waiting {
     fn of(&self, job: &Job) -> &AtomicUsize {
         match job {
-            Job::Read { .. } | Job::Prepare { .. } | Job::Connect { .. } => &self.reads,
-            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } => &self.writes,
+            Job::Read { .. }
+            | Job::Prepare { .. }
+            | Job::Connect { .. }
+            | Job::Requirements { .. } => &self.reads,
+            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } | Job::Mend { .. } => {
+                &self.writes
+            }
         }
     }
 }
@@ -204,6 +219,12 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
         }
         Job::Rehearse { migrations, reply } => {
             let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
+        }
+        Job::Requirements { tables, reply } => {
+            let _ = reply.send(requirements::ask(&pool, &tables).await);
+        }
+        Job::Mend { requirement, reply } => {
+            let _ = reply.send(requirements::mend(&pool, &requirement).await);
         }
     }
 }

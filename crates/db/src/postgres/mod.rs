@@ -10,6 +10,7 @@ pub(crate) mod catalog;
 mod connect;
 mod failure;
 pub(crate) mod families;
+pub(crate) mod feed;
 pub(crate) mod interest;
 mod lane;
 pub(crate) mod link;
@@ -20,6 +21,7 @@ mod pool;
 mod prepare;
 mod read;
 mod rehearsal;
+pub(crate) mod requirements;
 mod run;
 mod session;
 mod sql;
@@ -33,13 +35,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use millpond_store::Sink;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::feed::DatabaseFeed;
-use crate::{Call, Error, Health, Migration, Read, SqlError, Step, Written};
+use crate::{Call, Error, Health, Migration, Read, Requirement, SqlError, Step, Written};
+use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
 pub use options::PostgresOptions;
@@ -48,6 +52,9 @@ pub use rehearsal::Rehearsal;
 pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
 use tls::Tls;
+
+/// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
+const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What all threads of a database share.
 pub(crate) struct Shared {
@@ -75,6 +82,7 @@ struct Inner {
     shared: Arc<Shared>,
     lanes: Vec<Lane>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    feed: Mutex<Option<FeedHandle>>,
 }
 
 impl fmt::Debug for Postgres {
@@ -121,6 +129,7 @@ impl Postgres {
                 shared,
                 lanes,
                 threads: Mutex::new(threads),
+                feed: Mutex::default(),
             }),
         };
         database.ask(|reply| Job::Connect { reply })??;
@@ -157,7 +166,22 @@ impl Postgres {
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
-        self.inner.shared.link.delivery.start(sink);
+        let shared = &self.inner.shared;
+        shared.link.delivery.start(sink);
+        let settings = FeedSettings {
+            config: shared.target.config.clone(),
+            tls: Arc::clone(shared.tls.config()),
+            node: shared.node.clone(),
+            publication: shared.options.publication.clone(),
+            heartbeat: heartbeat_for(shared.options.max_staleness),
+            wal_sender_timeout: WAL_SENDER_TIMEOUT,
+        };
+        match feed::start(settings, Arc::clone(&shared.link)) {
+            Ok(handle) => *self.inner.feed.lock() = Some(handle),
+            Err(error) => shared
+                .link
+                .count_failure(&format!("the feed does not start: {error}")),
+        }
     }
 
     pub(crate) fn prepare(
@@ -192,6 +216,21 @@ impl Postgres {
         answer.await.map_err(|_| self.unanswered())?
     }
 
+    pub(crate) fn requirements<'a>(
+        &self,
+        statements: impl Iterator<Item = &'a Statement>,
+    ) -> Result<Vec<Requirement>, Error> {
+        let tables = statements
+            .flat_map(|statement| statement.analysis().reads().collect::<Vec<u32>>())
+            .collect();
+        self.ask(|reply| Job::Requirements { tables, reply })?
+    }
+
+    pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+        let requirement = requirement.clone();
+        self.ask(|reply| Job::Mend { requirement, reply })?
+    }
+
     pub(crate) fn health(&self) -> Health {
         let shared = &self.inner.shared;
         let (failures, last_failure) = shared.link.failures();
@@ -211,5 +250,7 @@ impl Postgres {
             // A thread that panicked has ended, which is what is asked for.
             let _ = thread.join();
         }
+        // Last: the writes that were taken have waited for it.
+        drop(self.inner.feed.lock().take());
     }
 }

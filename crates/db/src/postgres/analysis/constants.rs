@@ -124,11 +124,13 @@ fn constant(object: &Object, type_oid: u32) -> Option<Value> {
     }
 }
 
-/// A text has four bytes before it with its length; the lowest two bits are of compressed and short forms.
+/// A text has four bytes before it with its length; the lowest two bits are of compressed and short forms. Other letters than ASCII
+/// are in the database's encoding, which need not be that of parameters and of the feed.
 fn text(bytes: &[u8]) -> Option<Value> {
     let (header, content) = bytes.split_at_checked(4)?;
     let header = u32::from_le_bytes(header.try_into().ok()?);
-    let plain = header & 3 == 0 && usize::try_from(header >> 2).ok()? == bytes.len();
+    let plain =
+        header & 3 == 0 && usize::try_from(header >> 2).ok()? == bytes.len() && content.is_ascii();
     plain.then(|| std::str::from_utf8(content).ok().map(Value::from))?
 }
 

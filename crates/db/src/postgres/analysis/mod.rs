@@ -13,10 +13,12 @@ mod nodes;
 mod params;
 mod resolve;
 mod restrict;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio_postgres::{Client, Statement};
@@ -41,8 +43,6 @@ pub(crate) type Depends<'a> = Option<&'a [String]>;
 /// What one statement is, for one state of the catalogs.
 #[derive(Debug)]
 pub(crate) struct Analysis {
-    /// The key of the catalog that it was made with.
-    pub(crate) key: u64,
     pub(crate) params: Arc<[Param]>,
     pub(crate) columns: Arc<[Arc<str>]>,
     /// Whether a read-only transaction may run it.
@@ -58,7 +58,9 @@ pub(crate) struct Analysis {
 #[derive(Debug)]
 struct FamilyDep {
     family: u32,
-    /// The names of the tables that were found.
+    /// The tables of it that were found.
+    oids: BTreeSet<u32>,
+    /// Their names.
     tables: Vec<String>,
     /// One entry for each reference, each with alternatives; none: all rows.
     references: Vec<Vec<Restriction>>,
@@ -81,7 +83,6 @@ pub(crate) async fn analyse(
     statement: &Statement,
 ) -> Result<Analysis, SqlError> {
     let mut analysis = Analysis {
-        key: catalog.key,
         params: params::all(statement.params(), names, catalog),
         columns: statement
             .columns()
@@ -158,10 +159,12 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
         };
         let dep = families.entry(family).or_insert_with(|| FamilyDep {
             family,
+            oids: BTreeSet::new(),
             tables: Vec::new(),
             references: Vec::new(),
             precision: Precision::of(catalog, table),
         });
+        dep.oids.insert(table);
         let name = catalog.display(table);
         if !dep.tables.contains(&name) {
             dep.tables.push(name);
@@ -189,6 +192,11 @@ impl Analysis {
                 class: restriction.class,
             })
         })
+    }
+
+    /// The tables that its results are read from.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
     }
 
     /// The dependencies of one execution.

@@ -39,9 +39,6 @@ pub(crate) fn all(types: &[Type], names: &[String], catalog: &Catalog) -> Arc<[P
 
 /// The kind of value that a type's values are given as.
 fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
-    if matches!(param.kind(), Shape::Array(_)) {
-        return Some(Kind::Other);
-    }
     let base = Type::from_oid(catalog.base_type(param.oid()));
     let base = base.as_ref().unwrap_or(param);
     Some(match *base {
@@ -49,14 +46,21 @@ fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
         Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => Kind::Integer,
         Type::FLOAT4 | Type::FLOAT8 => Kind::Real,
         Type::BYTEA => Kind::Blob,
-        Type::JSON | Type::JSONB => Kind::Other,
-        _ => Kind::Text,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Kind::Text,
+        _ => Kind::Other,
     })
 }
 
 /// The parameters of types whose values are read from texts that may say `now`: dates, times, and whatever may have them inside.
 #[derive(Debug)]
-pub(crate) struct ClockWords(Vec<usize>);
+pub(crate) struct ClockWords(Vec<Timely>);
+
+#[derive(Debug)]
+struct Timely {
+    index: usize,
+    /// Whether any value depends on the day: that of a zone is today's, for a time without a date.
+    always: bool,
+}
 
 impl ClockWords {
     pub(crate) fn of(types: &[Type]) -> Self {
@@ -65,19 +69,25 @@ impl ClockWords {
                 .iter()
                 .enumerate()
                 .filter(|(_, param)| !is_timeless(param))
-                .map(|(index, _)| index)
+                .map(|(index, param)| Timely {
+                    index,
+                    always: matches!(*param, Type::TIMETZ | Type::TIMETZ_ARRAY),
+                })
                 .collect(),
         )
     }
 
     /// Why a result must not be kept, if one of the values says such a word.
     pub(crate) fn in_any(&self, values: &[Value], params: &[Param]) -> Option<Arc<str>> {
-        let index = self.0.iter().find(|index| match values.get(**index) {
-            Some(Value::Text(text)) => says_clock(text),
-            Some(Value::Json(json)) => says_clock(&json.to_string()),
-            _ => false,
-        })?;
-        let name = &params.get(*index)?.name;
+        let found = self
+            .0
+            .iter()
+            .find(|timely| match values.get(timely.index) {
+                Some(Value::Text(text)) => timely.always || says_clock(text),
+                Some(Value::Json(json)) => timely.always || says_clock(&json.to_string()),
+                _ => false,
+            })?;
+        let name = &params.get(found.index)?.name;
         Some(format!("the parameter {name} is read by the clock").into())
     }
 }

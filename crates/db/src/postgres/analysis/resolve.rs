@@ -149,7 +149,7 @@ impl Search<'_> {
                     round.views.push(oid);
                 }
             }
-            'r' | 'p' => {
+            'r' | 'p' if catalog.families.of(oid).is_some() => {
                 if let Some((part, reason)) = catalog.untold(oid) {
                     self.object(untold(catalog, part, &reason));
                 }

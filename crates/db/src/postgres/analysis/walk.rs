@@ -140,11 +140,16 @@ impl Walk<'_> {
             "NEXTVALUEEXPR" => self.object_to("a sequence's changes are not told".into()),
             "COERCEVIAIO" => self.conversion(object),
             "CONST" => {
-                // date, time, timestamp, timestamptz, timetz
-                const TIMES: [u32; 5] = [1082, 1083, 1114, 1184, 1266];
-                self.names.has_time_constant |= object
-                    .number("consttype")
-                    .is_some_and(|oid| TIMES.contains(&oid));
+                // date, time, timestamp, timestamptz
+                const TIMES: [u32; 4] = [1082, 1083, 1114, 1184];
+                const TIMETZ: u32 = 1266;
+                let of: u32 = object.number("consttype").unwrap_or(0);
+                self.names.has_time_constant |= TIMES.contains(&of);
+                if of == TIMETZ {
+                    self.object_to(
+                        "a time with a zone and without a date depends on today's".into(),
+                    );
+                }
             }
             _ => {}
         }

@@ -15,8 +15,9 @@ pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
    c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relnatts, c.relowner, \
    c.reloftype, c.reloptions::text), 0))) \
    from pg_catalog.pg_class c where c.oid >= 16384 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.relpersistence <> 't'), \
- (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(a.attrelid, a.attnum, a.xmin), 0))) \
-   from pg_catalog.pg_attribute a where a.attrelid >= 16384 and a.attnum > 0 and not (a.attrelid = any (t.own))), \
+ (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(a.xmin), a.attrelid::bigint * 2048 + a.attnum))) \
+   from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid where a.attrelid >= 16384 and a.attnum > 0 \
+   and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c') and c.relpersistence <> 't'), \
  (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(d.oid, d.xmin), 0))) \
    from pg_catalog.pg_attrdef d where d.oid >= 16384 and not (d.adrelid = any (t.own))), \
  (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(i.indexrelid, i.indrelid, \
@@ -46,9 +47,17 @@ pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
      union all select oid, xmin from pg_catalog.pg_publication_rel \
      union all select objid, xmin from pg_catalog.pg_depend where classid = 6237 \
      union all select oid, xmin from pg_catalog.pg_namespace where nspname !~ '^pg_(toast_)?temp_' \
-     union all select setrole, xmin from pg_catalog.pg_db_role_setting \
+     union all select setrole, xmin from pg_catalog.pg_db_role_setting where setdatabase in (0, \
+       (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())) \
      union all select roleid, xmin from pg_catalog.pg_auth_members) x), \
- (select pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(r.oid, r.rolname, r.rolsuper, r.rolbypassrls), 0)) from pg_catalog.pg_roles r), \
- (select pg_catalog.string_agg(s.setting, ',' order by s.name) from pg_catalog.pg_settings s where s.name in \
-   ('search_path', 'lc_monetary', 'lc_numeric', 'lc_time', 'default_text_search_config', 'row_security', 'xmlbinary', 'xmloption'))) \
+ (select pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(r.rolname, r.rolsuper, r.rolbypassrls), 0)) \
+   from pg_catalog.pg_roles r where r.rolname = current_user), \
+ pg_catalog.current_setting('search_path'), \
+ pg_catalog.current_setting('lc_monetary'), \
+ pg_catalog.current_setting('lc_numeric'), \
+ pg_catalog.current_setting('lc_time'), \
+ pg_catalog.current_setting('default_text_search_config'), \
+ pg_catalog.current_setting('row_security'), \
+ pg_catalog.current_setting('xmlbinary'), \
+ pg_catalog.current_setting('xmloption')) \
  from (select coalesce(pg_catalog.array_agg(c.oid), '{}') as own from pg_catalog.pg_class c where c.relpersistence = 't') t)";

@@ -1,12 +1,10 @@
 //! Reads the catalogs in one statement, so in one snapshot.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 
-use foldhash::quality::FixedState;
 use tokio_postgres::Client;
 
-use super::{Catalog, Column, FINGERPRINT, Identity, Publication, Relation};
+use super::{Catalog, Column, Identity, Publication, Relation};
 use crate::SqlError;
 use crate::postgres::families::Families;
 
@@ -42,17 +40,11 @@ select 'published', array[c.oid::text] from pg_catalog.pg_publication_tables t \
 union all \
 select 'partial', array[r.prrelid::text] from pg_catalog.pg_publication_rel r \
   join pg_catalog.pg_publication p on p.oid = r.prpubid \
-  where p.pubname = $1 and (pg_catalog.to_jsonb(r) ->> 'prqual' is not null or pg_catalog.to_jsonb(r) ->> 'prattrs' is not null) \
-union all \
-select 'fingerprint', array[";
-
-/// Arbitrary: two programs need not agree on keys.
-const SEED: u64 = 0x6361_7461_6c6f_6775;
+  where p.pubname = $1 and (pg_catalog.to_jsonb(r) ->> 'prqual' is not null or pg_catalog.to_jsonb(r) ->> 'prattrs' is not null)";
 
 pub(super) async fn load(client: &Client, publication: &str) -> Result<Catalog, SqlError> {
-    let sql = format!("{EVERYTHING}{FINGERPRINT}]");
     let statement = client
-        .prepare_typed(&sql, &[tokio_postgres::types::Type::TEXT])
+        .prepare_typed(EVERYTHING, &[tokio_postgres::types::Type::TEXT])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
     let rows = client
@@ -146,9 +138,6 @@ impl Draft {
             }
             "partial" => {
                 catalog.publication.partial.insert(fields.number(0)?);
-            }
-            "fingerprint" => {
-                catalog.key = FixedState::with_seed(SEED).hash_one(fields.text(0)?);
             }
             _ => return None,
         }

@@ -22,8 +22,6 @@ pub(crate) const FIRST_OWN: u32 = 16_384;
 /// The catalogs at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// Two catalogs with the same key say the same.
-    pub(crate) key: u64,
     /// The tables that depend on each other's changes.
     pub(crate) families: Families,
     publication: Publication,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres::types::{Kind, Type};
 
-use super::{array, calendar, numeric};
+use super::{array, calendar, network, numeric};
 use crate::Value;
 
 /// How one column is read.
@@ -27,6 +27,7 @@ pub(crate) enum Decoder {
     Time,
     Timestamp,
     TimestampWithZone,
+    Network,
     Array(Box<Decoder>),
 }
 
@@ -60,6 +61,7 @@ impl Decoder {
             Type::TIME => Self::Time,
             Type::TIMESTAMP => Self::Timestamp,
             Type::TIMESTAMPTZ => Self::TimestampWithZone,
+            Type::INET | Type::CIDR => Self::Network,
             _ => return None,
         })
     }
@@ -92,6 +94,7 @@ impl Decoder {
                 let moment = i64::from_be_bytes(bytes.try_into().ok()?);
                 text(calendar::timestamp(moment, zone))
             }
+            Self::Network => text(network::read(bytes)?),
             Self::Array(element) => Value::Json(Arc::new(array::read(bytes, element)?)),
         })
     }

@@ -9,6 +9,7 @@
 mod array;
 mod calendar;
 mod column;
+mod network;
 mod numeric;
 mod parameter;
 

@@ -120,31 +120,27 @@ fn a_full_queue_refuses_at_once_and_a_stopped_database_takes_nothing() {
             params: vec![],
         }]
     };
-    wait(async {
-        let mut reads: Vec<_> = (0..8)
-            .map(|_| Box::pin(fixture.database.read(calls())))
-            .collect();
-        let mut refused = 0;
-        // Each is asked once: one runs, one or two wait, the others are refused.
-        std::future::poll_fn(|cx| {
-            reads.retain_mut(|read| match read.as_mut().poll(cx) {
-                std::task::Poll::Ready(Err(Error::Overloaded)) => {
-                    refused += 1;
-                    false
-                }
-                _ => true,
-            });
-            std::task::Poll::Ready(())
-        })
-        .await;
-        assert!(refused >= 5, "{refused}");
-        foreign
-            .batch_execute("select pg_advisory_unlock(1)")
-            .unwrap();
-        for read in reads {
-            read.await.unwrap();
-        }
-    });
+    let mut reads: Vec<_> = (0..8)
+        .map(|_| Box::pin(fixture.database.read(calls())))
+        .collect();
+    // Each is asked once: one runs, one or two wait, the others are refused.
+    let refused = wait(std::future::poll_fn(|cx| {
+        let before = reads.len();
+        reads.retain_mut(|read| {
+            !matches!(
+                read.as_mut().poll(cx),
+                std::task::Poll::Ready(Err(Error::Overloaded))
+            )
+        });
+        std::task::Poll::Ready(before - reads.len())
+    }));
+    assert!(refused >= 5, "{refused}");
+    foreign
+        .batch_execute("select pg_advisory_unlock(1)")
+        .unwrap();
+    for read in reads {
+        wait(read).unwrap();
+    }
     fixture.database.stop();
     assert!(matches!(
         wait(fixture.database.read(calls())),

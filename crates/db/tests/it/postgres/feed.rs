@@ -161,7 +161,8 @@ fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
     let cached = fed.sink.cached("count");
     signal("-CONT");
     assert!(cached.is_none());
-    fed.sink.wait_for_epoch(before, "has not come through the feed");
+    fed.sink
+        .wait_for_epoch(before, "has not come through the feed");
 }
 
 #[test]
@@ -180,7 +181,9 @@ fn a_statement_is_looked_at_again_when_the_schema_has_changed() {
         .unwrap();
     fed.sink.wait_for_epoch(before, "");
     fed.fill("view", &query, &[]);
-    foreign.batch_execute("insert into other values (7)").unwrap();
+    foreign
+        .batch_execute("insert into other values (7)")
+        .unwrap();
     fed.sink.settle();
     assert!(fed.sink.cached("view").is_none());
     let read = try_read(&fed.database, &query, vec![]).unwrap();

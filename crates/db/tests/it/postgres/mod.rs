@@ -1,6 +1,7 @@
 //! The database on real PostgreSQL servers.
 
 mod connections;
+mod feed;
 mod migrations;
 mod reads;
 mod tls;

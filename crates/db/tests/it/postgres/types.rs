@@ -70,7 +70,20 @@ const AS_TEXT: &[(&str, &[&str])] = &[
         "interval",
         &["1 year 2 mons 3 days 04:05:06.7", "-00:00:01"],
     ),
-    ("inet", &["10.0.0.0/8", "::1"]),
+    (
+        "inet",
+        &[
+            "10.0.0.0/8",
+            "10.0.0.1",
+            "::1",
+            "::",
+            "::ffff:10.0.0.1",
+            "::10.0.0.1",
+            "2001:db8::1:0:0:1/64",
+        ],
+    ),
+    ("cidr", &["10.0.0.0/8", "10.0.0.1/32", "2001:db8::/32"]),
+    ("macaddr", &["08:00:2b:01:02:03"]),
     ("money", &["$1.50"]),
     ("point", &["(1,2)"]),
     ("int4range", &["[1,5)", "empty"]),
@@ -99,8 +112,8 @@ fn types_without_a_kind_are_text_as_postgresql_writes_it() {
             let read = fixture.try_read(&query, vec![text(value)]);
             let read = read.unwrap_or_else(|error| panic!("{name} {value}: {error}"));
             let row = &read.results[0].rows[0];
-            // char(4)::text is without its padding.
-            if *name != "char(4)" {
+            // Their casts to text have another form than their output.
+            if !["char(4)", "inet"].contains(name) {
                 assert_eq!(row[0], row[1], "{name} {value}");
             }
             if *value != "1e130000" && *value != "1e-1000" {
