@@ -9,8 +9,8 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, PostgresOptions, Query, Read, Requirement, SqlError, Step,
-    Written,
+    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, Requirement,
+    SqlError, Step, Written,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
@@ -36,7 +36,7 @@ pub struct Health {
     pub last_failure: Option<Arc<str>>,
     /// Reads that wait for a connection.
     pub waiting_reads: usize,
-    /// Writes that wait for their turn.
+    /// Writes that wait for their turn, or for their change to come through the feed.
     pub waiting_writes: usize,
 }
 
@@ -70,6 +70,19 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.migrate(migrations),
             Engine::Postgres(postgres) => postgres.migrate(migrations),
+        }
+    }
+
+    /// Runs the migrations that were not applied before in a transaction that is never committed, and prepares statements in it
+    /// from now on: for a check of a PostgreSQL database, opened with one connection and one worker. It is over when the
+    /// database is stopped. A check of an SQLite database has [`crate::copy_schema`].
+    ///
+    /// # Errors
+    /// Those of [`migrate`](Self::migrate).
+    pub fn rehearse(&self, migrations: &[Migration]) -> Result<Rehearsal, Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Err(Error::usage("an SQLite database is checked on a copy")),
+            Engine::Postgres(postgres) => postgres.rehearse(migrations),
         }
     }
 

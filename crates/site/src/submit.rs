@@ -60,6 +60,9 @@ impl Submission {
                 &values,
                 &written.results,
             ))),
+            Err(Error::Parameter { name, message }) => {
+                refusal(400, &BadParam::refused(&name, &message).0)
+            }
             Err(Error::NoRow { .. }) => self.generation.not_found.respond(&request, Bytes::new()),
             Err(Error::Constraint { kind, message }) => {
                 self.core

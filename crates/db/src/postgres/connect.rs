@@ -12,7 +12,7 @@ use tokio_postgres::{CancelToken, Client};
 
 use super::Shared;
 use super::failure::chain;
-use super::prepare::{Ready, own};
+use super::prepare::{POSITION, Ready, SNAPSHOT, own};
 use crate::Error;
 
 /// The time for the conversation after the socket has been opened: TLS, password, settings.
@@ -35,9 +35,6 @@ pub(super) struct Own {
 }
 
 const BEGIN_READ: &str = "begin isolation level repeatable read read only";
-/// The position only where there is one: a standby writes no log of its own.
-const SNAPSHOT: &str = "select pg_current_snapshot()::text, \
-    case when pg_is_in_recovery() then null else pg_current_wal_insert_lsn()::text end";
 const BEGIN_WRITE: &str = "begin isolation level read committed read write";
 const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::text";
 
@@ -84,9 +81,10 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         .await
         .map_err(cannot)?;
     check_version(shared, &client).await?;
+    let snapshot = format!("select {SNAPSHOT}, {POSITION}");
     let own = Own {
         begin_read: own(&client, BEGIN_READ).await.map_err(cannot)?,
-        snapshot: own(&client, SNAPSHOT).await.map_err(cannot)?,
+        snapshot: own(&client, &snapshot).await.map_err(cannot)?,
         begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
         emit: own(&client, EMIT).await.map_err(cannot)?,
         commit: own(&client, "commit").await.map_err(cannot)?,
@@ -101,13 +99,15 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     })
 }
 
-/// Output forms are fixed, as results are kept and compared; a transaction that waits for us ends by itself.
+/// Output forms are fixed, as results are kept and compared; what is not said to write only reads; a transaction that waits for
+/// us ends by itself.
 fn session(shared: &Shared) -> String {
     let limit = shared.options.statement_timeout.as_millis().max(1);
     format!(
         "set timezone = 'UTC'; set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; \
          set bytea_output = 'hex'; set extra_float_digits = 1; set xmloption = 'content'; \
          set standard_conforming_strings = on; set client_min_messages = 'warning'; \
+         set default_transaction_isolation = 'read committed'; set default_transaction_read_only = on; \
          set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}"
     )
 }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
+use super::rehearsal::{self, Rehearsal};
 use super::sql::Rewritten;
 use super::statement::Statement;
 use super::{Shared, migrate, read, requirements, statement, write};
@@ -43,6 +44,10 @@ pub(super) enum Job {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
     },
+    Rehearse {
+        migrations: Vec<Migration>,
+        reply: std::sync::mpsc::Sender<Result<Rehearsal, Error>>,
+    },
     /// What the server lacks so that results that are read from the tables may be kept.
     Requirements {
         tables: BTreeSet<u32>,
@@ -68,7 +73,9 @@ impl Waiting {
             | Job::Prepare { .. }
             | Job::Connect { .. }
             | Job::Requirements { .. } => &self.reads,
-            Job::Write { .. } | Job::Migrate { .. } | Job::Mend { .. } => &self.writes,
+            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } | Job::Mend { .. } => {
+                &self.writes
+            }
         }
     }
 }
@@ -209,6 +216,9 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
         }
         Job::Migrate { migrations, reply } => {
             let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
+        }
+        Job::Rehearse { migrations, reply } => {
+            let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
         }
         Job::Requirements { tables, reply } => {
             let _ = reply.send(requirements::ask(&pool, &tables).await);

@@ -49,7 +49,8 @@ async fn locked(
     let client = &connection.client;
     let own = |error: tokio_postgres::Error| own_failure(&error, shared);
     // A migration may take its time, and so may what it waits for.
-    let unlimited = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0";
+    let unlimited = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; \
+        set default_transaction_read_only = off";
     client.batch_execute(unlimited).await.map_err(own)?;
     loop {
         let locked = client
@@ -71,7 +72,7 @@ async fn locked(
 }
 
 /// Something went wrong that is no statement's of a migration.
-fn own_failure(error: &tokio_postgres::Error, shared: &Shared) -> Error {
+pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &Shared) -> Error {
     match error.as_db_error() {
         Some(database) if !is_lost(error) => Error::Sql {
             message: sentence(database),
@@ -79,6 +80,12 @@ fn own_failure(error: &tokio_postgres::Error, shared: &Shared) -> Error {
         },
         _ => Error::unavailable(format!("{}: {}", shared.place, chain(error))),
     }
+}
+
+/// Whether its statements run without a transaction.
+pub(super) fn is_alone(migration: &Migration) -> bool {
+    let first = migration.sql.lines().next().unwrap_or_default().trim();
+    first.eq_ignore_ascii_case(NO_TRANSACTION)
 }
 
 /// Applies a migration unless it was applied before; says whether it was now.
@@ -96,8 +103,7 @@ async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Resul
             Err(Error::MigrationChanged { name: name.clone() })
         };
     }
-    let first = sql.lines().next().unwrap_or_default().trim();
-    let alone = first.eq_ignore_ascii_case(NO_TRANSACTION);
+    let alone = is_alone(migration);
     if !alone {
         client.batch_execute("begin").await.map_err(own)?;
     }
@@ -115,7 +121,7 @@ async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Resul
 }
 
 /// Runs one statement. If it fails, the transaction ends with the connection.
-async fn execute(
+pub(super) async fn execute(
     shared: &Shared,
     client: &Client,
     migration: &Migration,

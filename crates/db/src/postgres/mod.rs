@@ -20,8 +20,10 @@ pub(crate) mod pending;
 mod pool;
 mod prepare;
 mod read;
+mod rehearsal;
 pub(crate) mod requirements;
 mod run;
+mod session;
 mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
@@ -31,7 +33,7 @@ mod write;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -46,6 +48,8 @@ use lane::{Job, Lane, Waiting};
 use link::Link;
 pub use options::PostgresOptions;
 use options::Target;
+pub use rehearsal::Rehearsal;
+pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
 use tls::Tls;
 
@@ -62,6 +66,8 @@ pub(crate) struct Shared {
     link: Arc<Link>,
     catalogs: Catalogs,
     waiting: Waiting,
+    /// Whether the one connection is in a transaction that is never committed.
+    rehearsing: AtomicBool,
     /// Tells this program's messages in the log from those of others.
     node: String,
 }
@@ -106,6 +112,7 @@ impl Postgres {
             link: Arc::default(),
             catalogs: Catalogs::default(),
             waiting: Waiting::default(),
+            rehearsing: AtomicBool::new(false),
             node: format!("{:016x}", backoff::random()),
             options,
         });
@@ -151,6 +158,11 @@ impl Postgres {
     pub(crate) fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
         let migrations = migrations.to_vec();
         self.ask(|reply| Job::Migrate { migrations, reply })?
+    }
+
+    pub(crate) fn rehearse(&self, migrations: &[Migration]) -> Result<Rehearsal, Error> {
+        let migrations = migrations.to_vec();
+        self.ask(|reply| Job::Rehearse { migrations, reply })?
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
@@ -226,7 +238,8 @@ impl Postgres {
             failures,
             last_failure,
             waiting_reads: shared.waiting.reads.load(Ordering::Relaxed),
-            waiting_writes: shared.waiting.writes.load(Ordering::Relaxed),
+            waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)
+                + shared.link.pending.len(),
         }
     }
 

@@ -59,6 +59,23 @@ impl PostgresOptions {
     }
 }
 
+impl PostgresOptions {
+    /// Whether the URL is right, and what may be shown of it: hosts, ports and the database.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], without the password.
+    pub fn place(&self) -> Result<String, Error> {
+        let target = Target::parse(&self.url)?;
+        let place = target.place();
+        // Without a name the server takes that of the user.
+        let database = target.config.get_dbname().or(target.config.get_user());
+        Ok(match database {
+            Some(database) => format!("{place}/{database}"),
+            None => place,
+        })
+    }
+}
+
 /// How the server proves who it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trust {

@@ -4,6 +4,7 @@
 //! the statement is put into another that selects its columns by number, so that equal names of columns do not matter and
 //! the order of the rows stays.
 
+use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +27,16 @@ pub(super) struct Ready {
     pub(super) decoders: Vec<Decoder>,
     /// Their names.
     pub(super) columns: Arc<[Arc<str>]>,
+    /// See [`Ready::alone`].
+    alone: OnceCell<Option<Statement>>,
 }
+
+/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
+/// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
+/// writes no log of its own.
+pub(super) const SNAPSHOT: &str = "pg_current_snapshot()::text";
+pub(super) const POSITION: &str = "case when pg_is_in_recovery() then null \
+    else pg_current_wal_insert_lsn()::text end";
 
 impl Ready {
     fn new(statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
@@ -39,7 +49,45 @@ impl Ready {
             statement,
             described,
             decoders,
+            alone: OnceCell::new(),
         }
+    }
+
+    /// The statement with its snapshot and position as two more columns, for a read of this statement alone: one statement
+    /// is one snapshot, without a transaction around it. Prepared when it is first needed.
+    ///
+    /// `None` if it cannot be put into another statement. With `q.*` PostgreSQL notices itself when its columns change.
+    pub(super) async fn alone(
+        &self,
+        client: &Client,
+        sql: &Rewritten,
+    ) -> Result<Option<&Statement>, Unprepared> {
+        if self.alone.get().is_none() {
+            let alone = if self.is_cast() {
+                None
+            } else {
+                let text = format!(
+                    "select q.*, (select {SNAPSHOT}), (select {POSITION}) from ({}\n) as q",
+                    sql.text
+                );
+                match client.prepare_typed(&text, self.described.params()).await {
+                    Ok(statement) => Some(statement),
+                    Err(error) if is_lost(&error) => return Err(Unprepared::Lost(chain(&error))),
+                    Err(_) => None,
+                }
+            };
+            // Nobody else has the connection, so nobody was faster.
+            let _ = self.alone.set(alone);
+        }
+        Ok(self.alone.get().and_then(Option::as_ref))
+    }
+
+    /// Whether a column is cast to text.
+    fn is_cast(&self) -> bool {
+        let columns = self.described.columns();
+        columns
+            .iter()
+            .any(|column| Decoder::of(column.type_()).is_none())
     }
 }
 

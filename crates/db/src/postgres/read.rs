@@ -1,4 +1,7 @@
 //! Reads: all queries of a read in one snapshot and one round trip.
+//!
+//! Several are a transaction. One alone carries the snapshot in two more columns: without BEGIN, COMMIT and a query for the
+//! snapshot the server answers about twice as many. If it gives no row to carry it, it is asked once more as a transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +11,12 @@ use tokio::time::timeout;
 
 use super::analysis::Analysis;
 use super::connect::Connection;
-use super::failure;
 use super::pool::Pool;
 use super::prepare::{Ready, Unprepared};
-use super::run::{Failure, MAX_RESULT, Run, together};
+use super::run::{Failure, MAX_RESULT, Run, run_alone, together};
 use super::statement::Statement;
 use super::types::fits;
+use super::{Shared, failure};
 use crate::feed::Transactions;
 use crate::query::Prepared;
 use crate::{Call, Deps, Error, Expect, Query, Read, Rows, Snapshot, Value};
@@ -124,52 +127,27 @@ async fn attempt(
     calls: &[Call],
     started: Boottime,
 ) -> Result<Read, Outcome> {
-    let shared = &pool.shared;
-    let mut analyses: Vec<Arc<Analysis>> = Vec::with_capacity(calls.len());
-    let own = &connection.own;
+    let mut analyses = Vec::with_capacity(calls.len());
     let mut runs = Vec::with_capacity(calls.len() + 3);
-    runs.push(Run::own(&own.begin_read));
-    runs.push(Run::own(&own.snapshot));
-    let commit = Run::own(&own.commit);
-    for Call { query, params } in calls {
-        let unprepared = |error| match refusal(error, query) {
-            Ok(error) => Outcome::Failed(error),
-            Err(reason) => Outcome::Lost(reason),
-        };
-        let statement = statement(query).map_err(Outcome::Failed)?;
-        let analysis = statement
-            .current(shared, connection)
-            .await
-            .map_err(unprepared)?;
-        if !analysis.readonly {
-            return Err(Outcome::Failed(Error::usage(format!(
-                "a read cannot change anything, as this does: {}",
-                query.sql()
-            ))));
-        }
-        let ready = statement.ready(connection).await.map_err(unprepared)?;
-        check_values(query, &ready, params).map_err(Outcome::Failed)?;
+    for call in calls {
+        let (analysis, run) = look_up(&pool.shared, connection, call).await?;
         analyses.push(analysis);
-        runs.push(Run {
-            ready,
-            params,
-            expect: Expect::Many,
-        });
+        runs.push(run);
     }
-    let columns: Vec<_> = runs[2..]
+    let columns: Vec<_> = runs
         .iter()
-        .map(|run| run.ready.columns.clone())
+        .map(|run| Arc::clone(&run.ready.columns))
         .collect();
-    runs.push(commit);
-    let outcomes = together(&connection.client, runs).await;
-    let (snapshot, results) = sorted(outcomes, calls, &shared.place)?;
-    let (transactions, position) = snapshot.ok_or_else(|| {
-        Outcome::Failed(Error::unavailable(format!(
-            "{} gives no snapshot",
-            shared.place
-        )))
-    })?;
-    let objection = objection(position, shared.link.may_keep(&transactions));
+    let mut found = None;
+    if let ([call], [run]) = (calls, &runs[..]) {
+        found = alone(&pool.shared, connection, call, run).await?;
+    }
+    let (seen, results) = match found {
+        Some((seen, rows)) => (seen, vec![rows]),
+        None => pipelined(&pool.shared, connection, calls, runs).await?,
+    };
+    let (transactions, position) = seen;
+    let objection = objection(position, pool.shared.link.may_keep(&transactions));
     let deps = calls.iter().zip(&analyses).map(|(call, analysis)| {
         let mut deps: Deps = analysis.deps(&call.params);
         deps.uncacheable = deps.uncacheable.or_else(|| objection.map(Arc::from));
@@ -187,6 +165,81 @@ async fn attempt(
         position: position.unwrap_or(u64::MAX),
         elapsed: Boottime::now().since(started),
     })
+}
+
+/// What a call is, and how it is run on this connection.
+async fn look_up<'a>(
+    shared: &Shared,
+    connection: &mut Connection,
+    call: &'a Call,
+) -> Result<(Arc<Analysis>, Run<'a>), Outcome> {
+    let Call { query, params } = call;
+    let unprepared = |error| unprepared(error, query);
+    let statement = statement(query).map_err(Outcome::Failed)?;
+    let analysis = statement.current(shared, connection).await;
+    let analysis = analysis.map_err(unprepared)?;
+    if !analysis.readonly {
+        return Err(Outcome::Failed(Error::usage(format!(
+            "a read cannot change anything, as this does: {}",
+            query.sql()
+        ))));
+    }
+    let ready = statement.ready(connection).await.map_err(unprepared)?;
+    check_values(query, &ready, params).map_err(Outcome::Failed)?;
+    let run = Run {
+        ready,
+        params,
+        expect: Expect::Many,
+    };
+    Ok((analysis, run))
+}
+
+fn unprepared(error: Unprepared, query: &Query) -> Outcome {
+    match refusal(error, query) {
+        Ok(error) => Outcome::Failed(error),
+        Err(reason) => Outcome::Lost(reason),
+    }
+}
+
+/// One call as one statement, which carries its snapshot; `None` if it cannot, or gives no row to carry it.
+async fn alone(
+    shared: &Shared,
+    connection: &Connection,
+    call: &Call,
+    run: &Run<'_>,
+) -> Result<Option<(Seen, Table)>, Outcome> {
+    let client = &connection.client;
+    let statement = statement(&call.query).map_err(Outcome::Failed)?;
+    let form = run.ready.alone(client, &statement.sql).await;
+    let Some(form) = form.map_err(|error| unprepared(error, &call.query))? else {
+        return Ok(None);
+    };
+    let done = run_alone(client, form, run).await;
+    let (seen, rows) = done.map_err(|failure| sort(failure, Some(call), &shared.place))?;
+    let seen = seen.as_ref().and_then(|row| snapshot(row));
+    Ok(seen.map(|seen| (seen, rows)))
+}
+
+/// All calls in one transaction.
+async fn pipelined(
+    shared: &Shared,
+    connection: &Connection,
+    calls: &[Call],
+    runs: Vec<Run<'_>>,
+) -> Result<(Seen, Vec<Table>), Outcome> {
+    let own = &connection.own;
+    let mut all = Vec::with_capacity(runs.len() + 3);
+    all.push(Run::own(&own.begin_read));
+    all.push(Run::own(&own.snapshot));
+    all.extend(runs);
+    all.push(Run::own(&own.commit));
+    let outcomes = together(&connection.client, all).await;
+    let (seen, results) = sorted(outcomes, calls, &shared.place)?;
+    let seen = seen.ok_or_else(|| {
+        let place = &shared.place;
+        Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
+    })?;
+    Ok((seen, results))
 }
 
 /// Why nothing that was read in this snapshot may be kept.
@@ -254,7 +307,7 @@ pub(super) fn unreadable(column: usize, sql: Arc<str>) -> Error {
     }
 }
 
-/// Reads the row of [`super::connect`]'s snapshot statement.
+/// Reads the two columns [`super::prepare::SNAPSHOT`] and [`super::prepare::POSITION`].
 fn snapshot(row: &[Value]) -> Option<Seen> {
     match row {
         [Value::Text(transactions), position] => {

@@ -7,10 +7,10 @@ use std::task::Poll;
 
 use futures_core::Stream as _;
 use tokio_postgres::types::{FromSql, Type};
-use tokio_postgres::{Client, Row, RowStream};
+use tokio_postgres::{Client, Row, RowStream, Statement};
 
 use super::prepare::Ready;
-use super::types::Bound;
+use super::types::{Bound, Decoder};
 use crate::{Expect, Value};
 
 /// Bytes that one result may have.
@@ -58,13 +58,44 @@ type Outcome = Result<Vec<Vec<Value>>, Failure>;
 
 /// Runs a statement to its end; keeps the rows that are expected.
 pub(super) async fn run(client: &Client, run: Run<'_>) -> Outcome {
+    let statement = &run.ready.statement;
+    run_as(client, statement, &run, |_| Ok(())).await
+}
+
+/// Runs a statement that carries its snapshot ([`Ready::alone`]); gives the snapshot too, unless there is no row to
+/// carry it.
+pub(super) async fn run_alone(
+    client: &Client,
+    alone: &Statement,
+    run: &Run<'_>,
+) -> Result<(Option<[Value; 2]>, Vec<Vec<Value>>), Failure> {
+    let width = run.ready.decoders.len();
+    let mut seen = None;
+    let rows = run_as(client, alone, run, |row| {
+        seen = Some([
+            value(row, width, &Decoder::Text)?,
+            value(row, width + 1, &Decoder::Text)?,
+        ]);
+        Ok(())
+    });
+    let rows = rows.await?;
+    Ok((seen, rows))
+}
+
+/// Runs `statement`, whose first columns are those of `run`; `first` is shown the first row that is kept.
+async fn run_as(
+    client: &Client,
+    statement: &Statement,
+    run: &Run<'_>,
+    mut first: impl FnMut(&Row) -> Result<(), Failure>,
+) -> Outcome {
     let Run {
         ready,
         params,
         expect,
     } = run;
     let bound = params.iter().map(Bound);
-    let mut rows = pin!(client.query_raw(&ready.statement, bound).await?);
+    let mut rows = pin!(client.query_raw(statement, bound).await?);
     let keep = match expect {
         Expect::One | Expect::Optional => 1,
         Expect::Many => usize::MAX,
@@ -77,7 +108,10 @@ pub(super) async fn run(client: &Client, run: Run<'_>) -> Outcome {
         if kept.len() >= keep {
             continue;
         }
-        let values = values(&row, &ready)?;
+        if kept.is_empty() {
+            first(&row)?;
+        }
+        let values = values(&row, ready)?;
         bytes += values
             .iter()
             .map(|value| PER_VALUE + value.heap_size())
@@ -125,11 +159,15 @@ pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome
 fn values(row: &Row, ready: &Ready) -> Result<Vec<Value>, Failure> {
     let columns = ready.decoders.iter().enumerate();
     columns
-        .map(|(index, decoder)| match row.try_get::<_, Raw>(index)?.0 {
-            None => Ok(Value::Null),
-            Some(bytes) => decoder.read(bytes).ok_or(Failure::Unreadable(index)),
-        })
+        .map(|(index, decoder)| value(row, index, decoder))
         .collect()
+}
+
+fn value(row: &Row, index: usize, decoder: &Decoder) -> Result<Value, Failure> {
+    match row.try_get::<_, Raw>(index)?.0 {
+        None => Ok(Value::Null),
+        Some(bytes) => decoder.read(bytes).ok_or(Failure::Unreadable(index)),
+    }
 }
 
 /// The bytes of a column, whatever its type.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
@@ -9,6 +10,7 @@ use super::Shared;
 use super::analysis::{Analysis, analyse};
 use super::catalog::Catalog;
 use super::connect::Connection;
+use super::failure::chain;
 use super::pool::Pool;
 use super::prepare::{Ready, Unprepared, prepare as prepare_on};
 use super::sql::Rewritten;
@@ -113,6 +115,9 @@ pub(super) async fn prepare(
         hint: None,
     };
     let mut connection = pool.get().await.map_err(unavailable)?;
+    if pool.shared.rehearsing.load(Ordering::SeqCst) {
+        return rehearsed(pool, connection, sql, text, depends).await;
+    }
     let tables = depends.as_deref();
     let mut found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
     if let Err(Unprepared::Lost(_)) = found {
@@ -136,6 +141,39 @@ pub(super) async fn prepare(
         depends,
         found: Mutex::new(found?),
     })
+}
+
+/// The same in the transaction of a rehearsal, which a statement that is refused must not end.
+async fn rehearsed(
+    pool: &Pool,
+    mut connection: Connection,
+    sql: Rewritten,
+    text: Arc<str>,
+    depends: Option<Vec<String>>,
+) -> Result<Statement, SqlError> {
+    let failed = |message: String| SqlError {
+        message,
+        offset: None,
+        hint: None,
+    };
+    let mark = connection.client.batch_execute("savepoint millpond").await;
+    mark.map_err(|error| failed(chain(&error)))?;
+    let tables = depends.as_deref();
+    let found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
+    let back = "rollback to savepoint millpond";
+    let back = connection.client.batch_execute(back).await;
+    pool.put(connection);
+    match (found, back) {
+        (Ok(found), Ok(())) => Ok(Statement {
+            sql,
+            text,
+            depends,
+            found: Mutex::new(found),
+        }),
+        (Err(Unprepared::Refused(error)), _) => Err(error),
+        (Err(Unprepared::Lost(reason)), _) => Err(failed(reason)),
+        (Ok(_), Err(error)) => Err(failed(chain(&error))),
+    }
 }
 
 /// Prepares the statement, asks the database and the catalog what it is, and registers the columns that it selects by.
