@@ -27,6 +27,8 @@ pub struct Report {
     pub notes: Vec<Problem>,
     /// What the database lacks so that pages can be kept in memory.
     pub requirements: Vec<Requirement>,
+    /// The migrations that were tried and are not applied yet.
+    pub pending: Vec<String>,
 }
 
 /// What one query of a page depends on.
@@ -69,6 +71,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
         match checked {
             Ok(report) => {
                 all.requirements.extend(report.requirements);
+                all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
                 all.queries
                     .extend(report.queries.into_iter().map(|query| QueryReport {
@@ -101,12 +104,7 @@ fn check_postgres(
     url: &PostgresUrl,
     migrations: &Migrations,
 ) -> Result<Report, Vec<Problem>> {
-    let options = Options {
-        readers: Some(1),
-        workers: 1,
-        ..Options::default()
-    };
-    let database = opening::postgres(url, config, &options).map_err(|problem| vec![problem])?;
+    let database = open(url, config).map_err(|problem| vec![problem])?;
     let shown = opening::shown(dir, &config.database);
     let report = database
         .rehearse(&migrations.list)
@@ -114,6 +112,7 @@ fn check_postgres(
         .and_then(|rehearsal| {
             let mut report = report(dir, config, &database)?;
             report.requirements = requirements(&database, &report, &shown)?;
+            report.pending = rehearsal.pending;
             report.notes.extend(rehearsal.left_out.map(|name| {
                 Problem::new(
                     migrations.file(&name),
@@ -124,6 +123,43 @@ fn check_postgres(
         });
     database.stop();
     report
+}
+
+/// One connection: a check and a repair do one thing after another.
+fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
+    let options = Options {
+        readers: Some(1),
+        workers: 1,
+        ..Options::default()
+    };
+    opening::postgres(url, config, &options)
+}
+
+/// Runs the statement of each requirement that [may be mended](Requirement::may_fix) so, on the site's own database; `done` is told
+/// of each.
+///
+/// # Errors
+/// The first that the server refuses; those before it are done.
+pub fn mend(
+    dir: &Path,
+    config: &Config,
+    requirements: &[Requirement],
+    mut done: impl FnMut(&Requirement),
+) -> Result<(), Problem> {
+    let DatabaseUrl::Postgres(url) = &config.database else {
+        return Ok(());
+    };
+    let database = open(url, config)?;
+    let shown = opening::shown(dir, &config.database);
+    let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
+    let outcome = fixable.try_for_each(|lacking| {
+        let outcome = database.mend(lacking);
+        outcome.map_err(|error| Problem::new(&shown, error.to_string()))?;
+        done(lacking);
+        Ok(())
+    });
+    database.stop();
+    outcome
 }
 
 /// What the server lacks so that the results of the site's queries can be kept.
@@ -180,7 +216,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Ve
         Ok(Report {
             queries: queries(&generation),
             notes,
-            requirements: Vec::new(),
+            ..Report::default()
         })
     })
 }

@@ -48,7 +48,7 @@ mod template;
 mod visitor;
 mod watch;
 
-pub use check::{QueryReport, Report, check};
+pub use check::{QueryReport, Report, check, mend};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
