@@ -37,7 +37,13 @@ fn copy(from: &Path, to: &Path) {
 fn markdown() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..45 {
-        let title = ["Äpfel", "apples", "Zebra \"quoted\" & <b>", "école", "Zoo's"][number % 5];
+        let title = [
+            "Äpfel",
+            "apples",
+            "Zebra \"quoted\" & <b>",
+            "école",
+            "Zoo's",
+        ][number % 5];
         let article = format!(
             "---\ntitle: {title} {number}\ndate: 2026-03-{:02}\nauthors: [Ann Author, Bo {}]\n\
              tags: [Sea, moon {}, Über]\nsummary: Number {number} of all.\n---\n# {title}\n\n\
@@ -52,7 +58,12 @@ fn markdown() -> TempDir {
 }
 
 fn import(site: &Path, markdown: &Path, database: &[&str]) -> String {
-    let mut args = vec!["import", markdown.to_str().unwrap(), "--site", site.to_str().unwrap()];
+    let mut args = vec![
+        "import",
+        markdown.to_str().unwrap(),
+        "--site",
+        site.to_str().unwrap(),
+    ];
     args.extend(database);
     let output = run(site, &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -64,9 +75,19 @@ fn pages(server: &Server) -> BTreeSet<(String, u16, String)> {
     let mut connection = Connection::open(server.address());
     let mut asked = BTreeSet::new();
     let mut left: Vec<String> = [
-        "/", "/about", "/authors?page=0", "/authors?page=99999999999", "/board", "/read?id=1", "/search",
-        "/topics?utm_source=x", "/topics/sea?page=2", "/discussion?id=50000001", "/api/articles/50000003",
-        "/brief?id=50000002", "/board/1?page=-5",
+        "/",
+        "/about",
+        "/authors?page=0",
+        "/authors?page=99999999999",
+        "/board",
+        "/read?id=1",
+        "/search",
+        "/topics?utm_source=x",
+        "/topics/sea?page=2",
+        "/discussion?id=50000001",
+        "/api/articles/50000003",
+        "/brief?id=50000002",
+        "/board/1?page=-5",
     ]
     .map(str::to_owned)
     .into();
@@ -77,7 +98,10 @@ fn pages(server: &Server) -> BTreeSet<(String, u16, String)> {
         }
         let answer = connection.get(&target);
         let body = answer.text();
-        let links = body.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next());
+        let links = body
+            .split("href=\"/")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
         left.extend(links.map(|link| {
             let link = link.split('#').next().unwrap_or_default();
             format!("/{}", link.replace("&amp;", "&"))
@@ -109,16 +133,28 @@ fn the_example_gives_the_same_pages_on_both_databases() {
         let posted = Connection::open(server.address()).post("/thread", thread);
         assert_eq!(posted.field("location"), Some("/board/1"), "{posted:?}");
         let reply = Connection::open(server.address()).post("/reply", "id=1&who=Ann&body=Now");
-        assert_eq!(reply.field("location"), Some("/board/1?page=1#p2"), "{reply:?}");
+        assert_eq!(
+            reply.field("location"),
+            Some("/board/1?page=1#p2"),
+            "{reply:?}"
+        );
         for (form, status) in [("id=7&who=A&body=B", 404), ("id=50000001&who=&body=B", 422)] {
-            assert_eq!(Connection::open(server.address()).post("/comment", form).status, status);
+            assert_eq!(
+                Connection::open(server.address())
+                    .post("/comment", form)
+                    .status,
+                status
+            );
         }
     }
     let (one, other) = (pages(&one), pages(&other));
     assert!(one.len() > 60, "{}", one.len());
     // The minute may have ended between the two comments.
     let without_time = |pages: BTreeSet<(String, u16, String)>| -> Vec<_> {
-        pages.into_iter().map(|(target, status, body)| (target, status, untimed(&body))).collect()
+        pages
+            .into_iter()
+            .map(|(target, status, body)| (target, status, untimed(&body)))
+            .collect()
     };
     let (one, other) = (without_time(one), without_time(other));
     for (one, other) in one.iter().zip(&other) {
@@ -132,7 +168,9 @@ fn untimed(body: &str) -> String {
     let mut text = String::new();
     let mut rest = body;
     while let Some(at) = rest.find("datetime=\"") {
-        let end = rest[at..].find("</time>").map_or(rest.len(), |end| at + end);
+        let end = rest[at..]
+            .find("</time>")
+            .map_or(rest.len(), |end| at + end);
         let is_old = rest[at..end].starts_with("datetime=\"2026-03-");
         text.push_str(if is_old { &rest[..end] } else { &rest[..at] });
         rest = &rest[end..];
@@ -162,7 +200,9 @@ fn importing_again_changes_what_differs_and_nothing_else() {
     again("0 articles added, 0 updated, 45 unchanged");
     assert_eq!(versions(), before);
     let file: PathBuf = markdown.path().join("a7.md");
-    let changed = std::fs::read_to_string(&file).unwrap().replace("pulls", "pushes");
+    let changed = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("pulls", "pushes");
     std::fs::write(file, changed).unwrap();
     again("0 articles added, 1 updated, 44 unchanged");
 }
@@ -172,7 +212,11 @@ fn a_search_finds_words_their_forms_and_beginnings_whatever_is_typed() {
     let postgres = server();
     let database = postgres.database().unwrap();
     let (site, markdown) = (articles(), markdown());
-    import(site.path(), markdown.path(), &["--database", &database.url()]);
+    import(
+        site.path(),
+        markdown.path(),
+        &["--database", &database.url()],
+    );
     let server = Server::with(site.path(), &["--database", &database.url()]);
     for query in ["moon", "pulling", "number+mo", "PULLED+moon"] {
         let page = server.get(&format!("/search?q={query}")).text();
@@ -183,7 +227,25 @@ fn a_search_finds_words_their_forms_and_beginnings_whatever_is_typed() {
         assert_eq!(answer.status, 200, "{query}");
         assert!(answer.text().contains("class=\"nothing\""), "{query}");
     }
-    for query in ["%22", "'", "a%26", "%7C", "!", "%28a", "a:*", "%5C", "a+%3C-%3E", "%3A", "-", "%2F", "@"] {
-        assert_eq!(server.get(&format!("/search?q={query}")).status, 200, "{query}");
+    for query in [
+        "%22",
+        "'",
+        "a%26",
+        "%7C",
+        "!",
+        "%28a",
+        "a:*",
+        "%5C",
+        "a+%3C-%3E",
+        "%3A",
+        "-",
+        "%2F",
+        "@",
+    ] {
+        assert_eq!(
+            server.get(&format!("/search?q={query}")).status,
+            200,
+            "{query}"
+        );
     }
 }

@@ -59,14 +59,20 @@ fn a_check_mends_what_the_server_lacks_and_only_what_is_there() {
     let check = |arguments: &[&str]| {
         let all = [&["check", "--database", &url], arguments].concat();
         let output = run(site.path(), &all);
-        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+        (
+            output.status.success(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
     };
     write(
         "migrations/0001_start.sql",
         "create table article (id integer primary key, title text);\n",
     );
     let (good, said) = check(&["--fix"]);
-    assert!(!good && said.contains("0001_start") && said.contains("millpond serve"), "{said}");
+    assert!(
+        !good && said.contains("0001_start") && said.contains("millpond serve"),
+        "{said}"
+    );
 
     fs::remove_dir_all(site.path().join("migrations")).unwrap();
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
@@ -74,7 +80,10 @@ fn a_check_mends_what_the_server_lacks_and_only_what_is_there() {
         .batch_execute("create table article (id integer primary key, title text)")
         .unwrap();
     let (good, said) = check(&[]);
-    assert!(good && said.contains("there is no publication millpond"), "{said}");
+    assert!(
+        good && said.contains("there is no publication millpond"),
+        "{said}"
+    );
     let (good, said) = check(&["--fix"]);
     assert!(good && said.contains("done: create publication"), "{said}");
     let (good, said) = check(&[]);

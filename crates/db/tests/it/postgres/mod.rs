@@ -5,6 +5,7 @@ mod feed;
 mod migrations;
 mod model;
 mod reads;
+mod requirements;
 mod tls;
 mod types;
 mod writes;

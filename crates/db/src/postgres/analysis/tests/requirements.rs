@@ -99,7 +99,7 @@ fn what_is_missing_is_said_and_mended() {
         &expect![[r#"
         wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept)
             fix: alter system set wal_level = logical
-        the publication millpond lacks mute (results that are read from them cannot be kept)
+        the publication millpond lacks mute (results that are read from there cannot be kept)
             fix: alter publication "millpond" add table mute
     "#]],
     );
