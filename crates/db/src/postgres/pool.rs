@@ -44,16 +44,19 @@ impl Pool {
     /// A new connection.
     pub(super) async fn open(&self) -> Result<Connection, Error> {
         self.backoff.borrow_mut().ask(Boottime::now())?;
+        let attempt = Attempt { pool: self };
         let outcome = connect(&self.shared).await;
-        let mut backoff = self.backoff.borrow_mut();
+        std::mem::forget(attempt);
         match &outcome {
-            Ok(_) => backoff.succeeded(),
-            Err(error) => {
-                backoff.failed(error.clone(), Boottime::now());
-                self.shared.link.count_failure(&error.to_string());
-            }
+            Ok(_) => self.backoff.borrow_mut().succeeded(),
+            Err(error) => self.failed(error.clone()),
         }
         outcome
+    }
+
+    fn failed(&self, error: Error) {
+        self.shared.link.count_failure(&error.to_string());
+        self.backoff.borrow_mut().failed(error, Boottime::now());
     }
 
     /// Keeps a connection for the next.
@@ -66,5 +69,18 @@ impl Pool {
         while let Some(connection) = self.pop() {
             connection.close().await;
         }
+    }
+}
+
+/// An attempt to connect: if whoever made it gives up, it has failed, and the next may try.
+struct Attempt<'a> {
+    pool: &'a Pool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let place = &self.pool.shared.place;
+        let given_up = format!("{place} took too long to connect to");
+        self.pool.failed(Error::unavailable(given_up));
     }
 }

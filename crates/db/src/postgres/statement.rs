@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::Shared;
 use super::analysis::{Analysis, analyse};
@@ -102,8 +103,28 @@ fn unprepared(error: SqlError, connection: &Connection) -> Unprepared {
     }
 }
 
+/// Statements of our own that it takes to prepare one, at most: each has the time of one.
+const STATEMENTS: u32 = 8;
+
 /// Prepares `sql` for [`crate::Database::prepare`].
 pub(super) async fn prepare(
+    pool: &Pool,
+    sql: Rewritten,
+    depends: Option<Vec<String>>,
+) -> Result<Statement, SqlError> {
+    let shared = &pool.shared;
+    let limit = shared.options.statement_timeout.saturating_mul(STATEMENTS);
+    let done = timeout(limit, prepare_in_time(pool, sql, depends)).await;
+    done.unwrap_or_else(|_| {
+        Err(SqlError {
+            message: format!("{} does not answer within {limit:?}", shared.place),
+            offset: None,
+            hint: None,
+        })
+    })
+}
+
+async fn prepare_in_time(
     pool: &Pool,
     sql: Rewritten,
     depends: Option<Vec<String>>,

@@ -100,6 +100,7 @@ fn lost(pool: &Pool, reason: &str) -> Error {
 /// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere.
 pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) {
     let Some((token, arrival)) = awaited else {
+        shared.link.committed_unawaited();
         return;
     };
     // The end of the feed is an end of the wait too: then nothing that was kept is given any more.

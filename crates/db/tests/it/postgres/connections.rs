@@ -97,6 +97,8 @@ fn a_server_that_says_nothing_is_left() {
         try_read(&database, &query, vec![]),
         Err(Error::Timeout)
     ));
+    let refused = database.prepare("select 2").unwrap_err();
+    assert!(refused.message.contains("does not answer"), "{refused}");
     server.thaw().unwrap();
     while try_read(&database, &query, vec![]).is_err() {
         std::thread::yield_now();

@@ -51,6 +51,18 @@ fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
 }
 
 #[test]
+fn a_write_that_had_no_feed_to_wait_for_begins_an_epoch_if_there_is_one_at_its_end() {
+    let fixture = Fixture::new(shared(), SCHEMA);
+    let seen = fixture.feed.sink.len();
+    fixture.feed.link.committed_unawaited();
+    assert_eq!(epochs(&fixture.feed, seen), 1);
+    fixture.feed.handle.stop();
+    let seen = fixture.feed.sink.len();
+    fixture.feed.link.committed_unawaited();
+    assert_eq!(epochs(&fixture.feed, seen), 0);
+}
+
+#[test]
 fn a_change_of_the_schema_begins_an_epoch() {
     let mut fixture = Fixture::new(
         shared(),
