@@ -9,7 +9,7 @@
 //!
 //! 1. The slot is made. From its starting point C on, the stream has every transaction whose commit record lies behind C, in the order
 //!    of these records.
-//! 2. The tables and the fingerprint of the catalog are read.
+//! 2. The fingerprint of the catalog is read, then the tables, which are at least as new.
 //! 3. N = `pg_current_xact_id()` is taken. A transaction whose commit record lies before C had its id before C was found, so
 //!    before N was given: its id is less than N.
 //! 4. N becomes the floor, then the epoch begins ([`Link::began`]). Only now the stream is read.

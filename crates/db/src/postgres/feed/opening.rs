@@ -104,13 +104,27 @@ fn at(
         &mut stream,
     )
     .map_err(|end| setup::explain(end, &server))?;
-    control.query(&heartbeat::prepare(), patience())?;
-    let tables = Arc::new(read_tables(&control.query(TABLES, patience())?)?);
-    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience())?)?;
-    let floor = one(&control.query("select pg_catalog.pg_current_xact_id()::text", patience())?)?;
+    let patience = patience();
+    begin(settings, slot, system, control, stream, patience)
+}
+
+/// The slot is ready. The order of what follows is the argument of [`super`].
+fn begin(
+    settings: &FeedSettings,
+    slot: &str,
+    system: String,
+    mut control: Connection,
+    mut stream: Connection,
+    patience: Patience<'_>,
+) -> Result<Opened, End> {
+    control.query(&heartbeat::prepare(), patience)?;
+    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
+    let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
+    let floor = one(&control.query("select pg_catalog.pg_current_xact_id()::text", patience)?)?;
     let floor = floor.parse().map_err(End::lost)?;
     stream.ask(&replication::start(slot, &settings.publication))?;
-    match stream.expect(patience())?.tag {
+    match stream.expect(patience)?.tag {
         b'W' => {}
         tag => return Err(unexpected(tag)),
     }
