@@ -27,6 +27,8 @@ pub(super) struct Ready {
     pub(super) decoders: Vec<Decoder>,
     /// Their names.
     pub(super) columns: Arc<[Arc<str>]>,
+    /// Whether a column is cast to text.
+    pub(super) is_cast: bool,
     /// See [`Ready::alone`].
     alone: OnceCell<Option<Statement>>,
 }
@@ -40,15 +42,16 @@ pub(super) const POSITION: &str = "case when pg_is_in_recovery() then null \
 
 impl Ready {
     fn new(statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
-        let columns = described
-            .columns()
+        let columns = described.columns();
+        let is_cast = columns
             .iter()
-            .map(|column| column.name().into());
+            .any(|column| Decoder::of(column.type_()).is_none());
         Self {
-            columns: columns.collect(),
+            columns: columns.iter().map(|column| column.name().into()).collect(),
             statement,
             described,
             decoders,
+            is_cast,
             alone: OnceCell::new(),
         }
     }
@@ -63,7 +66,7 @@ impl Ready {
         sql: &Rewritten,
     ) -> Result<Option<&Statement>, Unprepared> {
         if self.alone.get().is_none() {
-            let alone = if self.is_cast() {
+            let alone = if self.is_cast {
                 None
             } else {
                 let text = format!(
@@ -82,12 +85,21 @@ impl Ready {
         Ok(self.alone.get().and_then(Option::as_ref))
     }
 
-    /// Whether a column is cast to text.
-    fn is_cast(&self) -> bool {
-        let columns = self.described.columns();
-        columns
-            .iter()
-            .any(|column| Decoder::of(column.type_()).is_none())
+    /// Whether the columns of a statement with casts are still those that it was prepared for. Of others the server says so.
+    pub(super) async fn is_current(
+        &self,
+        client: &Client,
+        sql: &Rewritten,
+    ) -> Result<bool, Unprepared> {
+        let now = client.prepare(&sql.text).await;
+        let now = now.map_err(|error| Unprepared::of(&error, sql))?;
+        let columns = |statement: &Statement| -> Vec<(String, u32)> {
+            let columns = statement.columns().iter();
+            columns
+                .map(|column| (column.name().to_owned(), column.type_().oid()))
+                .collect()
+        };
+        Ok(columns(&now) == columns(&self.described))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Several are a transaction. One alone carries the snapshot in two more columns: without BEGIN, COMMIT and a query for the
 //! snapshot the server answers about twice as many. If it gives no row to carry it, it is asked once more as a transaction.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,6 +139,12 @@ async fn attempt(
         .iter()
         .map(|run| Arc::clone(&run.ready.columns))
         .collect();
+    let cast: Vec<_> = calls
+        .iter()
+        .zip(&runs)
+        .filter(|(_, run)| run.ready.is_cast)
+        .map(|(call, run)| (call, Rc::clone(&run.ready)))
+        .collect();
     let mut found = None;
     if let ([call], [run]) = (calls, &runs[..]) {
         found = alone(&pool.shared, connection, call, run).await?;
@@ -148,6 +155,9 @@ async fn attempt(
     };
     let (transactions, position) = seen;
     let objection = objection(position, pool.shared.link.may_keep(&transactions));
+    if objection.is_some() {
+        still_current(connection, cast).await?;
+    }
     let deps = calls.iter().zip(&analyses).map(|(call, analysis)| {
         let mut deps: Deps = analysis.deps(&call.params);
         deps.uncacheable = deps.uncacheable.or_else(|| objection.map(Arc::from));
@@ -165,6 +175,25 @@ async fn attempt(
         position: position.unwrap_or(u64::MAX),
         elapsed: Boottime::now().since(started),
     })
+}
+
+/// Without a feed nobody tells that the schema has changed, so statements whose casts hide it from the server are looked at
+/// after each read.
+async fn still_current(
+    connection: &Connection,
+    cast: Vec<(&Call, Rc<Ready>)>,
+) -> Result<(), Outcome> {
+    for (Call { query, .. }, ready) in cast {
+        let sql = &statement(query).map_err(Outcome::Failed)?.sql;
+        let current = ready.is_current(&connection.client, sql).await;
+        if !current.map_err(|error| unprepared(error, query))? {
+            return Err(Outcome::Outdated(Error::Sql {
+                message: "its columns have changed while it was read".to_owned(),
+                sql: Arc::clone(query.sql_arc()),
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// What a call is, and how it is run on this connection.

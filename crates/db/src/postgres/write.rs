@@ -209,9 +209,6 @@ async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Out
         }
     };
     let Some(failed) = failed else {
-        if awaited.is_none() {
-            shared.link.committed_unawaited();
-        }
         return Ok(awaited);
     };
     forget(shared, awaited.as_ref());

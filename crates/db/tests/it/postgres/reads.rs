@@ -134,6 +134,29 @@ fn statements_outlive_a_change_of_the_schema() {
 }
 
 #[test]
+fn statements_with_casts_outlive_it_too() {
+    let fixture = Fixture::with(
+        "create table t (a integer, d interval); insert into t values (1, '1 day')",
+        |options| options.pool = 1,
+    );
+    let all = fixture.prepare("select * from t");
+    let names = |fixture: &Fixture| {
+        let read = fixture.try_read(&all, vec![]).unwrap();
+        read.results[0].columns.join(" ")
+    };
+    assert_eq!(names(&fixture), "a d");
+    let mut foreign = fixture.foreign();
+    foreign
+        .batch_execute("alter table t add column e point")
+        .unwrap();
+    assert_eq!(names(&fixture), "a d e");
+    foreign
+        .batch_execute("alter table t rename a to b")
+        .unwrap();
+    assert_eq!(names(&fixture), "b d e");
+}
+
+#[test]
 fn refusals_have_their_place_in_the_owners_text() {
     let fixture = Fixture::new(SCHEMA);
     let refused = |sql: &str| fixture.database.prepare(sql).unwrap_err();
