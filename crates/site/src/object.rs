@@ -106,10 +106,27 @@ fn document(json: &serde_json::Value) -> Value {
         },
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(list) => list.iter().map(document).collect(),
-        Json::Object(map) => map
-            .iter()
-            .map(|(key, item)| (key.as_str(), document(item)))
-            .collect(),
+        Json::Object(map) => {
+            let fields = map.iter().map(|(key, item)| (key.clone(), document(item)));
+            Value::from_object(Fields(fields.collect()))
+        }
+    }
+}
+
+/// A JSON object, with its keys in their order.
+#[derive(Debug)]
+struct Fields(Vec<(String, Value)>);
+
+impl Object for Fields {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let key = key.as_str()?;
+        let field = self.0.iter().find(|(name, _)| name == key)?;
+        Some(field.1.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let names = self.0.iter().map(|(name, _)| Value::from(name.as_str()));
+        Enumerator::Values(names.collect())
     }
 }
 

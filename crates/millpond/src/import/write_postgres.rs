@@ -59,7 +59,7 @@ pub(super) fn write(
     };
     let ended = session.run(end);
     written?;
-    Ok(ended?)
+    ended.map_err(Error::from)
 }
 
 /// The statements that write what was sent.
@@ -105,8 +105,8 @@ fn send(session: &mut PostgresSession, batch: &Batch) -> Result<()> {
     for (number, article) in batch.articles.iter().enumerate() {
         let n = number.to_string();
         let words = article.words().to_string();
-        let row = [
-            Some(article.slug.as_str()),
+        let row: [Option<&str>; 10] = [
+            Some(&article.slug),
             Some(&article.title),
             Some(&article.summary),
             Some(&article.published_at),
