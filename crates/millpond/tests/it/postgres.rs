@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use millpond_pgtest::{Options, Postgres};
+use millpond_pgtest::Postgres;
 
 use crate::support::{Server, fail, new_site, run, text};
 
@@ -40,53 +40,4 @@ fn a_database_that_is_not_there_is_an_error_before_the_first_request() {
     let (status, said) = fail(site.path(), &["load", &url, "--pg", nobody]);
     assert_eq!(status, 1);
     assert!(said.contains("cannot watch PostgreSQL"), "{said}");
-}
-
-#[test]
-fn a_check_mends_what_the_server_lacks_and_only_what_is_there() {
-    let server = Options::new().logical().start().unwrap();
-    let site = tempfile::tempdir().unwrap();
-    let write = |name: &str, content: &str| {
-        let path = site.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    };
-    write(
-        "pages/api/article.sql",
-        "-- name: article :many\nselect title from article where id = :id;\n",
-    );
-    let url = server.url();
-    let check = |arguments: &[&str]| {
-        let all = [&["check", "--database", &url], arguments].concat();
-        let output = run(site.path(), &all);
-        (
-            output.status.success(),
-            text(&output.stdout) + &text(&output.stderr),
-        )
-    };
-    write(
-        "migrations/0001_start.sql",
-        "create table article (id integer primary key, title text);\n",
-    );
-    let (good, said) = check(&["--fix"]);
-    assert!(
-        !good && said.contains("0001_start") && said.contains("millpond serve"),
-        "{said}"
-    );
-
-    fs::remove_dir_all(site.path().join("migrations")).unwrap();
-    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
-    client
-        .batch_execute("create table article (id integer primary key, title text)")
-        .unwrap();
-    let (good, said) = check(&[]);
-    assert!(
-        good && said.contains("there is no publication millpond"),
-        "{said}"
-    );
-    let (good, said) = check(&["--fix"]);
-    assert!(good && said.contains("done: create publication"), "{said}");
-    let (good, said) = check(&[]);
-    assert!(good && said.contains("all is well"), "{said}");
-    assert!(said.contains("article: rows with id = :id"), "{said}");
 }
