@@ -10,6 +10,7 @@ use crate::{
     object::QueryResult,
     page::{Page, PageQuery},
     params::{BadParam, Given, push_bytes, push_key},
+    session::Session,
 };
 
 /// The store of a site.
@@ -51,7 +52,8 @@ impl millpond_store::Value for Cached {
     }
 }
 
-/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field.
+/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field, `session` the claims that the
+/// page's queries use.
 ///
 /// The generation is in every key: a worker that still holds the pages of before a reload must not fill those of after.
 pub(crate) fn page_key<'v>(
@@ -59,6 +61,7 @@ pub(crate) fn page_key<'v>(
     generation: u32,
     page: &Page,
     given: &Given<'_>,
+    session: Option<&Session>,
     vary: impl Fn(&str) -> Option<&'v [u8]>,
 ) -> Result<(), BadParam> {
     key.clear();
@@ -66,6 +69,8 @@ pub(crate) fn page_key<'v>(
     key.extend_from_slice(&generation.to_le_bytes());
     key.extend_from_slice(&page.index.to_le_bytes());
     given.push_keys(&page.params, key)?;
+    let claims = page.needs.values(session);
+    claims.for_each(|value| push_key(key, &value));
     for field in page.vary.iter() {
         match vary(field) {
             Some(value) => push_bytes(key, b'h', value),

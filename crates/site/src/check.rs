@@ -10,7 +10,7 @@ use crate::{
     core::Generation,
     folder::migrations,
     hosts::{below, read as read_config},
-    reading::read,
+    reading::look,
     rules::shadowed,
     site::open_database,
 };
@@ -101,7 +101,7 @@ fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
         )?;
     }
     let database = open_database(dir, &scratch.0.join("check.db"), 1)?;
-    let report = read(dir, config, &database, None).and_then(|generation| {
+    let report = look(dir, config, &database).and_then(|generation| {
         let unread = generation.statics.notes();
         if !unread.is_empty() {
             return Err(unread.to_vec());

@@ -16,9 +16,12 @@ use crate::{
     params::Param,
     route::{Pattern, Router},
     script::{Named, Rows, Script},
+    session::{self, RESERVED},
     suggest::closest,
     template,
 };
+
+mod signing;
 
 /// A site's pages, ready to answer.
 #[derive(Debug)]
@@ -92,6 +95,15 @@ pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec
 }
 
 impl Pages {
+    /// Whether a form begins sessions, so that there must be a key to sign them with.
+    pub(crate) fn issue_sessions(&self) -> bool {
+        let mut forms = self
+            .endpoints
+            .iter()
+            .filter_map(|endpoint| endpoint.form.as_ref());
+        forms.any(|form| !form.signing.claims.is_empty())
+    }
+
     fn add(
         &mut self,
         stem: &str,
@@ -153,6 +165,13 @@ impl Pages {
             ]);
         }
         let mut problems = Vec::new();
+        if let Some(line) = script.session.of_forms() {
+            problems.push(
+                Problem::new(&file, "only a form signs in or out, and handles passwords")
+                    .at(line.number, 1)
+                    .hint(format!("this line belongs into pages/{stem}.post.sql")),
+            );
+        }
         let mut prepared = Vec::new();
         for named in &script.queries {
             match prepare(&file, sql.unwrap_or_default(), named, database) {
@@ -193,31 +212,31 @@ impl Pages {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let place = |name: &str| {
-            params
+        let mut needs = signing::needs(&script);
+        let mut place = |param: &db::Param| match signing::claim(param) {
+            Some(claim) => params.len() + needs.place_of(claim),
+            None => params
                 .iter()
-                .position(|param| param.name == name)
-                .expect("every parameter was gathered")
+                .position(|known| known.name == param.name)
+                .expect("every parameter was gathered"),
         };
         let queries = prepared.into_iter().map(|(named, query)| PageQuery {
             name: named.name.clone(),
             rows: named.rows,
-            args: query
-                .params()
-                .iter()
-                .map(|param| place(&param.name))
-                .collect(),
+            args: query.params().iter().map(&mut place).collect(),
             query,
             max_age: named.max_age,
             file: file.clone(),
         });
+        let queries = queries.collect();
         Ok(Page {
             index: index as u32,
             route: pattern.to_string(),
-            queries: queries.collect(),
+            queries,
             params,
             template,
             vary: script.vary.into(),
+            needs: needs.into(),
             private: AtomicBool::new(false),
             counters: Counters::default(),
         })
@@ -230,7 +249,15 @@ fn prepare(
     named: &Named,
     database: &Database,
 ) -> Result<db::Query, Problem> {
-    database.prepare(&named.sql).map_err(|error| {
+    let sql = session::with_claims(&named.sql).map_err(|offset| {
+        Problem::new(
+            file,
+            format!("names that begin with `{RESERVED}` are those of claims"),
+        )
+        .at_offset(text, named.offset + offset)
+        .hint("what a session says is written :claims.name")
+    })?;
+    database.prepare(&sql).map_err(|error| {
         let problem = Problem::new(file, format!("query `{}`: {}", named.name, error.message))
             .at_offset(text, named.offset + error.offset.unwrap_or(0));
         match error.hint {
@@ -267,7 +294,7 @@ fn parameters(
     }
     for (at, (named, query)) in queries.iter().enumerate() {
         for param in query.params().iter() {
-            if given.contains(&(at, param.name.clone())) {
+            if given.contains(&(at, param.name.clone())) || param.name.starts_with(RESERVED) {
                 continue;
             }
             let declared = script
@@ -344,7 +371,9 @@ fn form(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let columns = columns(&prepared);
+    let lines = &script.session;
+    let verified = signing::verified(&file, lines, &prepared).map_err(|problem| vec![problem])?;
+    let columns = columns(&prepared, verified);
     let column = |before: usize, name: &str| {
         columns
             .iter()
@@ -355,19 +384,29 @@ fn form(
         script.params.iter().any(|param| param.name == name)
             || pattern.params().any(|part| part == name)
     };
+    let hash = |name: &str| lines.hashes.iter().position(|hash| hash.name == name);
     let mut given = BTreeSet::new();
     for (step, (_, query)) in prepared.iter().enumerate() {
+        let is_given =
+            |name: &str| hash(name).is_some() || (!declared(name) && column(step, name).is_some());
         let names = query.params();
-        given.extend(
-            names
-                .iter()
-                .filter(|param| !declared(&param.name) && column(step, &param.name).is_some())
-                .map(|param| (step, param.name.clone())),
-        );
+        let names = names.iter().filter(|param| is_given(&param.name));
+        given.extend(names.map(|param| (step, param.name.clone())));
     }
-    let params =
+    let mut params =
         parameters(&file, pattern, &script, &prepared, &given).map_err(|problem| vec![problem])?;
+    let mut needs = signing::needs(&script);
+    signing::check(&file, &script, &prepared, &given).map_err(|problem| vec![problem])?;
+    signing::add_params(&file, lines, &mut params).map_err(|problem| vec![problem])?;
+    for (_, query) in &prepared {
+        for claim in query.params().iter().filter_map(signing::claim) {
+            needs.place_of(claim);
+        }
+    }
     let source = |before: usize, name: &str| {
+        if let Some(at) = hash(name) {
+            return Some(Source::Param(params.len() + needs.claims.len() + at));
+        }
         let param = params.iter().position(|param| param.name == name);
         match (param, column(before, name)) {
             (Some(at), _) if declared(name) || column(before, name).is_none() => {
@@ -395,7 +434,10 @@ fn form(
             bind: query
                 .params()
                 .iter()
-                .map(|param| source(step, &param.name).expect("every parameter was gathered"))
+                .map(|param| match signing::claim(param) {
+                    Some(claim) => Source::Param(params.len() + needs.clone().place_of(claim)),
+                    None => source(step, &param.name).expect("every parameter was gathered"),
+                })
                 .collect(),
             query: query.clone(),
             expect: match named.rows {
@@ -406,20 +448,25 @@ fn form(
             },
         });
     let steps = steps.collect();
+    let signing = signing::signing(&file, lines, &prepared, &params, verified)
+        .map_err(|problem| vec![problem])?;
     Ok(Form {
         route: pattern.to_string(),
         params,
+        needs,
+        signing,
         steps,
         redirect,
     })
 }
 
-/// The columns that the one row of each `:one` step gives to what comes after it.
-fn columns(prepared: &[(&Named, db::Query)]) -> Vec<(usize, String)> {
+/// The columns that the one row of each `:one` step gives to what comes after it; so does that of the account whose password was
+/// verified, for without one nothing comes after it.
+fn columns(prepared: &[(&Named, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
     let ones = prepared
         .iter()
         .enumerate()
-        .filter(|(_, (named, _))| named.rows == Rows::One);
+        .filter(|(step, (named, _))| named.rows == Rows::One || verified == Some(*step));
     ones.flat_map(|(step, (_, query))| {
         query
             .columns()

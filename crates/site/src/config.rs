@@ -10,6 +10,7 @@ mod keys;
 mod manual;
 mod read;
 mod rules;
+mod session;
 mod tables;
 mod value;
 
@@ -30,6 +31,9 @@ use millpond_http::Limits;
 use crate::{Problem, StaticOptions, rules::RuleSet};
 pub(crate) use files::FileSettings;
 pub(crate) use hosts::{Host, HostName};
+#[cfg(test)]
+pub(crate) use session::Secret;
+pub(crate) use session::SessionSettings;
 
 /// The name of the file in the site's folder.
 pub(crate) const FILE: &str = "millpond.toml";
@@ -59,6 +63,8 @@ pub struct Config {
     pub limits: Limits,
     /// How files are served (`[static]`).
     pub(crate) files: FileSettings,
+    /// How visitors stay signed in (`[session]`).
+    pub(crate) session: SessionSettings,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
     /// The sites that are served by the host of the request; none where the folder itself is the site.
@@ -98,6 +104,7 @@ impl Config {
             statics: StaticOptions::default(),
             limits: Limits::default(),
             files: FileSettings::default(),
+            session: SessionSettings::default(),
             rules: RuleSet::default(),
             hosts: Vec::new(),
         };

@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -17,6 +20,7 @@ use crate::{
     compress::Compressor,
     render::HTML,
     rules::Rules,
+    session::{Attempts, Passwords, Sessions},
     statics::Statics,
 };
 
@@ -26,6 +30,10 @@ pub(crate) struct Core {
     pub(crate) database: Database,
     pub(crate) store: Arc<SiteStore>,
     pub(crate) compressor: Compressor,
+    pub(crate) passwords: Passwords,
+    pub(crate) attempts: Attempts,
+    /// Whether it was said that browsers drop the session's cookie.
+    pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
     /// Whether links may lead out of `static/`: the watch follows them or does not, for the whole life.
     pub(crate) follow_links: bool,
@@ -44,6 +52,7 @@ pub(crate) struct Generation {
     pub(crate) addresses: Addresses,
     /// None where the configuration has no rules: then a request costs a look at this.
     pub(crate) rules: Option<Rules>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
 }

@@ -7,6 +7,7 @@
 //! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
+//! - `session`, `sign`: who a visitor is known as, and the forms that sign in and out;
 //! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
@@ -36,6 +37,8 @@ mod route;
 mod rules;
 mod script;
 mod service;
+mod session;
+mod sign;
 mod site;
 mod standing;
 mod statics;

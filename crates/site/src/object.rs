@@ -89,7 +89,26 @@ pub(crate) fn template_value(value: &db::Value) -> Value {
         db::Value::Text(text) => Value::from(text.clone()),
         db::Value::Blob(bytes) => Value::from_bytes(bytes.to_vec()),
         db::Value::Boolean(truth) => Value::from(*truth),
-        db::Value::Json(json) => Value::from_serialize(json.as_ref()),
+        db::Value::Json(json) => document(json),
+    }
+}
+
+/// A document in a template: lists and maps as such.
+fn document(json: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::from(()),
+        Json::Bool(truth) => Value::from(*truth),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::from(integer),
+            None => Value::from(number.as_f64()),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(list) => list.iter().map(document).collect(),
+        Json::Object(map) => {
+            let items = map.iter().map(|(key, item)| (key.clone(), document(item)));
+            Value::from(items.collect::<std::collections::BTreeMap<String, Value>>())
+        }
     }
 }
 

@@ -4,7 +4,10 @@ use std::{path::Path, time::Duration};
 
 use millpond_db::{Kind, Value};
 
-use crate::{Problem, duration};
+use crate::{
+    Problem, duration,
+    session::{Line, RESERVED, SessionLines, WORDS},
+};
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,7 @@ pub(crate) struct Script {
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
+    pub(crate) session: SessionLines,
 }
 
 const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "vary"];
@@ -64,11 +68,15 @@ impl Script {
             offset += raw.len();
             match directive(raw) {
                 Some((word, rest)) => {
+                    let written = Line {
+                        number: line,
+                        text: raw.trim_end().to_owned(),
+                    };
                     script
-                        .direct(word, rest, line, offset)
-                        .map_err(|(message, hint)| Problem {
-                            hint,
-                            ..Problem::new(file, message).at(line, 1)
+                        .direct(word, rest, &written, offset)
+                        .map_err(|problem| Problem {
+                            file: file.to_owned(),
+                            ..problem
                         })?
                 }
                 None => script.statement_line(file, raw, line, start)?,
@@ -77,7 +85,41 @@ impl Script {
         script.finish(file)
     }
 
-    fn direct(
+    /// Takes up a line that steers. The file of a problem is filled in by the caller.
+    fn direct(&mut self, word: &str, rest: &str, line: &Line, next: usize) -> Result<(), Problem> {
+        let number = line.number;
+        let at_word = |(place, message, hint): (String, String, String), line: &Line| {
+            let (line, column) = line.place(&place);
+            Problem::new("", message).at(line, column).hint(hint)
+        };
+        if WORDS.contains(&word) {
+            let above = self.queries.len();
+            let taken = self.session.direct(word, rest, line.clone(), above);
+            return taken.map_err(|fault| at_word(fault, line));
+        }
+        let mut rest = rest;
+        if word == "redirect"
+            && let Some(path) = self.session.next(rest, line.clone())
+        {
+            rest = path.map_err(|fault| at_word(fault, line))?;
+        }
+        if word == "vary" {
+            for field in rest.split(',').map(str::trim) {
+                match self.session.vary(field) {
+                    Some(taken) => taken.map_err(|fault| at_word(fault, line))?,
+                    None => self.vary.push(field.to_ascii_lowercase()),
+                }
+            }
+            return Ok(());
+        }
+        self.direct_plain(word, rest, number, next)
+            .map_err(|(message, hint)| Problem {
+                hint,
+                ..Problem::new("", message).at(number, 1)
+            })
+    }
+
+    fn direct_plain(
         &mut self,
         word: &str,
         rest: &str,
@@ -112,7 +154,7 @@ impl Script {
                     return Err(("a second redirect".to_owned(), Some("keep one".to_owned())));
                 }
             }
-            "max-age" => {
+            _ => {
                 let age = duration::parse(rest)
                     .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
                 let Some(query) = self.queries.last_mut() else {
@@ -122,10 +164,6 @@ impl Script {
                 };
                 query.max_age = Some(age);
             }
-            _ => self.vary.extend(
-                rest.split(',')
-                    .map(|field| field.trim().to_ascii_lowercase()),
-            ),
         }
         Ok(())
     }
@@ -188,12 +226,13 @@ type Complaint = (String, Option<String>);
 
 /// `-- word: rest`, if the line is one and the word is ours or nearly so.
 fn directive(line: &str) -> Option<(&str, &str)> {
-    let (word, rest) = line
-        .trim()
-        .strip_prefix("--")?
-        .trim_start()
-        .split_once(':')?;
-    DIRECTIVES.contains(&word).then_some((word, rest.trim()))
+    let text = line.trim().strip_prefix("--")?.trim();
+    if text == "logout" {
+        return Some((text, ""));
+    }
+    let (word, rest) = text.split_once(':')?;
+    let is_ours = DIRECTIVES.contains(&word) || WORDS.contains(&word);
+    is_ours.then_some((word, rest.trim()))
 }
 
 fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
@@ -243,6 +282,13 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
     };
     if !is_name(name) {
         return Err((format!("`{name}` is no name for a parameter"), example()));
+    }
+    if name.starts_with(RESERVED) {
+        let hint = "what a session says is written :claims.name, and needs no declaration";
+        return Err((
+            format!("names that begin with `{RESERVED}` are those of claims"),
+            Some(hint.to_owned()),
+        ));
     }
     let kind = match kind {
         "integer" => Kind::Integer,
@@ -294,7 +340,8 @@ fn literal(kind: Kind, text: &str) -> Result<Value, String> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Letters, digits and `_`, not beginning with a digit.
+pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name
             .bytes()

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
     core::{Core, Generation},
     folder::migrations,
     reading::{read, read_again},
+    session::{Attempts, Passwords},
     watch::Watch,
 };
 
@@ -133,6 +134,9 @@ impl Site {
             database,
             store,
             compressor: Compressor::start(),
+            passwords: Passwords::default(),
+            attempts: Attempts::default(),
+            has_told_of_http: AtomicBool::new(false),
             cache: options.cache && config.cache,
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),

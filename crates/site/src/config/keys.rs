@@ -2,7 +2,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::{Config, files::FileSettings};
+use super::{
+    Config,
+    files::FileSettings,
+    session::{Secret, SessionSettings},
+};
 use crate::rules::Scope;
 
 /// A section of the file.
@@ -16,7 +20,7 @@ pub(super) struct Section {
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 6] = [
+pub(super) const SECTIONS: [Section; 7] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
@@ -31,6 +35,12 @@ pub(super) const SECTIONS: [Section; 6] = [
         name: "cache",
         about: "What is kept in memory, and how old it may be.",
         is_live: false,
+    },
+    Section {
+        name: "session",
+        about: "How visitors stay signed in; [site.md](site.md#sessions) has the lines of queries and forms. A change takes effect by \
+                itself.",
+        is_live: true,
     },
     Section {
         name: "static",
@@ -82,6 +92,10 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut PathBuf),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// A secret, or where it is.
+    Secret(fn(&mut SessionSettings) -> &mut Secret),
+    /// The name of a cookie.
+    Cookie(fn(&mut SessionSettings) -> &mut String),
     /// Names of files.
     Names(fn(&mut FileSettings) -> &mut Vec<String>),
     /// `true`, `false`, or a list of paths.
@@ -111,7 +125,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 24] = [
+pub(super) const KEYS: [Key; 28] = [
     Key {
         section: "server",
         name: "listen",
@@ -182,6 +196,47 @@ pub(super) const KEYS: [Key; 24] = [
         about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
                 request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
                 cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "session",
+        name: "secret",
+        kind: Kind::Secret(|session| &mut session.secret),
+        default: None,
+        example: "\"env:SESSION_SECRET\"",
+        about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
+                Of several, between spaces or commas, the first signs and all are good: put a new one in front, and take the old one away \
+                when `session.lifetime` has passed. Absent, a key is made at the first start and kept in `session.key` beside the database, one \
+                key on each line, for its owner alone to read. Every server of one site needs the same; every site its own.",
+    },
+    Key {
+        section: "session",
+        name: "lifetime",
+        kind: Kind::Time(
+            |config| &mut config.session.lifetime,
+            Duration::from_secs(1),
+            Duration::from_secs(400 * 86_400),
+        ),
+        default: Some("\"14d\""),
+        example: "\"14d\"",
+        about: "How long a session lasts after signing in; it is not prolonged.",
+    },
+    Key {
+        section: "session",
+        name: "cookie",
+        kind: Kind::Cookie(|session| &mut session.cookie),
+        default: Some("\"session\""),
+        example: "\"session\"",
+        about: "The name of the cookie. With `session.secure` it has `__Host-` in front.",
+    },
+    Key {
+        section: "session",
+        name: "secure",
+        kind: Kind::Flag(|config| &mut config.session.secure),
+        default: Some("true"),
+        example: "true",
+        about: "Whether browsers may keep the cookie and send it over https only, as they should wherever somebody could listen or put \
+                a cookie of their own in its place. Most take such a cookie from `http://localhost` too. `false` is for plain http in a \
+                network of your own.",
     },
     Key {
         section: "static",

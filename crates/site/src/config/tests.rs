@@ -94,7 +94,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[admin]\nlisten = \"127.0.0.1:9180\"\n",
         &expect![[r#"
             millpond.toml:1:2: unknown section `admin`
-              hint: there are [server], [database], [cache], [static], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
+              hint: there are [server], [database], [cache], [session], [static], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",

@@ -11,6 +11,7 @@ use toml::{Spanned, de::DeValue};
 use super::{
     Config,
     keys::{Key, Kind},
+    session,
 };
 use crate::{
     duration,
@@ -44,6 +45,8 @@ pub(super) fn set(
         Kind::Address(field) => *field(config) = address(text(value)?)?,
         Kind::Database(field) => *field(config) = database(text(value)?, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+        Kind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
+        Kind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
         Kind::Names(field) => *field(&mut config.files) = names(value)?,
         Kind::Scope(field) => *field(&mut config.files) = scope(value)?,
     }
@@ -76,6 +79,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::Address(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
+        Kind::Secret(_) | Kind::Cookie(_) => one.session == other.session,
         Kind::Names(_) | Kind::Scope(_) => one.files == other.files,
     }
 }

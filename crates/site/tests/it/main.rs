@@ -8,5 +8,7 @@ mod fuzz;
 mod pages;
 mod privacy;
 mod rules;
+mod sessions;
 mod statics;
 mod support;
+mod tenants;
