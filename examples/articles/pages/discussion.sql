@@ -5,7 +5,7 @@
 select id, title from article where id = :id;
 
 -- name: comments :many
-select id, who, at, body from comment where article_id = :id
+select id, who, at, body, account_id is not null as signed from comment where article_id = :id
 order by at desc, id desc limit 20 offset (max(1, min(:page, 100000)) - 1) * 20;
 
 -- name: paging :one

@@ -1,6 +1,7 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
 mod addresses;
+mod articles;
 mod errors;
 mod folder;
 mod forms;
