@@ -18,10 +18,12 @@ use crate::{
     cached::{Cached, Failure, SiteStore},
     compile::Pages,
     compress::Compressor,
+    params::BadParam,
     render::HTML,
     rules::Rules,
     session::{Attempts, Passwords, Sessions},
     statics::Statics,
+    submit::refusal,
 };
 
 /// Everything but the pages themselves, for the whole life of a site.
@@ -63,8 +65,12 @@ impl Core {
         eprintln!("millpond: {message}");
     }
 
-    /// Tells the owner all of it, and gives what the visitor may know.
+    /// Tells the owner all of it, and gives what the visitor may know. A parameter that makes no sense is the visitor's
+    /// mistake and nothing for the owner's log.
     pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+        if let Error::Parameter { name, message } = error {
+            return Failure::Parameter(BadParam::refused(name, message).0.into());
+        }
         self.log(&format!("{route}: {error}"));
         match error {
             Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
@@ -107,6 +113,7 @@ impl Generation {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(Failure::Unavailable) => unavailable(),
+            Cached::Failed(Failure::Parameter(sentence)) => refusal(400, sentence),
             Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }

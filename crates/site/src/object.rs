@@ -1,6 +1,6 @@
 //! The result of one query as it is kept, shown to templates and written as JSON.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use millpond_db as db;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
@@ -99,15 +99,16 @@ fn document(json: &serde_json::Value) -> Value {
     match json {
         Json::Null => Value::from(()),
         Json::Bool(truth) => Value::from(*truth),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::from(integer),
-            None => Value::from(number.as_f64()),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(integer)) => Value::from(integer),
+            (None, None) => Value::from(number.as_f64()),
         },
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(list) => list.iter().map(document).collect(),
         Json::Object(map) => {
             let items = map.iter().map(|(key, item)| (key.clone(), document(item)));
-            Value::from(items.collect::<std::collections::BTreeMap<String, Value>>())
+            Value::from(items.collect::<BTreeMap<String, Value>>())
         }
     }
 }
@@ -157,5 +158,36 @@ impl Object for Row {
                 .map(|name| Value::from(name.clone()))
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_and_json_see_truths_and_documents_as_such() {
+        let given = serde_json::json!({ "tags": ["a", "b"], "n": { "x": 1.5, "none": null }, "big": u64::MAX });
+        let data = db::Rows {
+            columns: ["open", "shape"].map(Arc::from).into(),
+            rows: vec![vec![true.into(), given.clone().into()]],
+        };
+        let result = QueryResult {
+            rows: Rows::One,
+            data: Arc::new(data),
+        };
+        assert_eq!(
+            result.json(),
+            serde_json::json!({ "open": true, "shape": given })
+        );
+        let template = "{% if row.open is true %}open{% endif %} {{ row.shape.tags | join('+') }} \
+                        {{ row.shape.n.x + 1 }} {{ row.shape.n.none is none }} {{ row.shape.big }}";
+        let rendered = minijinja::Environment::new()
+            .render_str(
+                template,
+                std::collections::BTreeMap::from([("row", result.value())]),
+            )
+            .unwrap();
+        assert_eq!(rendered, "open a+b 2.5 True 18446744073709551615");
     }
 }

@@ -18,6 +18,16 @@ pub(crate) struct Param {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadParam(pub(crate) String);
 
+impl BadParam {
+    /// A parameter that the database does not take.
+    pub(crate) fn refused(name: &str, message: &str) -> Self {
+        Self(format!(
+            "The parameter \"{name}\" is not right: {}.",
+            message.trim_end_matches('.')
+        ))
+    }
+}
+
 /// Where a request's parameters are looked for: the path, then the form, then the query string. What is not declared is not
 /// looked at (COHERENCE, rule 15).
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use crate::{
     addresses::Addresses,
     compile::{Pages, compile},
     core::{Generation, error_page},
+    dialect::Dialect,
     folder::{Folder, MAX_SOURCE},
     rules::{Rules, loops},
     session::{Purpose, Sessions},
@@ -93,7 +94,7 @@ fn whole(
     before: Option<&Generation>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir)?;
+    let folder = Folder::read(dir, Dialect::of(&config.database))?;
     let fingerprint = folder.fingerprint();
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
@@ -113,7 +114,7 @@ fn whole(
     } else {
         Purpose::Check
     };
-    let beside = config.database.parent().unwrap_or(dir);
+    let beside = config.database.file().and_then(Path::parent).unwrap_or(dir);
     let sessions = Sessions::load(&config.session, beside, purpose).map_err(|mut problem| {
         if let Ok(below) = problem.file.strip_prefix(dir) {
             problem.file = below.to_owned();

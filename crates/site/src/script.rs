@@ -41,6 +41,8 @@ pub(crate) struct Named {
     pub(crate) offset: usize,
     pub(crate) line: usize,
     pub(crate) max_age: Option<Duration>,
+    /// Tables that it depends on besides those that the database names (`-- depends:`).
+    pub(crate) depends: Vec<String>,
 }
 
 /// A whole `.sql` file.
@@ -55,7 +57,7 @@ pub(crate) struct Script {
     pub(crate) session: SessionLines,
 }
 
-const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "vary"];
+const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "depends", "vary"];
 
 impl Script {
     /// Reads the text of a `.sql` file.
@@ -154,7 +156,7 @@ impl Script {
                     return Err(("a second redirect".to_owned(), Some("keep one".to_owned())));
                 }
             }
-            _ => {
+            "max-age" => {
                 let age = duration::parse(rest)
                     .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
                 let Some(query) = self.queries.last_mut() else {
@@ -163,6 +165,15 @@ impl Script {
                     return Err(("`max-age` before the first query".to_owned(), Some(hint)));
                 };
                 query.max_age = Some(age);
+            }
+            _ => {
+                let tables = tables(rest)?;
+                let Some(query) = self.queries.last_mut() else {
+                    let hint =
+                        "put it below the `-- name:` line of the query it belongs to".to_owned();
+                    return Err(("`depends` before the first query".to_owned(), Some(hint)));
+                };
+                query.depends.extend(tables);
             }
         }
         Ok(())
@@ -267,7 +278,27 @@ fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
         offset: next,
         line,
         max_age: None,
+        depends: Vec::new(),
     })
+}
+
+/// The tables of a `-- depends:` line: `comment, shop.item`.
+fn tables(rest: &str) -> Result<Vec<String>, Complaint> {
+    let tables: Vec<_> = rest
+        .split(',')
+        .map(|table| table.trim().to_owned())
+        .collect();
+    let is_table = |table: &String| {
+        let mut parts = table.split('.');
+        table.split('.').count() <= 2 && parts.all(is_name)
+    };
+    match tables.iter().find(|table| !is_table(table)) {
+        None => Ok(tables),
+        Some(other) => Err((
+            format!("`{other}` is no name of a table"),
+            Some("for example: -- depends: comment, shop.item".to_owned()),
+        )),
+    }
 }
 
 fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
@@ -358,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_script_is_read() {
-        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
+        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- depends: t, shop.u\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
         let script = parse(text).unwrap();
         assert_eq!(script.params.len(), 2);
         assert_eq!(script.params[1].default, Some(Value::from("it's")));
@@ -366,6 +397,8 @@ mod tests {
         assert_eq!(script.queries[0].sql, "-- a comment: kept\nselect :id;");
         assert_eq!(&text[script.queries[0].offset..][..4], "-- a");
         assert_eq!(script.queries[0].max_age, Some(Duration::from_secs(60)));
+        assert_eq!(script.queries[0].depends, ["t", "shop.u"]);
+        assert!(script.queries[1].depends.is_empty());
         assert_eq!(script.queries[1].rows, Rows::Many);
         assert_eq!(script.redirect.as_ref().unwrap().0, "/x?id=:id");
     }
@@ -405,6 +438,14 @@ mod tests {
             (
                 "-- param: a text = x",
                 "pages/a.sql:1:1: a text default stands in quotes",
+            ),
+            (
+                "-- depends: t",
+                "pages/a.sql:1:1: `depends` before the first query",
+            ),
+            (
+                "-- name: a :one\n-- depends: t,, u\nselect 1",
+                "pages/a.sql:2:1: `` is no name of a table",
             ),
             (
                 "-- redirect: //evil.example/",

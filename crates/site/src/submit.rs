@@ -92,6 +92,9 @@ impl Submission {
         }
         match self.core.database.write(steps.collect()).await {
             Ok(written) => Ok(written.results),
+            Err(Error::Parameter { name, message }) => {
+                Err(refusal(400, &BadParam::refused(&name, &message).0))
+            }
             Err(Error::NoRow { .. }) => Err(self.not_found()),
             Err(Error::Constraint { kind, message }) => {
                 self.core
@@ -111,6 +114,7 @@ impl Submission {
     pub(crate) fn failed(&self, error: &Error) -> Response {
         match self.core.failure(&self.form.route, error) {
             Failure::Unavailable => unavailable(),
+            Failure::Parameter(sentence) => refusal(400, &sentence),
             Failure::Internal => {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())

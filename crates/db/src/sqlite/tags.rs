@@ -169,7 +169,10 @@ mod tests {
         assert_eq!(text().touched_by(Stored::Integer(7)), Touches::All);
         assert_eq!(integer().equal_to(&"07".into()), None);
         assert_eq!(integer().equal_to(&Value::Real(7.0)), None);
-        assert_eq!(integer().equal_to(&true.into()), integer().equal_to(&1.into()));
+        assert_eq!(
+            integer().equal_to(&true.into()),
+            integer().equal_to(&1.into())
+        );
         assert_eq!(
             text().equal_to(&Value::Integer(-7)),
             text().equal_to(&"-7".into())

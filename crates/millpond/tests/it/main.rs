@@ -4,6 +4,7 @@ mod cache;
 mod capacity;
 mod cli;
 mod compare;
+mod databases;
 mod demo;
 mod descriptors;
 mod hostile;

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use millpond_hostile::words;
 
 use super::corpus;
-use crate::session::parts::{Keys, open, read, seal};
+use crate::session::parts::{Keys, LONGEST, open, read, seal};
 
 #[test]
 fn session_tokens() {
@@ -20,9 +20,12 @@ fn session_tokens() {
                 assert_eq!(open(&input, &keys), None, "{shown}");
                 // Signed, it is what its payload is, and what that is is written and read as the same.
                 let text = format!("1.{}", BASE64.encode(&input));
-                let signed = open(format!("{text}.{}", sign(&text)).as_bytes(), &keys);
-                assert_eq!(signed, read(&input), "{shown}");
-                if let Some(session) = signed {
+                let token = format!("{text}.{}", sign(&text));
+                let signed = open(token.as_bytes(), &keys);
+                let expected = read(&input).filter(|_| token.len() <= LONGEST);
+                assert_eq!(signed, expected, "{shown}");
+                // A number may be longer when it is written out; what is short fits all the same.
+                if let Some(session) = signed.filter(|_| token.len() < LONGEST / 4) {
                     let token = seal(&session, &keys).unwrap();
                     assert_eq!(open(token.as_bytes(), &keys), Some(session), "{shown}");
                 }

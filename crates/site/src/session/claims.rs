@@ -43,10 +43,10 @@ impl ClaimUse {
 /// of another type is the same visitor all the same.
 fn as_kind(value: &Value, kind: Option<Kind>) -> Value {
     match (kind, value) {
-        (None | Some(Kind::Other), _) => value.clone(),
+        (None, _) => value.clone(),
         (Some(Kind::Integer), Value::Integer(_))
         | (Some(Kind::Real), Value::Real(_))
-        | (Some(Kind::Text), Value::Text(_))
+        | (Some(Kind::Text | Kind::Other), Value::Text(_))
         | (Some(Kind::Boolean), Value::Boolean(_)) => value.clone(),
         (Some(Kind::Integer), Value::Boolean(truth)) => Value::Integer((*truth).into()),
         (Some(Kind::Integer), Value::Text(text)) => {
@@ -54,7 +54,8 @@ fn as_kind(value: &Value, kind: Option<Kind>) -> Value {
         }
         (Some(Kind::Boolean), Value::Integer(number @ (0 | 1))) => Value::Boolean(*number == 1),
         (Some(Kind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
-        (Some(Kind::Text), Value::Integer(integer)) => {
+        // What has no kind of its own is given as text, which the database reads.
+        (Some(Kind::Text | Kind::Other), Value::Integer(integer)) => {
             Value::Text(integer.to_string().as_str().into())
         }
         _ => Value::Null,
@@ -90,6 +91,7 @@ mod tests {
             ("id", None, 7.into()),
             ("id", Some(Kind::Integer), 7.into()),
             ("id", Some(Kind::Text), "7".into()),
+            ("id", Some(Kind::Other), "7".into()),
             ("id", Some(Kind::Real), Value::Real(7.0)),
             ("text", Some(Kind::Integer), 7.into()),
             ("text", None, "7".into()),

@@ -147,7 +147,7 @@ impl Sessions {
 pub(crate) mod parts {
     pub(crate) use super::{
         keys::Keys,
-        token::{open, read, seal},
+        token::{LONGEST, open, read, seal},
     };
 }
 
