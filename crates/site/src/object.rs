@@ -183,10 +183,7 @@ mod tests {
         let template = "{% if row.open is true %}open{% endif %} {{ row.shape.tags | join('+') }} \
                         {{ row.shape.n.x + 1 }} {{ row.shape.n.none is none }} {{ row.shape.big }}";
         let rendered = minijinja::Environment::new()
-            .render_str(
-                template,
-                std::collections::BTreeMap::from([("row", result.value())]),
-            )
+            .render_str(template, BTreeMap::from([("row", result.value())]))
             .unwrap();
         assert_eq!(rendered, "open a+b 2.5 True 18446744073709551615");
     }
