@@ -31,10 +31,12 @@ pub(crate) enum Cached {
 }
 
 /// Why a page could not be made. What went wrong stands in the owner's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// 503: too much at once, or the database is away.
     Unavailable,
+    /// 400: the database cannot read a parameter as what it is to be; the sentence for the client.
+    Parameter(Arc<str>),
     /// 500.
     Internal,
 }
@@ -87,7 +89,7 @@ pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<
 
 /// The key of one query's result. Equal statements with equal values share it, whatever pages they are on; how many rows are
 /// expected is part of it, for it decides how templates see them; so is the owner's `max-age`, for a page must not get from another what
-/// it would not have kept itself.
+/// it would not have kept itself; and what the owner says it depends on.
 pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.push(b'O');
@@ -98,6 +100,10 @@ pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -
     });
     key.extend_from_slice(&age.to_le_bytes());
     push_bytes(&mut key, b'q', query.query.sql().as_bytes());
+    query
+        .depends
+        .iter()
+        .for_each(|table| push_bytes(&mut key, b'd', table.as_bytes()));
     query
         .args
         .iter()

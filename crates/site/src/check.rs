@@ -5,14 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use millpond_db::Database;
+
 use crate::{
-    Config, Problem,
+    Config, DatabaseUrl, Options, PostgresUrl, Problem,
     core::Generation,
-    folder::migrations,
+    dialect::Dialect,
+    folder::{Migrations, migrations},
     hosts::{below, read as read_config},
+    opening,
     reading::read,
     rules::shadowed,
-    site::open_database,
 };
 
 /// What a check of a site has found.
@@ -46,7 +49,7 @@ impl fmt::Display for QueryReport {
 
 /// Checks a site without serving it, or all sites that its configuration names. The migrations are applied to a scratch database
 /// and the queries prepared there, so the site's own is neither needed nor touched; tables that no migration makes are looked up in
-/// a copy of the site's schema.
+/// a copy of the site's schema. On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled back.
 ///
 /// # Errors
 /// Everything that is wrong.
@@ -80,28 +83,73 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
 }
 
 fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
-    migrations(dir)?;
+    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    match &config.database {
+        DatabaseUrl::Sqlite(path) => check_sqlite(dir, config, path, &migrations),
+        DatabaseUrl::Postgres(url) => check_postgres(dir, config, url, &migrations),
+    }
+}
+
+/// On the server itself, in a transaction that is rolled back: nothing is changed there.
+fn check_postgres(
+    dir: &Path,
+    config: &Config,
+    url: &PostgresUrl,
+    migrations: &Migrations,
+) -> Result<Report, Vec<Problem>> {
+    let options = Options {
+        readers: Some(1),
+        workers: 1,
+        ..Options::default()
+    };
+    let database = opening::postgres(url, config, &options).map_err(|problem| vec![problem])?;
+    let shown = opening::shown(dir, &config.database);
+    let report = database
+        .rehearse(&migrations.list)
+        .map_err(|error| vec![opening::refused(error, migrations, &shown)])
+        .and_then(|rehearsal| {
+            let mut report = report(dir, config, &database)?;
+            report.notes.extend(rehearsal.left_out.map(|name| {
+                Problem::new(
+                    migrations.file(&name),
+                    "runs without a transaction, so it was not tried, nor what comes after it",
+                )
+            }));
+            Ok(report)
+        });
+    database.stop();
+    report
+}
+
+fn check_sqlite(
+    dir: &Path,
+    config: &Config,
+    path: &Path,
+    migrations: &Migrations,
+) -> Result<Report, Vec<Problem>> {
     let scratch = Scratch::new().map_err(|error| {
         vec![Problem::new(
             ".",
             format!("no scratch database can be made: {error}"),
         )]
     })?;
-    if config.database.exists() {
-        millpond_db::copy_schema(&config.database, &scratch.0.join("check.db")).map_err(
-            |error| {
-                vec![Problem::new(
-                    config
-                        .database
-                        .strip_prefix(dir)
-                        .unwrap_or(&config.database),
-                    error.to_string(),
-                )]
-            },
-        )?;
+    let copy = scratch.0.join("check.db");
+    let shown = opening::shown(dir, &config.database);
+    if path.exists() {
+        millpond_db::copy_schema(path, &copy)
+            .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
     }
-    let database = open_database(dir, &scratch.0.join("check.db"), 1)?;
-    let report = read(dir, config, &database, None).and_then(|generation| {
+    let database = opening::sqlite(dir, &copy, 1).map_err(|problem| vec![problem])?;
+    let report = opening::migrate(&database, migrations, &shown)
+        .map_err(|problem| vec![problem])
+        .and_then(|()| report(dir, config, &database));
+    database.stop();
+    report
+}
+
+/// Reads the folder as serving it would, and says what is there.
+fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Vec<Problem>> {
+    read(dir, config, database, None).and_then(|generation| {
         let unread = generation.statics.notes();
         if !unread.is_empty() {
             return Err(unread.to_vec());
@@ -112,9 +160,7 @@ fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
             queries: queries(&generation),
             notes,
         })
-    });
-    database.stop();
-    report
+    })
 }
 
 fn queries(generation: &Generation) -> Vec<QueryReport> {

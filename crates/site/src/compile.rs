@@ -11,6 +11,7 @@ use minijinja::Environment;
 
 use crate::{
     Problem,
+    dialect::Text,
     folder::Folder,
     page::{Counters, Endpoint, Form, FormStep, Page, PageQuery, Piece, Source},
     params::Param,
@@ -34,9 +35,9 @@ pub(crate) struct Pages {
 /// The files of one path.
 #[derive(Default)]
 struct Files<'f> {
-    html: Option<&'f str>,
-    sql: Option<&'f str>,
-    post: Option<&'f str>,
+    html: Option<&'f Text>,
+    sql: Option<&'f Text>,
+    post: Option<&'f Text>,
 }
 
 /// Compiles all pages; gives all faults at once.
@@ -51,7 +52,7 @@ pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec
             stems.entry(stem).or_default().sql = Some(text);
         } else if let Some(stem) = path.strip_suffix(".html") {
             stems.entry(stem).or_default().html = Some(text);
-            sources.insert(format!("pages/{path}"), text.clone());
+            sources.insert(format!("pages/{path}"), text.text.clone());
         } else {
             problems.push(
                 Problem::new(
@@ -98,14 +99,8 @@ impl Pages {
         files: &Files<'_>,
         database: &Database,
     ) -> Result<(), Vec<Problem>> {
-        let first = if files.html.is_some() {
-            "html"
-        } else if files.sql.is_some() {
-            "sql"
-        } else {
-            "post.sql"
-        };
-        let file = PathBuf::from(format!("pages/{stem}.{first}"));
+        let first = files.html.or(files.sql).or(files.post);
+        let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();
         if let Err(other) = self.router.insert(&pattern, index) {
@@ -123,7 +118,7 @@ impl Pages {
         };
         let form = files
             .post
-            .map(|text| form(stem, &pattern, text, database).map(Arc::new))
+            .map(|text| form(&pattern, text, database).map(Arc::new))
             .transpose()?;
         self.endpoints.push(Endpoint {
             pattern,
@@ -138,13 +133,13 @@ impl Pages {
         index: usize,
         stem: &str,
         pattern: &Pattern,
-        html: Option<&str>,
-        sql: Option<&str>,
+        html: Option<&Text>,
+        sql: Option<&Text>,
         database: &Database,
     ) -> Result<Page, Vec<Problem>> {
-        let file = PathBuf::from(format!("pages/{stem}.sql"));
-        let script =
-            Script::parse(&file, sql.unwrap_or_default()).map_err(|problem| vec![problem])?;
+        let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
+        let text = sql.map_or("", |sql| &sql.text);
+        let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
         if let Some((_, line)) = script.redirect {
             return Err(vec![
                 Problem::new(file, "a page has no redirect")
@@ -155,7 +150,7 @@ impl Pages {
         let mut problems = Vec::new();
         let mut prepared = Vec::new();
         for named in &script.queries {
-            match prepare(&file, sql.unwrap_or_default(), named, database) {
+            match prepare(&file, text, named, database) {
                 Ok(query) if query.is_readonly() && named.rows != Rows::Exec => {
                     prepared.push((named, query))
                 }
@@ -185,7 +180,7 @@ impl Pages {
             problems.extend(template::unknown_names(
                 &self.environment,
                 &name,
-                source,
+                &source.text,
                 &known,
             ));
             name
@@ -209,6 +204,7 @@ impl Pages {
                 .collect(),
             query,
             max_age: named.max_age,
+            depends: named.depends.clone().into(),
             file: file.clone(),
         });
         Ok(Page {
@@ -230,7 +226,9 @@ fn prepare(
     named: &Named,
     database: &Database,
 ) -> Result<db::Query, Problem> {
-    database.prepare(&named.sql).map_err(|error| {
+    let depends = Some(&*named.depends).filter(|tables| !tables.is_empty());
+    let prepared = database.prepare_depending(&named.sql, depends);
+    prepared.map_err(|error| {
         let problem = Problem::new(file, format!("query `{}`: {}", named.name, error.message))
             .at_offset(text, named.offset + error.offset.unwrap_or(0));
         match error.hint {
@@ -316,13 +314,8 @@ fn parameters(
     Ok(params)
 }
 
-fn form(
-    stem: &str,
-    pattern: &Pattern,
-    text: &str,
-    database: &Database,
-) -> Result<Form, Vec<Problem>> {
-    let file = PathBuf::from(format!("pages/{stem}.post.sql"));
+fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec<Problem>> {
+    let (file, text) = (text.page(), text.text.as_str());
     let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let Some((target, line)) = &script.redirect else {

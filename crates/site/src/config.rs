@@ -4,6 +4,7 @@
 //! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
 //! names: no socket, no database.
 
+mod database;
 mod files;
 mod hosts;
 mod keys;
@@ -28,6 +29,7 @@ use std::{
 use millpond_http::Limits;
 
 use crate::{Problem, StaticOptions, rules::RuleSet};
+pub use database::{DatabaseUrl, PostgresUrl};
 pub(crate) use files::FileSettings;
 pub(crate) use hosts::{Host, HostName};
 
@@ -41,10 +43,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
-    /// The SQLite file, as an absolute path (`database.url`).
-    pub database: PathBuf,
+    /// Where the data is (`database.url`).
+    pub database: DatabaseUrl,
     /// Connections that read (`database.pool`).
     pub pool: usize,
+    /// The publication that tells of changes, on PostgreSQL (`database.publication`).
+    pub publication: String,
     /// Whether anything is stored (`cache.enabled`).
     pub cache: bool,
     /// Bytes that stored responses and results may take (`cache.memory`).
@@ -89,8 +93,9 @@ impl Config {
         let mut config = Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             workers: 0,
-            database: PathBuf::new(),
+            database: DatabaseUrl::Sqlite(PathBuf::new()),
             pool: 0,
+            publication: String::new(),
             cache: false,
             memory: 0,
             max_staleness: Duration::ZERO,

@@ -15,9 +15,11 @@ use crate::{
     cached::{Cached, Failure, SiteStore},
     compile::Pages,
     compress::Compressor,
+    params::BadParam,
     render::HTML,
     rules::Rules,
     statics::Statics,
+    submit::refusal,
 };
 
 /// Everything but the pages themselves, for the whole life of a site.
@@ -54,8 +56,12 @@ impl Core {
         eprintln!("millpond: {message}");
     }
 
-    /// Tells the owner all of it, and gives what the visitor may know.
+    /// Tells the owner all of it, and gives what the visitor may know. A parameter that makes no sense is the visitor's
+    /// mistake and nothing for the owner's log.
     pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+        if let Error::Parameter { name, message } = error {
+            return Failure::Parameter(BadParam::refused(name, message).0.into());
+        }
         self.log(&format!("{route}: {error}"));
         match error {
             Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
@@ -98,6 +104,7 @@ impl Generation {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(Failure::Unavailable) => unavailable(),
+            Cached::Failed(Failure::Parameter(sentence)) => refusal(400, sentence),
             Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }

@@ -4,6 +4,7 @@
 //! and HTTP together. It must not know sockets, signals or the command line.
 //!
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
+//! - `dialect`: which of a file's versions is for the database;
 //! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
@@ -18,6 +19,7 @@ mod compile;
 mod compress;
 mod config;
 mod core;
+mod dialect;
 mod duration;
 mod folder;
 mod form;
@@ -27,6 +29,7 @@ mod hosts;
 mod listing;
 mod methods;
 mod object;
+mod opening;
 mod page;
 mod params;
 mod problem;
@@ -46,7 +49,7 @@ mod visitor;
 mod watch;
 
 pub use check::{QueryReport, Report, check};
-pub use config::Config;
+pub use config::{Config, DatabaseUrl, PostgresUrl};
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;

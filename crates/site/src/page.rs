@@ -58,6 +58,8 @@ pub(crate) struct PageQuery {
     /// For each parameter of the statement, its place among the page's.
     pub(crate) args: Vec<usize>,
     pub(crate) max_age: Option<Duration>,
+    /// Tables that the owner says the query depends on, besides those that the database names.
+    pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
 }
 

@@ -10,6 +10,7 @@ use crate::{
     addresses::Addresses,
     compile::{Pages, compile},
     core::{Generation, error_page},
+    dialect::Dialect,
     folder::{Folder, MAX_SOURCE},
     rules::{Rules, loops},
     statics::Statics,
@@ -79,7 +80,7 @@ fn whole(
     statics: &Arc<Statics>,
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir)?;
+    let folder = Folder::read(dir, Dialect::of(&config.database))?;
     let fingerprint = folder.fingerprint();
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),

@@ -38,6 +38,8 @@ pub(crate) struct Named {
     pub(crate) offset: usize,
     pub(crate) line: usize,
     pub(crate) max_age: Option<Duration>,
+    /// Tables that it depends on besides those that the database names (`-- depends:`).
+    pub(crate) depends: Vec<String>,
 }
 
 /// A whole `.sql` file.
@@ -51,7 +53,7 @@ pub(crate) struct Script {
     pub(crate) redirect: Option<(String, usize)>,
 }
 
-const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "vary"];
+const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "depends", "vary"];
 
 impl Script {
     /// Reads the text of a `.sql` file.
@@ -121,6 +123,15 @@ impl Script {
                     return Err(("`max-age` before the first query".to_owned(), Some(hint)));
                 };
                 query.max_age = Some(age);
+            }
+            "depends" => {
+                let tables = tables(rest)?;
+                let Some(query) = self.queries.last_mut() else {
+                    let hint =
+                        "put it below the `-- name:` line of the query it belongs to".to_owned();
+                    return Err(("`depends` before the first query".to_owned(), Some(hint)));
+                };
+                query.depends.extend(tables);
             }
             _ => self.vary.extend(
                 rest.split(',')
@@ -228,7 +239,27 @@ fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
         offset: next,
         line,
         max_age: None,
+        depends: Vec::new(),
     })
+}
+
+/// The tables of a `-- depends:` line: `comment, shop.item`.
+fn tables(rest: &str) -> Result<Vec<String>, Complaint> {
+    let tables: Vec<_> = rest
+        .split(',')
+        .map(|table| table.trim().to_owned())
+        .collect();
+    let is_table = |table: &String| {
+        let mut parts = table.split('.');
+        table.split('.').count() <= 2 && parts.all(is_name)
+    };
+    match tables.iter().find(|table| !is_table(table)) {
+        None => Ok(tables),
+        Some(other) => Err((
+            format!("`{other}` is no name of a table"),
+            Some("for example: -- depends: comment, shop.item".to_owned()),
+        )),
+    }
 }
 
 fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
@@ -248,10 +279,11 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
         "integer" => Kind::Integer,
         "real" => Kind::Real,
         "text" => Kind::Text,
+        "boolean" => Kind::Boolean,
         other => {
             return Err((
                 format!("parameter `{name}` has the unknown type `{other}`"),
-                Some("integer, real or text".to_owned()),
+                Some("integer, real, text or boolean".to_owned()),
             ));
         }
     };
@@ -280,7 +312,12 @@ fn literal(kind: Kind, text: &str) -> Result<Value, String> {
             .parse()
             .map(Value::Real)
             .map_err(|_| format!("`{text}` is no number")),
-        Kind::Text | Kind::Blob => text
+        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Value::Boolean(true)),
+            "false" => Ok(Value::Boolean(false)),
+            _ => Err(format!("`{text}` is neither true nor false")),
+        },
+        Kind::Text | Kind::Blob | Kind::Other => text
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))
@@ -305,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_script_is_read() {
-        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
+        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- depends: t, shop.u\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
         let script = parse(text).unwrap();
         assert_eq!(script.params.len(), 2);
         assert_eq!(script.params[1].default, Some(Value::from("it's")));
@@ -313,6 +350,8 @@ mod tests {
         assert_eq!(script.queries[0].sql, "-- a comment: kept\nselect :id;");
         assert_eq!(&text[script.queries[0].offset..][..4], "-- a");
         assert_eq!(script.queries[0].max_age, Some(Duration::from_secs(60)));
+        assert_eq!(script.queries[0].depends, ["t", "shop.u"]);
+        assert!(script.queries[1].depends.is_empty());
         assert_eq!(script.queries[1].rows, Rows::Many);
         assert_eq!(script.redirect.as_ref().unwrap().0, "/x?id=:id");
     }
@@ -346,8 +385,20 @@ mod tests {
                 "pages/a.sql:1:1: `x` is no integer",
             ),
             (
+                "-- param: a boolean = 1",
+                "pages/a.sql:1:1: `1` is neither true nor false",
+            ),
+            (
                 "-- param: a text = x",
                 "pages/a.sql:1:1: a text default stands in quotes",
+            ),
+            (
+                "-- depends: t",
+                "pages/a.sql:1:1: `depends` before the first query",
+            ),
+            (
+                "-- name: a :one\n-- depends: t,, u\nselect 1",
+                "pages/a.sql:2:1: `` is no name of a table",
             ),
             (
                 "-- redirect: //evil.example/",

@@ -60,6 +60,9 @@ impl Submission {
                 &values,
                 &written.results,
             ))),
+            Err(Error::Parameter { name, message }) => {
+                refusal(400, &BadParam::refused(&name, &message).0)
+            }
             Err(Error::NoRow { .. }) => self.generation.not_found.respond(&request, Bytes::new()),
             Err(Error::Constraint { kind, message }) => {
                 self.core
@@ -111,7 +114,9 @@ fn push(target: &mut String, value: &Value) {
         Value::Null | Value::Blob(_) => {}
         Value::Integer(integer) => target.push_str(&integer.to_string()),
         Value::Real(real) => target.push_str(&real.to_string()),
+        Value::Boolean(truth) => target.push_str(if *truth { "true" } else { "false" }),
         Value::Text(text) => target.extend(utf8_percent_encode(text, VALUE)),
+        Value::Json(json) => target.extend(utf8_percent_encode(&json.to_string(), VALUE)),
     }
 }
 

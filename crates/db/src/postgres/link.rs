@@ -50,6 +50,11 @@ impl Link {
         snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
     }
 
+    /// Whether there is a feed now.
+    pub(crate) fn has_feed(&self) -> bool {
+        self.floor.load(Ordering::SeqCst) != NONE
+    }
+
     /// The feed has begun, and `transaction` was begun after that. The epoch is new: a fill from before must not be measured
     /// by the new floor, so the floor is there before the epoch is.
     pub(crate) fn began(&self, transaction: u64, reason: &str) {
@@ -63,6 +68,14 @@ impl Link {
         self.floor.store(NONE, Ordering::SeqCst);
         self.delivery.new_epoch(reason);
         self.pending.lost();
+    }
+
+    /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result
+    /// from before the write may have been kept, and its change may not have come yet.
+    pub(crate) fn committed_unawaited(&self) {
+        if self.floor.load(Ordering::SeqCst) != NONE {
+            self.delivery.new_epoch("a write began before the feed did");
+        }
     }
 
     /// Moves whenever tables, views, functions or policies may have changed; what was found out about a statement is good for

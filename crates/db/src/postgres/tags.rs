@@ -73,7 +73,7 @@ impl ColumnName {
             (Class::Uuid, Value::Text(text)) => {
                 canonical_uuid(text.as_bytes()).map(|u| self.bytes(&u))
             }
-            (Class::Boolean, Value::Integer(flag @ (0 | 1))) => Some(self.integer(*flag)),
+            (Class::Boolean, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
             _ => None,
         }
     }
@@ -167,11 +167,11 @@ mod tests {
         let boolean = column(Class::Boolean);
         assert_eq!(
             boolean.touched_by(b"t"),
-            boolean.equal_to(&Value::Integer(1))
+            boolean.equal_to(&Value::Boolean(true))
         );
         assert_eq!(
             boolean.touched_by(b"f"),
-            boolean.equal_to(&Value::Integer(0))
+            boolean.equal_to(&Value::Boolean(false))
         );
     }
 
@@ -181,6 +181,8 @@ mod tests {
         assert_eq!(column(Class::Integer).equal_to(&Value::Real(7.0)), None);
         assert_eq!(column(Class::Integer).touched_by(b"7.0"), None);
         assert_eq!(column(Class::Text).equal_to(&Value::Integer(7)), None);
+        assert_eq!(column(Class::Boolean).equal_to(&Value::Integer(1)), None);
+        assert_eq!(column(Class::Integer).equal_to(&true.into()), None);
         for odd in [
             "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
             "a0ee-bc99-9c0b-4ef8-bb6d-6bb9bd380a11",
@@ -204,7 +206,7 @@ mod tests {
             column(Class::Integer).equal_to(&Value::Null).unwrap(),
             column(Class::Integer).equal_to(&Value::Integer(0)).unwrap(),
             column(Class::Integer).equal_to(&Value::Integer(1)).unwrap(),
-            column(Class::Boolean).equal_to(&Value::Integer(1)).unwrap(),
+            column(Class::Boolean).equal_to(&true.into()).unwrap(),
             column(Class::Text).equal_to(&"".into()).unwrap(),
             column(Class::Text).equal_to(&"1".into()).unwrap(),
             other(16_384, "b").equal_to(&Value::Integer(0)).unwrap(),

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use millpond_report::{Column, Table, text_table};
-use millpond_site::{Config, QueryReport, Report};
+use millpond_site::{QueryReport, Report};
 
+use super::database_option::DatabaseOption;
 use crate::failure::Outcome;
 use crate::output::{note, say};
 
@@ -15,11 +16,13 @@ pub(crate) struct Check {
     /// The site's folder
     #[arg(default_value = ".")]
     site: PathBuf,
+    #[command(flatten)]
+    database: DatabaseOption,
 }
 
 impl Check {
     pub(crate) fn run(self) -> Outcome {
-        let config = Config::read(&self.site)?;
+        let config = self.database.read(&self.site)?;
         let Report { queries, notes } = millpond_site::check(&self.site, &config)?;
         for found in &notes {
             note(format_args!("note: {found}"));

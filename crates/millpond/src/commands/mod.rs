@@ -4,6 +4,7 @@ mod calibration_options;
 mod capacity;
 mod check;
 mod compare;
+mod database_option;
 mod demo;
 mod fileset;
 mod headings;

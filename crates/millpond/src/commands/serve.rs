@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use millpond_http::{BACKLOG, backlog_clamp};
 use millpond_report::number;
 use millpond_site::{Config, Options, Sites};
 
+use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
 use crate::descriptors::{self, Room};
 use crate::events::{Event, Events};
@@ -31,12 +33,17 @@ pub(crate) struct Serve {
     /// Keep nothing in memory: every request goes to the database
     #[arg(long)]
     no_cache: bool,
+    #[command(flatten)]
+    database: DatabaseOption,
 }
+
+/// How long the start waits for a database server: both may have been started together.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Serve {
     pub(crate) fn run(self) -> Outcome {
         let events = Events::listen()?;
-        let config = Config::read(&self.site)?;
+        let config = self.database.read(&self.site)?;
         descriptors::raise();
         let log = open_log(&config)?;
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
@@ -44,7 +51,9 @@ impl Serve {
         let cache = config.cache && !self.no_cache;
         let options = Options {
             cache,
-            readers: None,
+            workers,
+            patience: PATIENCE,
+            ..Options::default()
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         let mut limits = config.limits.clone();
@@ -60,6 +69,7 @@ impl Serve {
         ));
         let mut running = Running {
             dir: self.site,
+            database: self.database,
             config,
             sites,
             log,
@@ -113,6 +123,7 @@ fn say_what_differs(cache: bool, room: &Room) {
 /// A server and what its signals act on.
 struct Running {
     dir: PathBuf,
+    database: DatabaseOption,
     /// What is in use: the file as it was read at the start, and since then what could be applied.
     config: Config,
     sites: Arc<Sites>,
@@ -137,12 +148,11 @@ impl Running {
 
     /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
     fn reload(&mut self) {
-        match Config::read(&self.dir) {
+        match self.database.read(&self.dir) {
             Ok(config) => self.apply(&config),
-            Err(problem) => {
-                note(format_args!(
-                    "error: {problem}\nnote: the configuration in use stays"
-                ));
+            Err(failure) => {
+                failure.print();
+                note("note: the configuration in use stays");
             }
         }
         if let Err(error) = self.log.reopen() {

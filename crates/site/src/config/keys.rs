@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::{Config, files::FileSettings};
+use super::{Config, DatabaseUrl, files::FileSettings};
 use crate::rules::Scope;
 
 /// A section of the file.
@@ -79,7 +79,9 @@ pub(super) enum Kind {
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
     /// The URL of a database.
-    Database(fn(&mut Config) -> &mut PathBuf),
+    Database(fn(&mut Config) -> &mut DatabaseUrl),
+    /// The name of a publication.
+    Publication(fn(&mut Config) -> &mut String),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
     /// Names of files.
@@ -111,7 +113,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 24] = [
+pub(super) const KEYS: [Key; 25] = [
     Key {
         section: "server",
         name: "listen",
@@ -136,8 +138,11 @@ pub(super) const KEYS: [Key; 24] = [
         kind: Kind::Database(|config| &mut config.database),
         default: Some("\"sqlite:site.db\""),
         example: "\"sqlite:site.db\"",
-        about: "`sqlite:` and the path of the file, from the site's folder. It is made if it is missing. This version serves \
-                SQLite only.",
+        about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
+                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn, a unix \
+                socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, `verify-full`) may \
+                follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
+                into a file. `--database URL` of the commands that open a site overrides it.",
     },
     Key {
         section: "database",
@@ -145,7 +150,17 @@ pub(super) const KEYS: [Key; 24] = [
         kind: Kind::Count(|config| &mut config.pool, 1, 256),
         default: Some("8"),
         example: "8",
-        about: "Connections that read. Writes have one connection of their own.",
+        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, and the feed \
+                of changes has one of its own.",
+    },
+    Key {
+        section: "database",
+        name: "publication",
+        kind: Kind::Publication(|config| &mut config.publication),
+        default: Some("\"millpond\""),
+        example: "\"millpond\"",
+        about: "PostgreSQL only: the publication of the tables whose changes the server is told of. Queries on other tables are \
+                answered by the database each time. It is made by `create publication millpond for table …`, once.",
     },
     Key {
         section: "cache",

@@ -81,6 +81,7 @@ fn values(kind: &Kind) -> String {
         ),
         Kind::Address(_) => "an IP address and a port".to_owned(),
         Kind::Database(_) => "a URL".to_owned(),
+        Kind::Publication(_) => "a name".to_owned(),
         Kind::Log(_) => "a path or `-`".to_owned(),
         Kind::Names(_) => "a list of names".to_owned(),
         Kind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),

@@ -1,0 +1,292 @@
+//! From a query to a change and back: what is kept, and what makes it go, through the real feed.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_db::{
+    Bind, Call, Database, DatabaseFeed, Expect, Migration, PostgresOptions, Query, Step, Value,
+};
+use millpond_pgtest::Options;
+use millpond_store::Sink;
+use millpond_store::clock::Boottime;
+
+use super::{options, prepare, server, try_read};
+use crate::support::{Witness, int, text, wait};
+
+const SCHEMA: &str = "
+create table t (id integer primary key, n integer not null default 0, word text);
+alter table t replica identity full;
+create table other (id integer primary key);
+insert into t select i, 0, 'w' || i from generate_series(1, 20) i;
+create publication millpond for all tables;
+";
+
+/// A database with a feed that runs, and a small cache that it tells.
+struct Fed {
+    database: Database,
+    sink: Arc<Witness>,
+    scratch: millpond_pgtest::Database<'static>,
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        // The slot goes with the feed; a database with a slot cannot be dropped.
+        self.database.stop();
+    }
+}
+
+fn started(options: PostgresOptions) -> (Database, Arc<Witness>) {
+    let database = Database::connect(options).unwrap();
+    let sink = Arc::new(Witness::default());
+    database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
+    (database, sink)
+}
+
+impl Fed {
+    fn new(adjust: impl FnOnce(&mut PostgresOptions)) -> Self {
+        let scratch = server().database().unwrap();
+        let mut client = postgres::Client::connect(&scratch.url(), postgres::NoTls).unwrap();
+        client.batch_execute(SCHEMA).unwrap();
+        let mut options = options(scratch.url());
+        adjust(&mut options);
+        let (database, sink) = started(options);
+        sink.settle();
+        Self {
+            database,
+            sink,
+            scratch,
+        }
+    }
+
+    fn foreign(&self) -> postgres::Client {
+        postgres::Client::connect(&self.scratch.url(), postgres::NoTls).unwrap()
+    }
+
+    fn prepare(&self, sql: &str) -> Query {
+        prepare(&self.database, sql)
+    }
+
+    /// Reads and keeps the result; at most so often that an old transaction of another test cannot hold it up for ever.
+    fn fill(&self, key: &str, query: &Query, params: &[Value]) {
+        for _ in 0..1_000 {
+            let epoch = self.sink.epoch();
+            let read = try_read(&self.database, query, params.to_vec()).unwrap();
+            if self.sink.store(key, epoch, &read) {
+                return;
+            }
+            self.sink.settle();
+        }
+        let read = try_read(&self.database, query, params.to_vec()).unwrap();
+        panic!("{} is never kept: {:?}", query.sql(), read.deps);
+    }
+
+    fn write(&self, sql: &str, params: Vec<Value>) {
+        let step = Step {
+            query: self.prepare(sql),
+            bind: params.into_iter().map(Bind::Value).collect(),
+            expect: Expect::Exec,
+        };
+        wait(self.database.write(vec![step])).unwrap();
+    }
+}
+
+#[test]
+fn a_result_is_kept_until_another_program_changes_it() {
+    let fed = Fed::new(|_| {});
+    let query = fed.prepare("select word from t where id = :id");
+    fed.fill("one", &query, &[int(1)]);
+    fed.fill("two", &query, &[int(2)]);
+    let epoch = fed.sink.epoch();
+    let mut foreign = fed.foreign();
+    foreign
+        .batch_execute("update t set word = 'new' where id = 1; insert into other values (1)")
+        .unwrap();
+    fed.sink.settle();
+    assert!(fed.sink.cached("one").is_none());
+    assert!(fed.sink.cached("two").is_some());
+    assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+}
+
+#[test]
+fn an_own_write_has_been_applied_when_it_is_answered() {
+    let fed = Fed::new(|_| {});
+    let query = fed.prepare("select n from t where id = :id");
+    for n in 1..=20 {
+        fed.fill("row", &query, &[int(1)]);
+        let epoch = fed.sink.epoch();
+        fed.write("update t set n = :n where id = 1", vec![int(n)]);
+        assert!(fed.sink.cached("row").is_none());
+        assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+        let read = try_read(&fed.database, &query, vec![int(1)]).unwrap();
+        assert_eq!(read.results[0].rows, [[int(n)]]);
+    }
+}
+
+#[test]
+fn a_write_that_is_rolled_back_touches_nothing_and_nobody_waits_for_it() {
+    let fed = Fed::new(|_| {});
+    let query = fed.prepare("select count(*) from t");
+    fed.fill("count", &query, &[]);
+    let steps = ["delete from t", "insert into t (id) values (1), (1)"].map(|sql| Step {
+        query: fed.prepare(sql),
+        bind: vec![],
+        expect: Expect::Exec,
+    });
+    assert!(wait(fed.database.write(steps.to_vec())).is_err());
+    fed.sink.settle();
+    assert!(fed.sink.cached("count").is_some());
+}
+
+#[test]
+fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
+    let fed = Fed::new(|options| options.statement_timeout = Duration::from_millis(300));
+    let query = fed.prepare("select count(*) from t");
+    fed.fill("count", &query, &[]);
+    let mut foreign = fed.foreign();
+    let pid: i32 = foreign
+        .query_one(
+            "select active_pid from pg_replication_slots where database = current_database()",
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid.to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let before = fed.sink.told().len();
+    fed.write("delete from t where id = 1", vec![]);
+    let cached = fed.sink.cached("count");
+    signal("-CONT");
+    assert!(cached.is_none());
+    fed.sink
+        .wait_for_epoch(before, "has not come through the feed");
+}
+
+#[test]
+fn a_statement_is_looked_at_again_when_the_schema_has_changed() {
+    let fed = Fed::new(|_| {});
+    let mut foreign = fed.foreign();
+    foreign
+        .batch_execute("create view v as select word from t where id = 1")
+        .unwrap();
+    fed.sink.settle();
+    let query = fed.prepare("select * from v");
+    fed.fill("view", &query, &[]);
+    let before = fed.sink.told().len();
+    foreign
+        .batch_execute("create or replace view v as select id::text as word from other")
+        .unwrap();
+    fed.sink.wait_for_epoch(before, "");
+    fed.fill("view", &query, &[]);
+    foreign
+        .batch_execute("insert into other values (7)")
+        .unwrap();
+    fed.sink.settle();
+    assert!(fed.sink.cached("view").is_none());
+    let read = try_read(&fed.database, &query, vec![]).unwrap();
+    assert_eq!(read.results[0].rows, [[text("7")]]);
+}
+
+#[test]
+fn a_migration_begins_an_epoch() {
+    let fed = Fed::new(|_| {});
+    let query = fed.prepare("select count(*) from t");
+    fed.fill("count", &query, &[]);
+    let migration = Migration {
+        name: "0001".into(),
+        sql: "create table late (id integer primary key)".into(),
+    };
+    fed.database.migrate(&[migration]).unwrap();
+    assert!(fed.sink.cached("count").is_none());
+    let late = fed.prepare("select count(*) from late");
+    fed.fill("late", &late, &[]);
+    fed.write("insert into late values (1)", vec![]);
+    assert!(fed.sink.cached("late").is_none());
+}
+
+#[test]
+fn without_logical_replication_nothing_is_kept_and_the_owner_is_told() {
+    let server = Options::new().start().unwrap();
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    client.batch_execute(SCHEMA).unwrap();
+    let (database, sink) = started(options(server.url()));
+    let query = prepare(&database, "select count(*) from t");
+    while database.health().failures == 0 {
+        std::thread::yield_now();
+    }
+    let message = database.health().last_failure.unwrap();
+    assert!(message.contains("wal_level"), "{message}");
+    let read = try_read(&database, &query, vec![]).unwrap();
+    assert_eq!(read.results[0].rows, [[int(20)]]);
+    assert!(!sink.store("count", sink.epoch(), &read));
+    // Nothing was kept, so there is nothing to wait for either.
+    let step = Step {
+        query: prepare(&database, "delete from t where id = 1"),
+        bind: vec![],
+        expect: Expect::Exec,
+    };
+    wait(database.write(vec![step])).unwrap();
+    database.stop();
+}
+
+/// Rules 1, 2 and 19 together: nothing that was acknowledged is missing from what is kept.
+#[test]
+fn no_answer_is_older_than_promised() {
+    const ROWS: i64 = 4;
+    let fed = Fed::new(|options| options.pool = 4);
+    let query = fed.prepare("select n from t where id = :id");
+    let update = fed.prepare("update t set n = n + 1 where id = :id returning n");
+    let n = |value: &Value| match value {
+        Value::Integer(n) => *n,
+        other => panic!("{other:?}"),
+    };
+    std::thread::scope(|scope| {
+        for id in 1..=ROWS {
+            let (fed, query, update) = (&fed, &query, &update);
+            scope.spawn(move || {
+                let key = id.to_string();
+                for round in 1..=40 {
+                    let step = Step {
+                        query: update.clone(),
+                        bind: vec![Bind::Value(int(id))],
+                        expect: Expect::One,
+                    };
+                    let written = wait(fed.database.write(vec![step])).unwrap();
+                    assert_eq!(n(&written.results[0].rows[0][0]), round);
+                    // Either it is gone, or it was read after the write.
+                    if let Some(entry) = fed.sink.cached(&key) {
+                        assert_eq!(n(&entry.rows[0].rows[0][0]), round);
+                    }
+                }
+            });
+            scope.spawn(move || {
+                let key = id.to_string();
+                for _ in 0..200 {
+                    let epoch = fed.sink.epoch();
+                    let call = Call {
+                        query: query.clone(),
+                        params: vec![int(id)],
+                    };
+                    let read = wait(fed.database.read(vec![call])).unwrap();
+                    fed.sink.store(&key, epoch, &read);
+                }
+            });
+        }
+    });
+    // What another program commits is gone with the next heartbeat.
+    let mut foreign = fed.foreign();
+    for round in 0..20 {
+        fed.fill("1", &query, &[int(1)]);
+        foreign
+            .execute("update t set n = $1 where id = 1", &[&(1_000 + round)])
+            .unwrap();
+        let acknowledged = Boottime::now();
+        fed.sink.settle_since(acknowledged);
+        if let Some(entry) = fed.sink.cached("1") {
+            assert_eq!(n(&entry.rows[0].rows[0][0]), i64::from(1_000 + round));
+        }
+    }
+}
