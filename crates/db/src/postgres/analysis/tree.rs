@@ -108,7 +108,7 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
 
 /// `set transaction read write` was refused: "cannot set transaction read-write mode during recovery".
 fn is_standby(said: &DbError) -> bool {
-    said.routine() == Some("check_transaction_read_only")
+    said.routine() == Some("call_bool_check_hook")
         || *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 

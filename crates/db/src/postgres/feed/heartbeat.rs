@@ -7,6 +7,9 @@
 //! It is one statement, so its answer has more than the message's place: a snapshot of the primary, which tells what all later
 //! snapshots see, and the fingerprint of the catalog (rule 9). A heartbeat counts only if the fingerprint is the known one; it
 //! was taken after the heartbeat was sent, so a change of the catalog that was committed before is in it.
+//!
+//! The fingerprint of 1,000 tables takes about 10 ms of the server's processor. So not every heartbeat looks at the catalog: the
+//! longer it takes, the more are between two that do, and those count from the moment at which the last that looked was sent.
 
 use std::time::Duration;
 
@@ -19,17 +22,25 @@ use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::pending::PREFIX;
 
+/// The share of time that looks at the catalog may take is one part in so many, if that leaves enough of them.
+const SHARE: u32 = 20;
+
 /// At most one is under way.
 pub(crate) struct Heartbeat {
     interval: Duration,
     /// How many were sent.
     number: u64,
     due: Boottime,
+    /// When the next looks at the catalog.
+    look_due: Boottime,
+    /// When the last was sent that found the catalog as it is known.
+    looked: Boottime,
     flight: Option<Flight>,
 }
 
 struct Flight {
     sent: Boottime,
+    looks: bool,
     seen: Option<Transactions>,
     /// The end of its commit record, once the stream has brought it.
     back: Option<u64>,
@@ -38,6 +49,7 @@ struct Flight {
 /// A heartbeat that is back and answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Beat {
+    /// From when it counts.
     pub(crate) sent: Boottime,
     pub(crate) seen: Transactions,
     pub(crate) position: u64,
@@ -47,9 +59,19 @@ pub(crate) struct Beat {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pulse {
     pub(crate) seen: Transactions,
-    /// For `visible` of what the catalog holds.
-    pub(crate) fingerprint: String,
     pub(crate) standbys: String,
+    /// If it looked.
+    pub(crate) fingerprint: Option<String>,
+}
+
+/// What the session that asks is to know first: planning would take as long as the rest.
+pub(crate) fn prepare() -> String {
+    let prefix = literal(PREFIX);
+    let common = format!(
+        "(text) as select pg_catalog.pg_logical_emit_message(true, {prefix}, $1), pg_catalog.pg_current_snapshot()::text, \
+         pg_catalog.current_setting('synchronous_standby_names')"
+    );
+    format!("prepare millpond_beat{common}; prepare millpond_look{common}, {FINGERPRINT}")
 }
 
 impl Heartbeat {
@@ -59,6 +81,8 @@ impl Heartbeat {
             interval,
             number: 0,
             due: now,
+            look_due: now,
+            looked: Boottime::default(),
             flight: None,
         }
     }
@@ -74,24 +98,34 @@ impl Heartbeat {
 
     /// One is sent now; its statement.
     pub(crate) fn send(&mut self, node: &str, now: Boottime) -> String {
+        let looks = self.look_due <= now;
         self.number += 1;
         self.due = now.plus(self.interval);
         self.flight = Some(Flight {
             sent: now,
+            looks,
             seen: None,
             back: None,
         });
-        format!(
-            "select pg_catalog.pg_logical_emit_message(true, {}, {}), pg_catalog.pg_current_snapshot()::text, \
-             pg_catalog.current_setting('synchronous_standby_names'), {FINGERPRINT}",
-            literal(PREFIX),
-            literal(&messages::heartbeat(node, self.number)),
-        )
+        let statement = if looks {
+            "millpond_look"
+        } else {
+            "millpond_beat"
+        };
+        let message = literal(&messages::heartbeat(node, self.number));
+        format!("execute {statement}({message})")
     }
 
-    /// The server has answered with this snapshot.
-    pub(crate) fn answered(&mut self, seen: Transactions) -> Option<Beat> {
-        self.flight.as_mut()?.seen = Some(seen);
+    /// The server has answered with this snapshot, and if it looked at the catalog, has found it as it is known.
+    pub(crate) fn answered(&mut self, seen: Transactions, now: Boottime) -> Option<Beat> {
+        let flight = self.flight.as_mut()?;
+        flight.seen = Some(seen);
+        if flight.looks {
+            self.looked = flight.sent;
+            // At least four times within the bound, which is ten intervals or more.
+            let pause = (now.since(flight.sent) * SHARE).min(self.interval * 5 / 2);
+            self.look_due = flight.sent.plus(pause);
+        }
         self.complete()
     }
 
@@ -103,16 +137,17 @@ impl Heartbeat {
         self.complete()
     }
 
-    /// The one under way does not count: the catalog has changed.
+    /// The one under way does not count: the catalog has changed. The next looks again.
     pub(crate) fn void(&mut self) {
         self.flight = None;
+        self.look_due = Boottime::default();
     }
 
     fn complete(&mut self) -> Option<Beat> {
         let flight = self.flight.take()?;
         match (flight.back, flight.seen) {
             (Some(position), Some(seen)) => Some(Beat {
-                sent: flight.sent,
+                sent: self.looked,
                 seen,
                 position,
             }),
@@ -136,7 +171,7 @@ impl Pulse {
         Some(Self {
             seen: Transactions::parse(text(1)?)?,
             standbys: text(2)?.to_owned(),
-            fingerprint: text(3)?.to_owned(),
+            fingerprint: text(3).map(str::to_owned),
         })
     }
 }
@@ -161,14 +196,14 @@ mod tests {
             seen: seen(),
             position,
         };
-        assert!(heartbeat.send("0a", now).contains("'0a:h:1'"));
+        assert_eq!(heartbeat.send("0a", now), "execute millpond_look('0a:h:1')");
         assert_eq!(heartbeat.due(), Boottime::NEVER);
-        assert_eq!(heartbeat.answered(seen()), None);
+        assert_eq!(heartbeat.answered(seen(), now), None);
         assert_eq!(heartbeat.back(1, 70), Some(beat(70)));
         assert_eq!(heartbeat.due(), now.plus(SECOND));
         heartbeat.send("0a", now);
         assert_eq!(heartbeat.back(2, 80), None);
-        assert_eq!(heartbeat.answered(seen()), Some(beat(80)));
+        assert_eq!(heartbeat.answered(seen(), now), Some(beat(80)));
     }
 
     #[test]
@@ -180,16 +215,40 @@ mod tests {
         assert_eq!(heartbeat.back(1, 70), None);
         heartbeat.send("0a", now);
         assert_eq!(heartbeat.back(1, 70), None);
-        assert_eq!(heartbeat.answered(seen()), None);
+        assert_eq!(heartbeat.answered(seen(), now), None);
     }
 
     #[test]
-    fn an_answer_is_one_row_of_four() {
+    fn one_that_does_not_look_counts_from_the_last_that_did() {
+        let at = |millis| Boottime::default().plus(Duration::from_millis(millis));
+        let mut heartbeat = Heartbeat::new(Duration::from_millis(100), at(0));
+        let mut beat = |sent, took, number| {
+            let looks = heartbeat.send("0a", at(sent)).contains("look");
+            heartbeat.back(number, number);
+            let beat = heartbeat.answered(seen(), at(sent + took)).unwrap();
+            (looks, beat.sent)
+        };
+        // It takes 15 ms to look: a pause of 300 ms would be too long, one of 250 ms is not.
+        assert_eq!(beat(1_000, 15, 1), (true, at(1_000)));
+        assert_eq!(beat(1_100, 1, 2), (false, at(1_000)));
+        assert_eq!(beat(1_200, 1, 3), (false, at(1_000)));
+        // Now it takes 3 ms.
+        assert_eq!(beat(1_300, 3, 4), (true, at(1_300)));
+        assert_eq!(beat(1_400, 1, 5), (true, at(1_400)));
+        heartbeat.send("0a", at(1_401));
+        heartbeat.void();
+        assert!(heartbeat.send("0a", at(1_402)).contains("look"));
+    }
+
+    #[test]
+    fn an_answer_is_one_row_of_three_or_four() {
         let row = ["0/0", "7:9:8", "", "abc"].map(|text| Some(text.to_owned()));
         let pulse = Pulse::read(&[row.to_vec()]).unwrap();
-        assert_eq!(pulse.fingerprint, "abc");
+        assert_eq!(pulse.fingerprint.as_deref(), Some("abc"));
         assert!(!pulse.seen.sees(8));
-        assert_eq!(Pulse::read(&[row[..3].to_vec()]), None);
+        let pulse = Pulse::read(&[row[..3].to_vec()]).unwrap();
+        assert_eq!(pulse.fingerprint, None);
+        assert_eq!(Pulse::read(&[row[..2].to_vec()]), None);
         assert_eq!(Pulse::read(&[]), None);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use millpond_store::clock::Boottime;
 
 use super::FeedSettings;
+use super::heartbeat;
 use super::login::{self, Purpose};
 use super::relations::Tables;
 use super::replication;
@@ -103,6 +104,7 @@ fn at(
         &mut stream,
     )
     .map_err(|end| setup::explain(end, &server))?;
+    control.query(&heartbeat::prepare(), patience())?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience())?)?);
     let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience())?)?;
     let floor = one(&control.query("select pg_catalog.pg_current_xact_id()::text", patience())?)?;
@@ -129,7 +131,7 @@ fn at(
 /// standby is away, and transactions that wait for a standby have not been acknowledged to anybody.
 fn session_options(settings: &FeedSettings) -> String {
     format!(
-        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off",
+        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan",
         settings.wal_sender_timeout.as_millis().max(1)
     )
 }

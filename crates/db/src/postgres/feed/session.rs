@@ -272,22 +272,27 @@ impl<'a> Life<'a> {
             .ok_or_else(|| End::lost("the answer to a heartbeat makes no sense"))?;
         setup::not_a_standby_ourselves(&pulse.standbys)?;
         self.newest = self.newest.max(pulse.seen.xmax());
-        if pulse.fingerprint == self.fingerprint {
-            let beat = self.heartbeat.answered(pulse.seen);
+        let Some(fingerprint) = pulse
+            .fingerprint
+            .filter(|fingerprint| *fingerprint != self.fingerprint)
+        else {
+            let beat = self.heartbeat.answered(pulse.seen, Boottime::now());
             self.beat(beat);
             return Ok(());
-        }
+        };
         // What is read now is at least as new as the fingerprint; if it is newer, the next heartbeat finds it out.
         self.heartbeat.void();
         let publication = setup::publication(&self.settings.publication);
-        let asked = Asked::Publication(pulse.fingerprint);
+        let asked = Asked::Publication(fingerprint);
         self.ask(asked, &publication, Boottime::now())
     }
 
     fn beat(&mut self, beat: Option<Beat>) {
         if let Some(beat) = beat {
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
-            self.link.delivery.passed(&seen, beat.position, beat.sent);
+            // The answer may come after more has been applied.
+            let position = beat.position.max(self.position);
+            self.link.delivery.passed(&seen, position, beat.sent);
         }
     }
 }
