@@ -43,6 +43,10 @@ const BOUNDS: [Duration; 3] = [
 ];
 /// Of what lasts: longer than the bound of a second.
 const LASTING: Duration = Duration::from_millis(1500);
+/// Of what lasts, in one of five: a frozen node's feed is given up by the server then. Only in fights of [`LONG`].
+const LASTING_LONG: Duration = Duration::from_secs(12);
+/// From here on a fight has time for it.
+const LONG: Duration = Duration::from_secs(300);
 /// From one fault to the next, at most; in it there is time for hits.
 const BETWEEN_MS: usize = 3000;
 /// Until everything must be well again, and the last slot gone.
@@ -148,6 +152,8 @@ fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> 
         for fault in shuffled(dice) {
             let pause = u64::try_from(dice.below(BETWEEN_MS)).unwrap_or_default();
             striker.field.span.pass(Duration::from_millis(pause));
+            let is_long = length >= LONG && dice.chance(20);
+            striker.lasting = if is_long { LASTING_LONG } else { LASTING };
             match striker.strike(fault, dice) {
                 Ok(()) => *report.faults.entry(fault.name()).or_default() += 1,
                 Err(reason) => report.notes.push(format!("{}: {reason}", fault.name())),

@@ -1,5 +1,6 @@
 //! The program as its users meet it: on the command line, on the network, and by signals.
 
+mod adversary;
 mod cache;
 mod capacity;
 mod cli;
