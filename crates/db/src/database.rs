@@ -36,7 +36,7 @@ pub struct Health {
     pub last_failure: Option<Arc<str>>,
     /// Reads that wait for a connection.
     pub waiting_reads: usize,
-    /// Writes that wait for their turn.
+    /// Writes that wait for their turn, or for their change to come through the feed.
     pub waiting_writes: usize,
 }
 

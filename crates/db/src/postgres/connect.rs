@@ -107,7 +107,7 @@ fn session(shared: &Shared) -> String {
         "set timezone = 'UTC'; set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; \
          set bytea_output = 'hex'; set extra_float_digits = 1; set xmloption = 'content'; \
          set standard_conforming_strings = on; set client_min_messages = 'warning'; \
-         set default_transaction_isolation = 'read committed'; set default_transaction_read_only = on; \
+         set default_transaction_isolation = 'repeatable read'; set default_transaction_read_only = on; \
          set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}"
     )
 }

@@ -80,7 +80,7 @@ pub(crate) fn sort(
     if *code == SqlState::QUERY_CANCELED || *code == SqlState::LOCK_NOT_AVAILABLE {
         return Error::Timeout;
     }
-    if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+    if takes_no_writes(error) {
         return Error::unavailable(format!(
             "{place} takes no writes now ({message}); a standby or a read-only server stands there"
         ));
@@ -102,6 +102,14 @@ pub(crate) fn sort(
             sql: Arc::clone(sql),
         },
     }
+}
+
+/// A transaction that writes was refused: as such, or by its first statement on a standby ("cannot set transaction read-write
+/// mode during recovery").
+fn takes_no_writes(error: &DbError) -> bool {
+    let refused_by_a_standby = *error.code() == SqlState::FEATURE_NOT_SUPPORTED
+        && error.routine() == Some("call_bool_check_hook");
+    *error.code() == SqlState::READ_ONLY_SQL_TRANSACTION || refused_by_a_standby
 }
 
 /// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'`, in whatever language.

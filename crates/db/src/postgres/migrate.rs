@@ -50,7 +50,7 @@ async fn locked(
     let own = |error: tokio_postgres::Error| own_failure(&error, shared);
     // A migration may take its time, and so may what it waits for.
     let unlimited = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; \
-        set default_transaction_read_only = off";
+        set default_transaction_read_only = off; set default_transaction_isolation = 'read committed'";
     client.batch_execute(unlimited).await.map_err(own)?;
     loop {
         let locked = client

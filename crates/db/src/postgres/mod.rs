@@ -238,7 +238,8 @@ impl Postgres {
             failures,
             last_failure,
             waiting_reads: shared.waiting.reads.load(Ordering::Relaxed),
-            waiting_writes: shared.waiting.writes.load(Ordering::Relaxed),
+            waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)
+                + shared.link.pending.len(),
         }
     }
 

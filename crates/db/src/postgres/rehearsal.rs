@@ -24,7 +24,7 @@ pub struct Rehearsal {
 
 /// A migration may take longer than a query, but not wait for a lock that others queue up behind.
 const BEGIN: &str = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; \
-    begin; set local lock_timeout = '2s'";
+    begin isolation level read committed read write; set local lock_timeout = '2s'";
 
 /// Runs in the transaction what was not applied before. From now on statements are prepared there.
 pub(super) async fn rehearse(pool: &Pool, migrations: &[Migration]) -> Result<Rehearsal, Error> {

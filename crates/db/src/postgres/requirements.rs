@@ -145,8 +145,15 @@ pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requi
 /// Mends one of them on a connection of the pool.
 pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
     let connection = pool.get().await?;
-    let done = fix(&connection.client, requirement).await;
-    pool.put(connection);
+    // The sessions of the pool only read, so this one is not given back.
+    let writing = connection
+        .client
+        .batch_execute("set default_transaction_read_only = off");
+    let done = match writing.await {
+        Ok(()) => fix(&connection.client, requirement).await,
+        Err(error) => Err(refused(&error)),
+    };
+    connection.close().await;
     done.map_err(|error| Error::usage(error.to_string()))
 }
 

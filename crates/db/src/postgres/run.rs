@@ -128,7 +128,7 @@ async fn next(rows: &mut Pin<&mut RowStream>) -> Option<Result<Row, tokio_postgr
     poll_fn(|cx| rows.as_mut().poll_next(cx)).await
 }
 
-/// Runs all of them in one round trip, and gives what each gave.
+/// Runs all of them in one round trip, and gives what each gave, up to one whose result is not read to its end.
 ///
 /// The driver writes what has been asked for when this task waits, so all leave together if all are asked first.
 pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome> {
@@ -141,7 +141,13 @@ pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome
         for (one, outcome) in &mut running {
             if outcome.is_none() {
                 match one.as_mut().poll(cx) {
-                    Poll::Ready(done) => *outcome = Some(done),
+                    Poll::Ready(done) => {
+                        let unread = !matches!(done, Ok(_) | Err(Failure::Database(_)));
+                        *outcome = Some(done);
+                        if unread {
+                            return Poll::Ready(());
+                        }
+                    }
                     Poll::Pending => pending = true,
                 }
             }

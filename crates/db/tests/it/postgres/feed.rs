@@ -23,9 +23,9 @@ create publication millpond for all tables;
 ";
 
 /// A database with a feed that runs, and a small cache that it tells.
-struct Fed {
-    database: Database,
-    sink: Arc<Witness>,
+pub(super) struct Fed {
+    pub(super) database: Database,
+    pub(super) sink: Arc<Witness>,
     scratch: millpond_pgtest::Database<'static>,
 }
 
@@ -45,9 +45,14 @@ fn started(options: PostgresOptions) -> (Database, Arc<Witness>) {
 
 impl Fed {
     fn new(adjust: impl FnOnce(&mut PostgresOptions)) -> Self {
+        Self::with(SCHEMA, adjust)
+    }
+
+    /// The schema includes the publication.
+    pub(super) fn with(schema: &str, adjust: impl FnOnce(&mut PostgresOptions)) -> Self {
         let scratch = server().database().unwrap();
         let mut client = postgres::Client::connect(&scratch.url(), postgres::NoTls).unwrap();
-        client.batch_execute(SCHEMA).unwrap();
+        client.batch_execute(schema).unwrap();
         let mut options = options(scratch.url());
         adjust(&mut options);
         let (database, sink) = started(options);
@@ -59,20 +64,25 @@ impl Fed {
         }
     }
 
-    fn foreign(&self) -> postgres::Client {
+    pub(super) fn foreign(&self) -> postgres::Client {
         postgres::Client::connect(&self.scratch.url(), postgres::NoTls).unwrap()
     }
 
-    fn prepare(&self, sql: &str) -> Query {
+    pub(super) fn prepare(&self, sql: &str) -> Query {
         prepare(&self.database, sql)
     }
 
-    /// Reads and keeps the result; at most so often that an old transaction of another test cannot hold it up for ever.
+    /// Reads and keeps the result, if the rules allow it.
+    pub(super) fn try_fill(&self, key: &str, query: &Query, params: &[Value]) -> bool {
+        let epoch = self.sink.epoch();
+        let read = try_read(&self.database, query, params.to_vec()).unwrap();
+        self.sink.store(key, epoch, &read)
+    }
+
+    /// Reads until the result is kept. An old transaction of another test may hold that up, but not for ever.
     fn fill(&self, key: &str, query: &Query, params: &[Value]) {
         for _ in 0..1_000 {
-            let epoch = self.sink.epoch();
-            let read = try_read(&self.database, query, params.to_vec()).unwrap();
-            if self.sink.store(key, epoch, &read) {
+            if self.try_fill(key, query, params) {
                 return;
             }
             self.sink.settle();
@@ -81,7 +91,7 @@ impl Fed {
         panic!("{} is never kept: {:?}", query.sql(), read.deps);
     }
 
-    fn write(&self, sql: &str, params: Vec<Value>) {
+    pub(super) fn write(&self, sql: &str, params: Vec<Value>) {
         let step = Step {
             query: self.prepare(sql),
             bind: params.into_iter().map(Bind::Value).collect(),
@@ -106,6 +116,35 @@ fn a_result_is_kept_until_another_program_changes_it() {
     assert!(fed.sink.cached("one").is_none());
     assert!(fed.sink.cached("two").is_some());
     assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+}
+
+#[test]
+fn an_empty_result_is_kept_until_a_row_comes() {
+    let fed = Fed::new(|_| {});
+    let query = fed.prepare("select word from t where id = :id");
+    fed.fill("none", &query, &[int(77)]);
+    fed.write("insert into t values (78, 0, 'other')", vec![]);
+    assert!(fed.sink.cached("none").is_some());
+    fed.write("insert into t values (77, 0, 'here')", vec![]);
+    assert!(fed.sink.cached("none").is_none());
+}
+
+#[test]
+fn what_was_taken_is_finished_before_the_end() {
+    let fed = Fed::new(|_| {});
+    let slow = "update t set n = 5 where id = 1 and pg_sleep(0.3) is not null";
+    std::thread::scope(|scope| {
+        // It panics if it fails.
+        scope.spawn(|| fed.write(slow, vec![]));
+        let mut foreign = fed.foreign();
+        let running = "select count(*) from pg_stat_activity where state = 'active' and query like 'update t set n = 5%'";
+        while foreign.query_one(running, &[]).unwrap().get::<_, i64>(0) == 0 {
+            std::thread::yield_now();
+        }
+        fed.database.stop();
+    });
+    let row = fed.foreign().query_one("select n from t where id = 1", &[]);
+    assert_eq!(row.unwrap().get::<_, i32>(0), 5);
 }
 
 #[test]

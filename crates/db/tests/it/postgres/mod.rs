@@ -3,6 +3,7 @@
 mod connections;
 mod feed;
 mod migrations;
+mod model;
 mod reads;
 mod tls;
 mod types;
