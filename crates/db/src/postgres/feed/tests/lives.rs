@@ -36,7 +36,7 @@ fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
         match told {
             Told::Heartbeat(sent, position) => {
                 assert!(last < (*sent, *position));
-                assert!(*position > applied);
+                assert!(*position >= applied);
                 last = (*sent, *position);
             }
             Told::Apply(mark, _) => {
@@ -84,14 +84,15 @@ fn a_change_of_the_schema_begins_an_epoch() {
 }
 
 #[test]
-fn a_table_that_is_made_and_filled_at_once_begins_an_epoch_with_its_change() {
+fn a_table_that_is_made_and_filled_at_once_begins_an_epoch() {
     let mut fixture = Fixture::new(shared(), SCHEMA);
     let seen = fixture.feed.sink.len();
     fixture.run("begin; create table new (id int primary key); insert into new values (1); commit");
-    fixture
-        .feed
-        .sink
-        .wait_for_epoch(seen, "was not there before");
+    // A heartbeat may find the table before its change arrives; then that is the reason.
+    let reasons = ["was not there before", "the schema has changed"];
+    fixture.feed.sink.wait_for("an epoch", seen, |told| {
+        matches!(told, Told::NewEpoch(said) if reasons.iter().any(|reason| said.contains(reason)))
+    });
     fixture.feed.sink.settle();
     let table = broad(fixture.oid("new"));
     let touched = fixture.touches("insert into new values (2)");

@@ -54,13 +54,15 @@ impl Recorder {
 
     /// Waits for something that was told after the first `seen` calls; gives where it stands.
     fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&Told) -> bool) -> usize {
+        let give_up = Boottime::now().plus(PATIENCE);
         let mut told = self.told.lock();
         loop {
             if let Some(at) = told.iter().skip(seen).position(&mut is) {
                 return seen + at;
             }
-            let waited = self.changed.wait_for(&mut told, PATIENCE);
-            assert!(!waited.timed_out(), "waited in vain for {what}: {told:?}");
+            let now = Boottime::now();
+            assert!(now < give_up, "waited in vain for {what}: {told:?}");
+            self.changed.wait_for(&mut told, give_up.since(now));
         }
     }
 
