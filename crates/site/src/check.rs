@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millpond_db::Database;
+use millpond_db::{Database, Query, Requirement};
 
 use crate::{
     Config, DatabaseUrl, Options, PostgresUrl, Problem,
@@ -25,6 +25,8 @@ pub struct Report {
     pub queries: Vec<QueryReport>,
     /// What is there and never answers, or not at its address: no fault, but hardly meant.
     pub notes: Vec<Problem>,
+    /// What the database lacks so that pages can be kept in memory.
+    pub requirements: Vec<Requirement>,
 }
 
 /// What one query of a page depends on.
@@ -36,6 +38,7 @@ pub struct QueryReport {
     pub name: String,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
+    query: Query,
 }
 
 impl fmt::Display for QueryReport {
@@ -65,6 +68,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
             .and_then(|config| check_one(&host.site, &config));
         match checked {
             Ok(report) => {
+                all.requirements.extend(report.requirements);
                 all.notes.extend(below(&host.shown, report.notes));
                 all.queries
                     .extend(report.queries.into_iter().map(|query| QueryReport {
@@ -109,6 +113,7 @@ fn check_postgres(
         .map_err(|error| vec![opening::refused(error, migrations, &shown)])
         .and_then(|rehearsal| {
             let mut report = report(dir, config, &database)?;
+            report.requirements = requirements(&database, &report, &shown)?;
             report.notes.extend(rehearsal.left_out.map(|name| {
                 Problem::new(
                     migrations.file(&name),
@@ -119,6 +124,22 @@ fn check_postgres(
         });
     database.stop();
     report
+}
+
+/// What the server lacks so that the results of the site's queries can be kept.
+fn requirements(
+    database: &Database,
+    report: &Report,
+    shown: &Path,
+) -> Result<Vec<Requirement>, Vec<Problem>> {
+    let queries: Vec<Query> = report
+        .queries
+        .iter()
+        .map(|query| query.query.clone())
+        .collect();
+    database
+        .requirements(&queries)
+        .map_err(|error| vec![Problem::new(shown, error.to_string())])
 }
 
 fn check_sqlite(
@@ -159,6 +180,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Ve
         Ok(Report {
             queries: queries(&generation),
             notes,
+            requirements: Vec::new(),
         })
     })
 }
@@ -173,6 +195,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
             file: query.file.clone(),
             name: query.name.clone(),
             dependencies: query.query.describe(),
+            query: query.query.clone(),
         })
         .collect()
 }

@@ -7,6 +7,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{DatabaseUrl, Problem};
 
+/// The folder of migrations.
+const MIGRATIONS: &str = "migrations";
+
 /// A kind of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -102,6 +105,10 @@ impl Dialect {
                 );
             }
             others.remove(&base);
+        }
+        // A migration may be for one database only, such as an index of a kind that the other lacks.
+        if root == MIGRATIONS {
+            return selected;
         }
         for (base, file) in others
             .into_iter()
@@ -257,6 +264,14 @@ mod tests {
               hint: write b/a.sqlite.sql, or b/a.sql for every database; or remove b/a.postgres.sql"
             ]
         );
+    }
+
+    #[test]
+    fn a_migration_may_be_for_one_database_only() {
+        let texts = BTreeMap::from([("0002_a.postgres.sql".to_owned(), String::new())]);
+        let mut problems = Vec::new();
+        let selected = Dialect::Sqlite.select(MIGRATIONS, texts, &mut problems);
+        assert!(selected.is_empty() && problems.is_empty(), "{problems:?}");
     }
 
     #[test]

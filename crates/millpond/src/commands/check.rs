@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use millpond_db::Requirement;
 use millpond_report::{Column, Table, text_table};
 use millpond_site::{QueryReport, Report};
 
@@ -23,9 +24,16 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Outcome {
         let config = self.database.read(&self.site)?;
-        let Report { queries, notes } = millpond_site::check(&self.site, &config)?;
+        let Report {
+            queries,
+            notes,
+            requirements,
+        } = millpond_site::check(&self.site, &config)?;
         for found in &notes {
             note(format_args!("note: {found}"));
+        }
+        for lacking in &requirements {
+            tell_lacking(lacking);
         }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
@@ -33,7 +41,7 @@ impl Check {
         note(format_args!(
             "{}: {}, {} queries",
             self.site.display(),
-            match notes.len() {
+            match notes.len() + requirements.len() {
                 0 => "all is well".to_owned(),
                 1 => "nothing is wrong, 1 note".to_owned(),
                 more => format!("nothing is wrong, {more} notes"),
@@ -41,6 +49,22 @@ impl Check {
             queries.len()
         ));
         Ok(())
+    }
+}
+
+/// What the database lacks, why that matters, and the statement that mends it.
+fn tell_lacking(lacking: &Requirement) {
+    note(format_args!(
+        "note: {}: {}",
+        lacking.missing, lacking.reason
+    ));
+    if let Some(statement) = &lacking.statement {
+        let then = if lacking.restart {
+            ", then start the server anew"
+        } else {
+            ""
+        };
+        note(format_args!("  hint: {statement};{then}"));
     }
 }
 

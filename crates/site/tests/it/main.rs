@@ -6,6 +6,7 @@ mod folder;
 mod forms;
 mod fuzz;
 mod pages;
+mod postgres;
 mod privacy;
 mod rules;
 mod statics;

@@ -6,7 +6,7 @@
 //! statistics, need not look at (joins that change nothing, partitions, conditions that are never true), and the next one may look
 //! at it.
 
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
@@ -81,9 +81,9 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
     let code = said.code();
     // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is refused: what controls transactions
     // is not even in the grammar there.
-    if *code == SqlState::FEATURE_NOT_SUPPORTED && !is_standby(said)
-        || *code == SqlState::SYNTAX_ERROR
-    {
+    let unsupported = *code == SqlState::FEATURE_NOT_SUPPORTED;
+    let in_body = said.routine() == Some("interpret_AS_clause");
+    if unsupported && in_body || *code == SqlState::SYNTAX_ERROR {
         return Ok(Tree::Utility);
     }
     let reason = if *code == SqlState::INSUFFICIENT_PRIVILEGE {
@@ -92,7 +92,8 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
              \"grant temporary on database … to …\" lets it",
             said.message()
         )
-    } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION || is_standby(said) {
+    // A standby may not even ask for a transaction that writes.
+    } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION || unsupported {
         format!(
             "what a query depends on cannot be found out on a standby ({})",
             said.message()
@@ -104,12 +105,6 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
         )
     };
     Ok(Tree::Unknown(reason))
-}
-
-/// `set transaction read write` was refused: "cannot set transaction read-write mode during recovery".
-fn is_standby(said: &DbError) -> bool {
-    said.routine() == Some("call_bool_check_hook")
-        || *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 /// The type's name as SQL, wherever it is.
