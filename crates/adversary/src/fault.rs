@@ -150,7 +150,7 @@ impl Striker<'_> {
             Fault::ViewReplaced => self.replace_view(),
             Fault::PublicationDropped => {
                 let mut client = self.client()?;
-                client.batch_execute("drop publication millpond").map_err(said)?;
+                client.batch_execute("drop publication if exists millpond").map_err(said)?;
                 self.field.span.pass(self.lasting / 4);
                 client
                     .batch_execute("create publication millpond for all tables")

@@ -49,6 +49,8 @@ const LASTING_LONG: Duration = Duration::from_secs(12);
 const LONG: Duration = Duration::from_secs(300);
 /// From one fault to the next, at most; in it there is time for hits.
 const BETWEEN_MS: usize = 3000;
+/// How often a fault is tried.
+const ATTEMPTS: usize = 5;
 /// Until everything must be well again, and the last slot gone.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
@@ -154,7 +156,14 @@ fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> 
             striker.field.span.pass(Duration::from_millis(pause));
             let is_long = length >= LONG && dice.chance(20);
             striker.lasting = if is_long { LASTING_LONG } else { LASTING };
-            match striker.strike(fault, dice) {
+            // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
+            let mut outcome = striker.strike(fault, dice);
+            for _ in 1..ATTEMPTS {
+                if outcome.is_err() {
+                    outcome = striker.strike(fault, dice);
+                }
+            }
+            match outcome {
                 Ok(()) => *report.faults.entry(fault.name()).or_default() += 1,
                 Err(reason) => report.notes.push(format!("{}: {reason}", fault.name())),
             }

@@ -11,9 +11,15 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::clock::Moment;
 use crate::field::Target;
 use crate::site;
 use crate::wire::Wire;
+
+/// How long a node may take to its end: it lets requests finish.
+const ENDING: Duration = Duration::from_secs(60);
+/// From one look to the next while that is waited for.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A node; it ends with the value.
 #[derive(Debug)]
@@ -82,7 +88,14 @@ impl Node {
     /// SIGTERM, and its end.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
-        self.running().child.wait().map(drop)
+        let began = Moment::now();
+        while self.running().child.try_wait()?.is_none() {
+            if Moment::now().since(began) > ENDING {
+                return Err(io::Error::other("a node does not end"));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 }
 
