@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use millpond_hostile::Dice;
@@ -11,6 +12,9 @@ use postgres::Client;
 use crate::field::Field;
 use crate::log::Change;
 use crate::node::Node;
+use crate::page::Ask;
+use crate::reader::Visitor;
+use crate::report::Report;
 use crate::transaction;
 use crate::world::{Kind, Thing, label};
 use crate::writer::{committed, connect};
@@ -97,8 +101,14 @@ pub(crate) struct Striker<'f> {
     pub(crate) lasting: Duration,
     /// Views that were replaced.
     pub(crate) labels: u64,
+    /// What was seen by those who come with a fault.
+    pub(crate) report: Report,
 }
 
+/// Requests that wait at a frozen node.
+const LATE_COMERS: usize = 12;
+/// Until they are under way.
+const SENDING: Duration = Duration::from_millis(100);
 /// Rows of a large transaction; each takes some 100 bytes in the decoder's memory.
 const LARGE: i32 = 20_000;
 
@@ -108,7 +118,8 @@ impl Striker<'_> {
     /// # Errors
     /// A sentence, if it could not be done.
     pub(crate) fn strike(&mut self, fault: Fault, dice: &mut Dice<'_>) -> Result<(), String> {
-        let node = dice.pick(self.nodes).ok_or("there is no node")?;
+        let number = dice.below(self.nodes.len());
+        let node = &self.nodes[number];
         match fault {
             Fault::FeedsKilled => kill_feeds(&mut self.client()?),
             Fault::ServerRestarted => self.server.restart().map_err(said),
@@ -129,7 +140,7 @@ impl Striker<'_> {
             Fault::NodeFrozen => {
                 node.freeze().map_err(said)?;
                 self.last();
-                node.thaw().map_err(said)
+                self.thaw(number, dice)
             }
             Fault::NodeKilled => node.replace().map_err(said),
             Fault::WireSilent => {
@@ -162,6 +173,30 @@ impl Striker<'_> {
 
     fn last(&self) {
         self.field.span.pass(self.lasting);
+    }
+
+    /// Lets a frozen node go on that has been asked meanwhile for what it has in memory, which is old by now.
+    fn thaw(&mut self, number: usize, dice: &mut Dice<'_>) -> Result<(), String> {
+        let (field, node) = (self.field, &self.nodes[number]);
+        let report = &mut self.report;
+        thread::scope(|scope| {
+            let asks = (0..LATE_COMERS).map(|_| Ask::popular(dice));
+            let looks: Vec<_> = asks
+                .map(|ask| {
+                    scope.spawn(move || {
+                        let mut visitor = Visitor::new(field);
+                        visitor.look(number, &ask);
+                        visitor.report
+                    })
+                })
+                .collect();
+            field.span.pass(SENDING);
+            let thawed = node.thaw().map_err(said);
+            for seen in looks.into_iter().filter_map(|look| look.join().ok()) {
+                report.add(seen);
+            }
+            thawed
+        })
     }
 
     fn client(&self) -> Result<Client, String> {

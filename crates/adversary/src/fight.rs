@@ -42,13 +42,15 @@ const BOUNDS: [Duration; 3] = [
     Duration::from_secs(1),
 ];
 /// Of what lasts: longer than the bound of a second.
-const LASTING: Duration = Duration::from_millis(1500);
+const LASTING: Duration = Duration::from_millis(2500);
 /// Of what lasts, in one of five: a frozen node's feed is given up by the server then. Only in fights of [`LONG`].
 const LASTING_LONG: Duration = Duration::from_secs(12);
 /// From here on a fight has time for it.
 const LONG: Duration = Duration::from_secs(300);
 /// From one fault to the next, at most; in it there is time for hits.
-const BETWEEN_MS: usize = 3000;
+const BETWEEN_MS: usize = 2000;
+/// Of each node, those who watch one page at a time.
+const WATCHERS: usize = 4;
 /// How often a fault is tried.
 const ATTEMPTS: usize = 5;
 /// Until everything must be well again, and the last slot gone.
@@ -84,6 +86,7 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
             server: &mut server,
             lasting: LASTING,
             labels: 0,
+            report: Report::default(),
         };
         let mut report = strikes(&mut striker, plan.length, dice);
         report.lost = recovered(&field, &mut report);
@@ -124,6 +127,10 @@ pub(crate) fn battle(
         let mut visitors = Vec::new();
         for number in 0..plan.readers {
             visitors.push(scope.spawn(move || reader::read(field, seeded(1, number))));
+        }
+        for number in 0..field.nodes.len() * WATCHERS {
+            let node = number % field.nodes.len();
+            visitors.push(scope.spawn(move || reader::watch(field, node, seeded(5, number))));
         }
         for number in 0..field.nodes.len() {
             visitors.push(scope.spawn(move || reader::write(field, seeded(2, number))));
@@ -169,6 +176,7 @@ fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> 
             }
         }
         if Moment::now().since(began) >= length {
+            report.add(std::mem::take(&mut striker.report));
             return report;
         }
     }

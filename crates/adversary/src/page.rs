@@ -48,6 +48,14 @@ impl Ask {
         }
     }
 
+    /// One that many writes change.
+    pub(crate) fn popular(dice: &mut Dice<'_>) -> Self {
+        match Self::any(dice) {
+            ask @ (Self::Account(_) | Self::Place(..) | Self::Top | Self::Total) => ask,
+            _ => Self::Total,
+        }
+    }
+
     /// The request target.
     pub(crate) fn target(&self) -> String {
         let parameters: Vec<String> = self

@@ -17,6 +17,10 @@ use crate::world::{ACCOUNTS, Kind, Thing};
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// How often the same page is asked for in a row, at most: popular pages are.
 const POPULAR: usize = 16;
+/// How often a page is watched before another, at most: for some seconds.
+const WATCHED: usize = 500;
+/// From one look at a watched page to the next.
+const WATCH_PACE: Duration = Duration::from_millis(10);
 /// From one form to the next.
 const FORM_PACE: Duration = Duration::from_millis(400);
 
@@ -28,6 +32,21 @@ pub(crate) fn read(field: &Field, mut dice: Dice<'_>) -> Report {
         let ask = Ask::any(&mut dice);
         for _ in 0..=dice.below(POPULAR) {
             if field.span.is_over() || !visitor.look(node, &ask) {
+                break;
+            }
+        }
+    }
+    visitor.report
+}
+
+/// Watches one page of one node for a while, then another page. Others wait for answers while a node cannot reach its
+/// database; whoever asks for nothing but a page that is in memory would see it grow old.
+pub(crate) fn watch(field: &Field, node: usize, mut dice: Dice<'_>) -> Report {
+    let mut visitor = Visitor::new(field);
+    while !field.span.is_over() {
+        let ask = Ask::popular(&mut dice);
+        for _ in 0..dice.below(WATCHED) {
+            if field.span.pass(WATCH_PACE) || !visitor.look(node, &ask) {
                 break;
             }
         }

@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::transaction::Step;
 
 /// From one transaction to the next.
-const PACE: Duration = Duration::from_millis(250);
+const PACE: Duration = Duration::from_millis(150);
 /// While the server is away.
 const AWAY: Duration = Duration::from_millis(100);
 /// How long a transaction stays open that is not in a hurry, at most.

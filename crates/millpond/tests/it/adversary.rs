@@ -15,7 +15,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
         length: Duration::from_secs(number("MILLPOND_ADVERSARY_SECONDS").unwrap_or(30)),
         seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
         readers: 4,
-        writers: 3,
+        writers: 4,
     });
     let report = report.unwrap();
     println!("{report}");
