@@ -105,9 +105,9 @@ pub(crate) struct Striker<'f> {
     pub(crate) report: Report,
 }
 
-/// Requests that wait at a frozen node.
-const LATE_COMERS: usize = 12;
-/// Until they are under way.
+/// How often a page is asked for until it comes from memory.
+const REMINDERS: usize = 20;
+/// Until requests to a frozen node are under way.
 const SENDING: Duration = Duration::from_millis(100);
 /// Rows of a large transaction; each takes some 100 bytes in the decoder's memory.
 const LARGE: i32 = 20_000;
@@ -138,16 +138,16 @@ impl Striker<'_> {
                 self.server.thaw().map_err(said)
             }
             Fault::NodeFrozen => {
-                node.freeze().map_err(said)?;
-                self.last();
-                self.thaw(number, dice)
+                let freeze = |node: &Node| node.freeze().map_err(said);
+                self.outlast(number, freeze, |node| node.thaw().map_err(said))
             }
             Fault::NodeKilled => node.replace().map_err(said),
             Fault::WireSilent => {
-                node.wire.silence(true);
-                self.last();
-                node.wire.silence(false);
-                Ok(())
+                let hush = |silent| move |node: &Node| {
+                    node.wire.silence(silent);
+                    Ok(())
+                };
+                self.outlast(number, hush(true), hush(false))
             }
             Fault::WireCut => {
                 node.wire.cut();
@@ -175,28 +175,53 @@ impl Striker<'_> {
         self.field.span.pass(self.lasting);
     }
 
-    /// Lets a frozen node go on that has been asked meanwhile for what it has in memory, which is old by now.
-    fn thaw(&mut self, number: usize, dice: &mut Dice<'_>) -> Result<(), String> {
+    /// Keeps a node from its feed for longer than the bound while an account that it has in memory changes, and asks it
+    /// for that before it goes on.
+    fn outlast(
+        &mut self,
+        number: usize,
+        keep: impl FnOnce(&Node) -> Result<(), String>,
+        release: impl FnOnce(&Node) -> Result<(), String>,
+    ) -> Result<(), String> {
         let (field, node) = (self.field, &self.nodes[number]);
+        let asks = [Ask::Account(1), Ask::Total, Ask::View(1), Ask::Top];
+        self.remember(number, &asks);
+        keep(node)?;
+        // Somebody else may have the account's lock for longer than this one waits: then others have changed it.
+        let raised = self
+            .client()
+            .and_then(|mut client| self.write(&mut client, |_| Ok(())));
+        self.last();
         let report = &mut self.report;
-        thread::scope(|scope| {
-            let asks = (0..LATE_COMERS).map(|_| Ask::popular(dice));
-            let looks: Vec<_> = asks
-                .map(|ask| {
-                    scope.spawn(move || {
-                        let mut visitor = Visitor::new(field);
-                        visitor.look(number, &ask);
-                        visitor.report
-                    })
+        let released = thread::scope(|scope| {
+            let looks = asks.each_ref().map(|ask| {
+                scope.spawn(move || {
+                    let mut visitor = Visitor::new(field);
+                    visitor.look(number, ask);
+                    visitor.report
                 })
-                .collect();
+            });
             field.span.pass(SENDING);
-            let thawed = node.thaw().map_err(said);
+            let released = release(node);
             for seen in looks.into_iter().filter_map(|look| look.join().ok()) {
                 report.add(seen);
             }
-            thawed
-        })
+            released
+        });
+        released.and(raised)
+    }
+
+    /// Asks a node for pages until they come from memory, or for long enough.
+    fn remember(&mut self, number: usize, asks: &[Ask]) {
+        let mut visitor = Visitor::new(self.field);
+        for ask in asks {
+            for _ in 0..REMINDERS {
+                if visitor.has_hit(number, ask) {
+                    break;
+                }
+            }
+        }
+        self.report.add(visitor.report);
     }
 
     fn client(&self) -> Result<Client, String> {
