@@ -157,8 +157,11 @@ pub(crate) fn battle(
 fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> Report {
     let mut report = Report::default();
     let began = Moment::now();
-    loop {
+    for round in 0.. {
         for fault in shuffled(dice) {
+            if round > 0 && Moment::now().since(began) >= length {
+                break;
+            }
             let pause = u64::try_from(dice.below(BETWEEN_MS)).unwrap_or_default();
             striker.field.span.pass(Duration::from_millis(pause));
             let is_long = length >= LONG && dice.chance(20);
@@ -176,10 +179,11 @@ fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> 
             }
         }
         if Moment::now().since(began) >= length {
-            report.add(std::mem::take(&mut striker.report));
-            return report;
+            break;
         }
     }
+    report.add(std::mem::take(&mut striker.report));
+    report
 }
 
 fn shuffled(dice: &mut Dice<'_>) -> Vec<Fault> {
