@@ -15,6 +15,7 @@ mod hit_ratio;
 mod hostile;
 mod lateness;
 mod libcachesim;
+mod misses;
 mod overhead;
 mod planted;
 mod sendfile;
@@ -52,6 +53,13 @@ usage: bench-peers COMMAND
       --json FILE
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
+      --json FILE
+  misses               pages that PostgreSQL is asked for each time, beside pgbench with the same queries
+      --articles N       in the database (default 1000)
+      --connections N    of pgbench, of the load and of Millpond's pool (default 8)
+      --seconds S        length of one run (default 5)
+      --blocks N         ABBA blocks, two runs of each in each (default 5)
+      --millpond FILE    (default target/release/millpond)
       --json FILE
   planted              whether millpond compare finds a server that needs a little more CPU for each request
       --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
@@ -101,6 +109,7 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("misses") => misses::run(arguments),
         Some("planted") => planted::run(arguments),
         Some("lateness") => lateness::run(arguments),
         Some("truth") => truth::run(arguments),
