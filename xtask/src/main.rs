@@ -23,6 +23,8 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
+  soak adversary [--minutes N]
+          nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           bench/instructions/budgets.toml; --accept makes the counts the budgets
@@ -37,6 +39,14 @@ fn main() -> ExitCode {
         ["tidy"] => step::run_all(&[ci::tidy()]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
+        ["soak", "adversary"] => soak::run_adversary(soak::ADVERSARY_MINUTES),
+        ["soak", "adversary", "--minutes", minutes] => match minutes.parse() {
+            Ok(minutes) if minutes > 0 => soak::run_adversary(minutes),
+            _ => {
+                eprintln!("--minutes {minutes}: it wants a whole number above 0");
+                return ExitCode::from(2);
+            }
+        },
         ["instructions"] => step::run_all(&[ci::instructions()]),
         ["instructions", "--accept"] => {
             step::run_all(&[step::Step::ours("instructions", instructions::accept)])

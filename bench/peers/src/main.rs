@@ -15,8 +15,10 @@ mod hit_ratio;
 mod hostile;
 mod lateness;
 mod libcachesim;
+mod misses;
 mod overhead;
 mod planted;
+mod postgres;
 mod sendfile;
 mod server;
 mod slow;
@@ -53,6 +55,13 @@ usage: bench-peers COMMAND
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
       --json FILE
+  misses               pages that PostgreSQL is asked for each time, beside pgbench with the same queries
+      --articles N       in the database (default 1000)
+      --connections N    of pgbench, of the load and of Millpond's pool (default 8)
+      --seconds S        length of one run (default 5)
+      --blocks N         ABBA blocks, two runs of each in each (default 5)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
   planted              whether millpond compare finds a server that needs a little more CPU for each request
       --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
       --runs N           comparisons, each with new processes (default 10)
@@ -88,6 +97,23 @@ usage: bench-peers COMMAND
       --seconds S        length of each mode (default 30)
       --millpond FILE    (default target/release/millpond)
       --json FILE
+  visible              how long after its acknowledgement a commit in PostgreSQL shows on its page
+      --commits N        (default 2000)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
+  updates              server CPU per hit while another table of PostgreSQL is written, and while not
+      --rate R           updates a second (default 1000)
+      --connections N    keep-alive connections (default 32)
+      --seconds S        length of one run (default 2)
+      --blocks N         ABBA blocks (default 10)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
+  invalidation         server CPU of a change in PostgreSQL with few and with many results in memory
+      --objects N        many (default 100000; few are 1000)
+      --updates N        changes in one round (default 500)
+      --rounds N         (default 5)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
 ";
 
 /// What can go wrong is said to the person who measures; nobody decides anything by its type.
@@ -101,12 +127,16 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("misses") => misses::run(arguments),
         Some("planted") => planted::run(arguments),
         Some("lateness") => lateness::run(arguments),
         Some("truth") => truth::run(arguments),
         Some("fortio") => fortio::run(arguments),
         Some("hostile") => hostile::run(arguments),
         Some("slow") => slow::run(arguments),
+        Some("visible") => postgres::visible(arguments),
+        Some("updates") => postgres::updates(arguments),
+        Some("invalidation") => postgres::invalidation(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

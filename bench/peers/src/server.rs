@@ -123,7 +123,16 @@ pub(crate) fn millpond(binary: &Path, site: &Path, path: &str, cached: bool) -> 
     };
     let what = format!("{} serve {}", binary.display(), site.display());
     until_it_listens(&mut server.child, &listen, &what)?;
+    until_it_answers(&listen).map_err(|error| format!("{what}: {error}"))?;
     Ok(server)
+}
+
+/// Waits for the first byte of an answer, whatever it says: a server takes connections before it has opened its site.
+fn until_it_answers(address: &str) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
+    stream.read_exact(&mut [0])
 }
 
 /// Waits until the program that was started as `what` takes connections at `address`.
@@ -187,7 +196,7 @@ pub(crate) fn fetch(server: &Server) -> Result<Vec<u8>> {
 
 /// The bytes of the response that begins here, once its head is there. Without a Content-Length the head is all: such a
 /// page would not be the same for the floor.
-fn length(response: &[u8]) -> Option<usize> {
+pub(crate) fn length(response: &[u8]) -> Option<usize> {
     let head = response
         .windows(4)
         .position(|window| window == b"\r\n\r\n")?;

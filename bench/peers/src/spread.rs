@@ -20,6 +20,12 @@ impl Spread {
         }
     }
 
+    /// The smallest value that at least this share of all does not exceed.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let rank = (self.0.len() as f64 * share).ceil() as usize;
+        self.0[rank.clamp(1, self.0.len()) - 1]
+    }
+
     pub(crate) fn min(&self) -> f64 {
         self.0[0]
     }
@@ -42,6 +48,11 @@ mod tests {
                 .expect("some")
                 .median(),
             2.5
+        );
+        let hundred = Spread::new((1..=100).map(f64::from).collect()).expect("some");
+        assert_eq!(
+            (hundred.quantile(0.99), hundred.quantile(1.0)),
+            (99.0, 100.0)
         );
         assert_eq!(Spread::new(Vec::new()), None);
     }

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
+use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
-use crate::{Call, Error, Migration, Options, Query, Read, SqlError, Step, Written};
+use crate::{
+    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, Requirement,
+    SqlError, Step, Written,
+};
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
 ///
@@ -20,6 +24,7 @@ pub struct Database {
 #[derive(Clone, Debug)]
 enum Engine {
     Sqlite(Sqlite),
+    Postgres(Postgres),
 }
 
 /// What has gone wrong in the background so far.
@@ -31,7 +36,7 @@ pub struct Health {
     pub last_failure: Option<Arc<str>>,
     /// Reads that wait for a connection.
     pub waiting_reads: usize,
-    /// Writes that wait for their turn.
+    /// Writes that wait for their turn, or for their change to come through the feed.
     pub waiting_writes: usize,
 }
 
@@ -46,6 +51,17 @@ impl Database {
         })
     }
 
+    /// Connects to a PostgreSQL database, and starts the threads with its connections.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URL or the certificates to trust are not right; [`Error::Unavailable`] if the server cannot be reached
+    /// or is too old.
+    pub fn connect(options: PostgresOptions) -> Result<Self, Error> {
+        Postgres::open(options).map(|postgres| Self {
+            engine: Engine::Postgres(postgres),
+        })
+    }
+
     /// Applies the migrations that were not applied before, in the order given, each in a transaction; gives their names.
     ///
     /// # Errors
@@ -53,6 +69,20 @@ impl Database {
     pub fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.migrate(migrations),
+            Engine::Postgres(postgres) => postgres.migrate(migrations),
+        }
+    }
+
+    /// Runs the migrations that were not applied before in a transaction that is never committed, and prepares statements in it
+    /// from now on: for a check of a PostgreSQL database, opened with one connection and one worker. It is over when the
+    /// database is stopped. A check of an SQLite database has [`crate::copy_schema`].
+    ///
+    /// # Errors
+    /// Those of [`migrate`](Self::migrate).
+    pub fn rehearse(&self, migrations: &[Migration]) -> Result<Rehearsal, Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Err(Error::usage("an SQLite database is checked on a copy")),
+            Engine::Postgres(postgres) => postgres.rehearse(migrations),
         }
     }
 
@@ -60,6 +90,7 @@ impl Database {
     pub fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.start(sink),
+            Engine::Postgres(postgres) => postgres.start(sink),
         }
     }
 
@@ -68,10 +99,26 @@ impl Database {
     /// # Errors
     /// If the database refuses it; if it is not exactly one statement; if it is not one that a query may be, such as a PRAGMA.
     pub fn prepare(&self, sql: &str) -> Result<Query, SqlError> {
+        self.prepare_depending(sql, None)
+    }
+
+    /// The same for a statement whose owner says which tables the functions in it read (`-- depends:`). SQLite has no functions that
+    /// read tables, so there it makes no difference.
+    ///
+    /// # Errors
+    /// Those of [`prepare`](Self::prepare); a table that is not there.
+    pub fn prepare_depending(
+        &self,
+        sql: &str,
+        depends: Option<&[String]>,
+    ) -> Result<Query, SqlError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite
                 .prepare(sql)
                 .map(|prepared| Query::new(sql, Prepared::Sqlite(prepared))),
+            Engine::Postgres(postgres) => postgres
+                .prepare(sql, depends)
+                .map(|prepared| Query::new(sql, Prepared::Postgres(prepared))),
         }
     }
 
@@ -85,6 +132,7 @@ impl Database {
     pub async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(calls).await,
+            Engine::Postgres(postgres) => postgres.read(calls).await,
         }
     }
 
@@ -93,10 +141,50 @@ impl Database {
     /// If the future is dropped before its turn comes, nothing is done; otherwise the transaction runs to its end.
     ///
     /// # Errors
-    /// After any, nothing has been changed. [`Error::Constraint`], [`Error::NoRow`], [`Error::Timeout`], [`Error::Overloaded`].
+    /// After any, nothing has been changed, unless the message says that this is not known. [`Error::Constraint`], [`Error::NoRow`],
+    /// [`Error::Parameter`], [`Error::Timeout`], [`Error::Overloaded`].
     pub async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
+            Engine::Postgres(postgres) => postgres.write(steps).await,
+        }
+    }
+
+    /// What the database lacks so that results of these queries may be kept, the most basic first. SQLite lacks nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it cannot be asked.
+    pub fn requirements(&self, queries: &[Query]) -> Result<Vec<Requirement>, Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(Vec::new()),
+            Engine::Postgres(postgres) => {
+                let statements = queries.iter().filter_map(|query| match query.prepared() {
+                    Prepared::Postgres(statement) => Some(statement),
+                    Prepared::Sqlite(_) => None,
+                });
+                postgres.requirements(statements)
+            }
+        }
+    }
+
+    /// Runs the statement of a requirement that [may be mended](Requirement::may_fix) so.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with PostgreSQL's sentence, or if it is not for a program to mend.
+    pub fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+        match &self.engine {
+            Engine::Sqlite(_) => Err(Error::usage("SQLite lacks nothing")),
+            Engine::Postgres(postgres) => postgres.mend(requirement),
+        }
+    }
+
+    /// A position of the feed as the database itself writes it.
+    #[must_use]
+    pub fn show_position(&self, position: u64) -> String {
+        match &self.engine {
+            Engine::Sqlite(_) => position.to_string(),
+            // A `pg_lsn`.
+            Engine::Postgres(_) => format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
         }
     }
 
@@ -105,6 +193,7 @@ impl Database {
     pub fn health(&self) -> Health {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.health(),
+            Engine::Postgres(postgres) => postgres.health(),
         }
     }
 
@@ -113,6 +202,7 @@ impl Database {
     pub fn stop(&self) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.stop(),
+            Engine::Postgres(postgres) => postgres.stop(),
         }
     }
 }

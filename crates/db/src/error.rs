@@ -59,6 +59,13 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// A value does not fit the type of its parameter: the caller should answer 400 and name it.
+    Parameter {
+        /// The parameter's name.
+        name: String,
+        /// What is wrong with the value.
+        message: String,
+    },
     /// The database cannot be used now: the file is gone, damaged or on a failing disk, or this program is stopping.
     Unavailable {
         /// What is wrong.
@@ -107,6 +114,7 @@ impl fmt::Display for Error {
                 "migration {name} has been edited since it was applied; restore it, and put the change into a new migration"
             ),
             Self::Usage { message } => f.write_str(message),
+            Self::Parameter { name, message } => write!(f, "parameter {name}: {message}"),
             Self::Unavailable { message } => write!(f, "the database is unavailable: {message}"),
         }
     }

@@ -129,6 +129,22 @@ impl Delivery {
         self.with(|sink| sink.apply(Change { mark, tags }));
     }
 
+    /// Applies a change whose tags may not be all that it touched. `incomplete` is asked under the lock, and if it has a reason, a
+    /// new epoch begins in the same step. The change is applied all the same: its mark has to stay until all snapshots see it.
+    pub(crate) fn apply_unless(
+        &self,
+        mark: Mark,
+        tags: Vec<Tag>,
+        incomplete: impl FnOnce() -> Option<&'static str>,
+    ) {
+        self.with(|sink| {
+            sink.apply(Change { mark, tags });
+            if let Some(reason) = incomplete() {
+                sink.new_epoch(reason);
+            }
+        });
+    }
+
     pub(crate) fn new_epoch(&self, reason: &str) {
         self.with(|sink| sink.new_epoch(reason));
     }

@@ -74,7 +74,7 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), (usize, Strin
 }
 
 /// Line and column, from 1, in characters.
-fn place(sql: &str, offset: usize) -> (usize, usize) {
+pub(crate) fn place(sql: &str, offset: usize) -> (usize, usize) {
     let before = &sql[..sql.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (
@@ -85,7 +85,7 @@ fn place(sql: &str, offset: usize) -> (usize, usize) {
 
 /// A hash of the script that stays the same between versions of this program: FNV-1a of 128 bits. It finds edits,
 /// not forgeries. Line ends do not count, as version control may change them.
-fn fingerprint(sql: &str) -> String {
+pub(crate) fn fingerprint(sql: &str) -> String {
     let bytes = sql.bytes().filter(|byte| *byte != b'\r');
     let hash = bytes.fold(
         0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use millpond_store::Tag;
 
 use crate::feed::Snapshot;
+use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
 use crate::{Kind, Rows, Value};
 
@@ -26,6 +27,7 @@ struct Inner {
 /// What each database keeps of a statement.
 pub(crate) enum Prepared {
     Sqlite(Statement),
+    Postgres(PostgresStatement),
 }
 
 /// A parameter of a statement.
@@ -66,6 +68,7 @@ impl Query {
     pub fn params(&self) -> Arc<[Param]> {
         match self.prepared() {
             Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().params),
+            Prepared::Postgres(statement) => Arc::clone(&statement.analysis().params),
         }
     }
 
@@ -74,6 +77,7 @@ impl Query {
     pub fn columns(&self) -> Arc<[Arc<str>]> {
         match self.prepared() {
             Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().columns),
+            Prepared::Postgres(statement) => Arc::clone(&statement.analysis().columns),
         }
     }
 
@@ -82,6 +86,7 @@ impl Query {
     pub fn is_readonly(&self) -> bool {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().readonly,
+            Prepared::Postgres(statement) => statement.analysis().readonly,
         }
     }
 
@@ -90,6 +95,7 @@ impl Query {
     pub fn tables(&self) -> Vec<String> {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().tables.clone(),
+            Prepared::Postgres(statement) => statement.analysis().tables.clone(),
         }
     }
 
@@ -98,6 +104,7 @@ impl Query {
     pub fn describe(&self) -> Vec<String> {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().describe(),
+            Prepared::Postgres(statement) => statement.analysis().describe(),
         }
     }
 }

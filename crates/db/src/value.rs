@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rusqlite::ToSql;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef};
 
-/// One value, in SQLite's five storage classes.
+/// One value: SQLite's five storage classes, and what PostgreSQL has besides that pages see as such. A type without a kind
+/// of its own is text, in the form in which the database writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// The absence of a value.
@@ -18,6 +19,10 @@ pub enum Value {
     Text(Arc<str>),
     /// Bytes.
     Blob(Arc<[u8]>),
+    /// True or false. SQLite keeps it as 1 or 0.
+    Boolean(bool),
+    /// A JSON document, or an array of PostgreSQL as a list. SQLite keeps it as its text.
+    Json(Arc<serde_json::Value>),
 }
 
 /// What a column or a parameter is meant to hold.
@@ -31,6 +36,10 @@ pub enum Kind {
     Text,
     /// Bytes.
     Blob,
+    /// True or false.
+    Boolean,
+    /// A type of the database that has no kind of its own here, such as a date: given as text, which the database reads.
+    Other,
 }
 
 impl Value {
@@ -38,10 +47,31 @@ impl Value {
     #[must_use]
     pub fn heap_size(&self) -> usize {
         match self {
-            Self::Null | Self::Integer(_) | Self::Real(_) => 0,
+            Self::Null | Self::Integer(_) | Self::Real(_) | Self::Boolean(_) => 0,
             Self::Text(text) => text.len(),
             Self::Blob(bytes) => bytes.len(),
+            Self::Json(json) => size_of::<serde_json::Value>() + json_size(json),
         }
+    }
+}
+
+/// The bytes that a document holds outside its root. A map's nodes are counted by their keys and values, with a word for each
+/// link.
+fn json_size(json: &serde_json::Value) -> usize {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => text.len(),
+        Json::Array(list) => list
+            .iter()
+            .map(|item| size_of::<Json>() + json_size(item))
+            .sum(),
+        Json::Object(map) => map
+            .iter()
+            .map(|(key, item)| {
+                size_of::<String>() + key.len() + size_of::<Json>() + 8 + json_size(item)
+            })
+            .sum(),
     }
 }
 
@@ -65,6 +95,8 @@ impl ToSql for Value {
             Self::Real(real) => ValueRef::Real(*real),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
+            Self::Boolean(truth) => ValueRef::Integer((*truth).into()),
+            Self::Json(json) => return Ok(ToSqlOutput::Owned(Owned::Text(json.to_string()))),
         }))
     }
 }
@@ -72,6 +104,18 @@ impl ToSql for Value {
 impl From<i64> for Value {
     fn from(integer: i64) -> Self {
         Self::Integer(integer)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Boolean(truth)
+    }
+}
+
+impl From<serde_json::Value> for Value {
+    fn from(json: serde_json::Value) -> Self {
+        Self::Json(Arc::new(json))
     }
 }
 
@@ -84,8 +128,35 @@ impl From<&str> for Value {
 /// What one statement gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// The names of the columns, as SQLite gives them.
+    /// The names of the columns, as the database gives them.
     pub columns: Arc<[Arc<str>]>,
     /// The rows, in order; each has one value for each column.
     pub rows: Vec<Vec<Value>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlite_keeps_truth_as_a_number_and_a_document_as_its_text() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let kept = |value: Value| -> Value {
+            let read = |row: &rusqlite::Row<'_>| Ok(row.get_ref(0)?.into());
+            connection.query_row("select ?1", [value], read).unwrap()
+        };
+        assert_eq!(kept(true.into()), 1.into());
+        assert_eq!(kept(false.into()), 0.into());
+        let list = serde_json::json!(["a", 1, null]);
+        assert_eq!(kept(list.into()), "[\"a\",1,null]".into());
+    }
+
+    #[test]
+    fn a_document_weighs_what_it_holds() {
+        let size = |json: serde_json::Value| Value::from(json).heap_size();
+        let empty = size(serde_json::json!(null));
+        assert!(empty > 0, "the root is outside the value");
+        assert_eq!(size(serde_json::json!("four")), empty + 4);
+        assert!(size(serde_json::json!({"key": ["four"]})) > empty + 7);
+    }
 }

@@ -4,6 +4,7 @@
 //! missed.
 
 mod access;
+mod admin;
 mod command_line;
 mod commands;
 mod demo;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use millpond_http::{Limits, Shared, Stats, listen_group, run_worker};
+use millpond_http::{Limits, Service, Shared, Stats, listen_group, run_worker};
 use millpond_site::Sites;
 use rustix::thread::sched_getaffinity;
 
@@ -66,6 +66,19 @@ impl Server {
         log: &Arc<AccessSlot>,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
+        let (sites, log) = (Arc::clone(sites), Arc::clone(log));
+        let service = move || Logged::new(sites.service(), Arc::clone(&log));
+        Self::start_with(service, "worker", listeners, limits, events)
+    }
+
+    /// The same for any service, of which each worker makes its own; the workers' threads have this name.
+    pub(crate) fn start_with<S: Service + 'static>(
+        service: impl Fn() -> S + Clone + Send + 'static,
+        name: &str,
+        listeners: Vec<TcpListener>,
+        limits: &Limits,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
         let address = listeners.first().map_or_else(
             || Err(io::Error::other("no listener")),
             TcpListener::local_addr,
@@ -80,16 +93,11 @@ impl Server {
             drain: limits.drain_timeout,
         };
         for (number, listener) in listeners.into_iter().enumerate() {
-            let (sites, log, shared) = (
-                Arc::clone(sites),
-                Arc::clone(log),
-                Arc::clone(&server.shared),
-            );
+            let (service, shared) = (service.clone(), Arc::clone(&server.shared));
             let (limits, events, end) = (limits.clone(), events.clone(), end.clone());
             let work = move || {
                 let asked = Arc::clone(&shared);
-                let serve =
-                    || run_worker(listener, Logged::new(sites.service(), log), limits, shared);
+                let serve = || run_worker(listener, service(), limits, shared);
                 let reason = match catch_unwind(AssertUnwindSafe(serve)) {
                     Ok(Ok(())) if asked.is_shutdown() => None,
                     Ok(Ok(())) => Some("it stopped by itself".to_owned()),
@@ -101,7 +109,7 @@ impl Server {
                 let _ = end.send(());
             };
             let spawned = thread::Builder::new()
-                .name(format!("worker-{number}"))
+                .name(format!("{name}-{number}"))
                 .spawn(work);
             match spawned {
                 Ok(worker) => server.workers.push(worker),

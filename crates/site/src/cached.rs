@@ -10,6 +10,7 @@ use crate::{
     object::QueryResult,
     page::{Page, PageQuery},
     params::{BadParam, Given, push_bytes, push_key},
+    session::Session,
 };
 
 /// The store of a site.
@@ -31,10 +32,12 @@ pub(crate) enum Cached {
 }
 
 /// Why a page could not be made. What went wrong stands in the owner's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// 503: too much at once, or the database is away.
     Unavailable,
+    /// 400: the database cannot read a parameter as what it is to be; the sentence for the client.
+    Parameter(Arc<str>),
     /// 500.
     Internal,
 }
@@ -51,7 +54,8 @@ impl millpond_store::Value for Cached {
     }
 }
 
-/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field.
+/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field, `session` the claims that the
+/// page's queries use.
 ///
 /// The generation is in every key: a worker that still holds the pages of before a reload must not fill those of after.
 pub(crate) fn page_key<'v>(
@@ -59,6 +63,7 @@ pub(crate) fn page_key<'v>(
     generation: u32,
     page: &Page,
     given: &Given<'_>,
+    session: Option<&Session>,
     vary: impl Fn(&str) -> Option<&'v [u8]>,
 ) -> Result<(), BadParam> {
     key.clear();
@@ -66,6 +71,9 @@ pub(crate) fn page_key<'v>(
     key.extend_from_slice(&generation.to_le_bytes());
     key.extend_from_slice(&page.index.to_le_bytes());
     given.push_keys(&page.params, key)?;
+    // As they are, and not as the queries are given them: the template may show them.
+    let claims = page.needs.claims(session);
+    claims.for_each(|claim| push_key(key, claim.unwrap_or(&Value::Null)));
     for field in page.vary.iter() {
         match vary(field) {
             Some(value) => push_bytes(key, b'h', value),
@@ -87,7 +95,7 @@ pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<
 
 /// The key of one query's result. Equal statements with equal values share it, whatever pages they are on; how many rows are
 /// expected is part of it, for it decides how templates see them; so is the owner's `max-age`, for a page must not get from another what
-/// it would not have kept itself.
+/// it would not have kept itself; and what the owner says it depends on.
 pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.push(b'O');
@@ -98,6 +106,10 @@ pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -
     });
     key.extend_from_slice(&age.to_le_bytes());
     push_bytes(&mut key, b'q', query.query.sql().as_bytes());
+    query
+        .depends
+        .iter()
+        .for_each(|table| push_bytes(&mut key, b'd', table.as_bytes()));
     query
         .args
         .iter()

@@ -5,14 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use millpond_db::{Database, Query, Requirement};
+
 use crate::{
-    Config, Problem,
+    Config, DatabaseUrl, Options, PostgresUrl, Problem,
     core::Generation,
-    folder::migrations,
+    dialect::Dialect,
+    folder::{Migrations, migrations},
     hosts::{below, read as read_config},
-    reading::read,
+    opening,
+    reading::look,
     rules::shadowed,
-    site::open_database,
 };
 
 /// What a check of a site has found.
@@ -22,6 +25,10 @@ pub struct Report {
     pub queries: Vec<QueryReport>,
     /// What is there and never answers, or not at its address: no fault, but hardly meant.
     pub notes: Vec<Problem>,
+    /// What the database lacks so that pages can be kept in memory.
+    pub requirements: Vec<Requirement>,
+    /// The migrations that were tried and are not applied yet.
+    pub pending: Vec<String>,
 }
 
 /// What one query of a page depends on.
@@ -33,6 +40,7 @@ pub struct QueryReport {
     pub name: String,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
+    query: Query,
 }
 
 impl fmt::Display for QueryReport {
@@ -46,7 +54,7 @@ impl fmt::Display for QueryReport {
 
 /// Checks a site without serving it, or all sites that its configuration names. The migrations are applied to a scratch database
 /// and the queries prepared there, so the site's own is neither needed nor touched; tables that no migration makes are looked up in
-/// a copy of the site's schema.
+/// a copy of the site's schema. On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled back.
 ///
 /// # Errors
 /// Everything that is wrong.
@@ -62,6 +70,8 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
             .and_then(|config| check_one(&host.site, &config));
         match checked {
             Ok(report) => {
+                all.requirements.extend(report.requirements);
+                all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
                 all.queries
                     .extend(report.queries.into_iter().map(|query| QueryReport {
@@ -80,28 +90,123 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
 }
 
 fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
-    migrations(dir)?;
+    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    match &config.database {
+        DatabaseUrl::Sqlite(path) => check_sqlite(dir, config, path, &migrations),
+        DatabaseUrl::Postgres(url) => check_postgres(dir, config, url, &migrations),
+    }
+}
+
+/// On the server itself, in a transaction that is rolled back: nothing is changed there.
+fn check_postgres(
+    dir: &Path,
+    config: &Config,
+    url: &PostgresUrl,
+    migrations: &Migrations,
+) -> Result<Report, Vec<Problem>> {
+    let database = open(url, config).map_err(|problem| vec![problem])?;
+    let shown = opening::shown(dir, &config.database);
+    let report = database
+        .rehearse(&migrations.list)
+        .map_err(|error| vec![opening::refused(error, migrations, &shown)])
+        .and_then(|rehearsal| {
+            let mut report = report(dir, config, &database)?;
+            report.requirements = requirements(&database, &report, &shown)?;
+            report.pending = rehearsal.pending;
+            report.notes.extend(rehearsal.left_out.map(|name| {
+                Problem::new(
+                    migrations.file(&name),
+                    "runs without a transaction, so it was not tried, nor what comes after it",
+                )
+            }));
+            Ok(report)
+        });
+    database.stop();
+    report
+}
+
+/// One connection: a check and a repair do one thing after another.
+fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
+    let options = Options {
+        readers: Some(1),
+        workers: 1,
+        ..Options::default()
+    };
+    opening::postgres(url, config, &options)
+}
+
+/// Runs the statement of each requirement that [may be mended](Requirement::may_fix) so, on the site's own database; `done` is told
+/// of each.
+///
+/// # Errors
+/// The first that the server refuses; those before it are done.
+pub fn mend(
+    dir: &Path,
+    config: &Config,
+    requirements: &[Requirement],
+    mut done: impl FnMut(&Requirement),
+) -> Result<(), Problem> {
+    let DatabaseUrl::Postgres(url) = &config.database else {
+        return Ok(());
+    };
+    let database = open(url, config)?;
+    let shown = opening::shown(dir, &config.database);
+    let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
+    let outcome = fixable.try_for_each(|lacking| {
+        let outcome = database.mend(lacking);
+        outcome.map_err(|error| Problem::new(&shown, error.to_string()))?;
+        done(lacking);
+        Ok(())
+    });
+    database.stop();
+    outcome
+}
+
+/// What the server lacks so that the results of the site's queries can be kept.
+fn requirements(
+    database: &Database,
+    report: &Report,
+    shown: &Path,
+) -> Result<Vec<Requirement>, Vec<Problem>> {
+    let queries: Vec<Query> = report
+        .queries
+        .iter()
+        .map(|query| query.query.clone())
+        .collect();
+    database
+        .requirements(&queries)
+        .map_err(|error| vec![Problem::new(shown, error.to_string())])
+}
+
+fn check_sqlite(
+    dir: &Path,
+    config: &Config,
+    path: &Path,
+    migrations: &Migrations,
+) -> Result<Report, Vec<Problem>> {
     let scratch = Scratch::new().map_err(|error| {
         vec![Problem::new(
             ".",
             format!("no scratch database can be made: {error}"),
         )]
     })?;
-    if config.database.exists() {
-        millpond_db::copy_schema(&config.database, &scratch.0.join("check.db")).map_err(
-            |error| {
-                vec![Problem::new(
-                    config
-                        .database
-                        .strip_prefix(dir)
-                        .unwrap_or(&config.database),
-                    error.to_string(),
-                )]
-            },
-        )?;
+    let copy = scratch.0.join("check.db");
+    let shown = opening::shown(dir, &config.database);
+    if path.exists() {
+        millpond_db::copy_schema(path, &copy)
+            .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
     }
-    let database = open_database(dir, &scratch.0.join("check.db"), 1)?;
-    let report = read(dir, config, &database, None).and_then(|generation| {
+    let database = opening::sqlite(dir, &copy, 1).map_err(|problem| vec![problem])?;
+    let report = opening::migrate(&database, migrations, &shown)
+        .map_err(|problem| vec![problem])
+        .and_then(|()| report(dir, config, &database));
+    database.stop();
+    report
+}
+
+/// Reads the folder as serving it would, and says what is there.
+fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Vec<Problem>> {
+    look(dir, config, database).and_then(|generation| {
         let unread = generation.statics.notes();
         if !unread.is_empty() {
             return Err(unread.to_vec());
@@ -111,10 +216,9 @@ fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
         Ok(Report {
             queries: queries(&generation),
             notes,
+            ..Report::default()
         })
-    });
-    database.stop();
-    report
+    })
 }
 
 fn queries(generation: &Generation) -> Vec<QueryReport> {
@@ -127,6 +231,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
             file: query.file.clone(),
             name: query.name.clone(),
             dependencies: query.query.describe(),
+            query: query.query.clone(),
         })
         .collect()
 }

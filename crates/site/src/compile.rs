@@ -11,14 +11,18 @@ use minijinja::Environment;
 
 use crate::{
     Problem,
+    dialect::Text,
     folder::Folder,
     page::{Counters, Endpoint, Form, FormStep, Page, PageQuery, Piece, Source},
     params::Param,
     route::{Pattern, Router},
     script::{Named, Rows, Script},
+    session::{self, RESERVED},
     suggest::closest,
     template,
 };
+
+mod signing;
 
 /// A site's pages, ready to answer.
 #[derive(Debug)]
@@ -34,9 +38,9 @@ pub(crate) struct Pages {
 /// The files of one path.
 #[derive(Default)]
 struct Files<'f> {
-    html: Option<&'f str>,
-    sql: Option<&'f str>,
-    post: Option<&'f str>,
+    html: Option<&'f Text>,
+    sql: Option<&'f Text>,
+    post: Option<&'f Text>,
 }
 
 /// Compiles all pages; gives all faults at once.
@@ -51,7 +55,7 @@ pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec
             stems.entry(stem).or_default().sql = Some(text);
         } else if let Some(stem) = path.strip_suffix(".html") {
             stems.entry(stem).or_default().html = Some(text);
-            sources.insert(format!("pages/{path}"), text.clone());
+            sources.insert(format!("pages/{path}"), text.text.clone());
         } else {
             problems.push(
                 Problem::new(
@@ -92,20 +96,23 @@ pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec
 }
 
 impl Pages {
+    /// Whether a form begins sessions, so that there must be a key to sign them with.
+    pub(crate) fn issue_sessions(&self) -> bool {
+        let mut forms = self
+            .endpoints
+            .iter()
+            .filter_map(|endpoint| endpoint.form.as_ref());
+        forms.any(|form| !form.signing.claims.is_empty())
+    }
+
     fn add(
         &mut self,
         stem: &str,
         files: &Files<'_>,
         database: &Database,
     ) -> Result<(), Vec<Problem>> {
-        let first = if files.html.is_some() {
-            "html"
-        } else if files.sql.is_some() {
-            "sql"
-        } else {
-            "post.sql"
-        };
-        let file = PathBuf::from(format!("pages/{stem}.{first}"));
+        let first = files.html.or(files.sql).or(files.post);
+        let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();
         if let Err(other) = self.router.insert(&pattern, index) {
@@ -123,7 +130,7 @@ impl Pages {
         };
         let form = files
             .post
-            .map(|text| form(stem, &pattern, text, database).map(Arc::new))
+            .map(|text| form(&pattern, text, database).map(Arc::new))
             .transpose()?;
         self.endpoints.push(Endpoint {
             pattern,
@@ -138,13 +145,13 @@ impl Pages {
         index: usize,
         stem: &str,
         pattern: &Pattern,
-        html: Option<&str>,
-        sql: Option<&str>,
+        html: Option<&Text>,
+        sql: Option<&Text>,
         database: &Database,
     ) -> Result<Page, Vec<Problem>> {
-        let file = PathBuf::from(format!("pages/{stem}.sql"));
-        let script =
-            Script::parse(&file, sql.unwrap_or_default()).map_err(|problem| vec![problem])?;
+        let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
+        let text = sql.map_or("", |sql| &sql.text);
+        let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
         if let Some((_, line)) = script.redirect {
             return Err(vec![
                 Problem::new(file, "a page has no redirect")
@@ -153,9 +160,16 @@ impl Pages {
             ]);
         }
         let mut problems = Vec::new();
+        if let Some(line) = script.session.of_forms() {
+            problems.push(
+                Problem::new(&file, "only a form signs in or out, and handles passwords")
+                    .at(line.number, 1)
+                    .hint(format!("this line belongs into pages/{stem}.post.sql")),
+            );
+        }
         let mut prepared = Vec::new();
         for named in &script.queries {
-            match prepare(&file, sql.unwrap_or_default(), named, database) {
+            match prepare(&file, text, named, database) {
                 Ok(query) if query.is_readonly() && named.rows != Rows::Exec => {
                     prepared.push((named, query))
                 }
@@ -185,7 +199,7 @@ impl Pages {
             problems.extend(template::unknown_names(
                 &self.environment,
                 &name,
-                source,
+                &source.text,
                 &known,
             ));
             name
@@ -193,31 +207,32 @@ impl Pages {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let place = |name: &str| {
-            params
+        let mut needs = signing::needs(&script);
+        let mut place = |param: &db::Param| match signing::claim(param) {
+            Some(claim) => params.len() + needs.place_of(claim),
+            None => params
                 .iter()
-                .position(|param| param.name == name)
-                .expect("every parameter was gathered")
+                .position(|known| known.name == param.name)
+                .expect("every parameter was gathered"),
         };
         let queries = prepared.into_iter().map(|(named, query)| PageQuery {
             name: named.name.clone(),
             rows: named.rows,
-            args: query
-                .params()
-                .iter()
-                .map(|param| place(&param.name))
-                .collect(),
+            args: query.params().iter().map(&mut place).collect(),
             query,
             max_age: named.max_age,
+            depends: named.depends.clone().into(),
             file: file.clone(),
         });
+        let queries = queries.collect();
         Ok(Page {
             index: index as u32,
             route: pattern.to_string(),
-            queries: queries.collect(),
+            queries,
             params,
             template,
             vary: script.vary.into(),
+            needs: needs.into(),
             private: AtomicBool::new(false),
             counters: Counters::default(),
         })
@@ -230,7 +245,17 @@ fn prepare(
     named: &Named,
     database: &Database,
 ) -> Result<db::Query, Problem> {
-    database.prepare(&named.sql).map_err(|error| {
+    let sql = session::with_claims(&named.sql).map_err(|offset| {
+        Problem::new(
+            file,
+            format!("names that begin with `{RESERVED}` are those of claims"),
+        )
+        .at_offset(text, named.offset + offset)
+        .hint("what a session says is written :claims.name")
+    })?;
+    let depends = Some(&*named.depends).filter(|tables| !tables.is_empty());
+    let prepared = database.prepare_depending(&sql, depends);
+    prepared.map_err(|error| {
         let problem = Problem::new(file, format!("query `{}`: {}", named.name, error.message))
             .at_offset(text, named.offset + error.offset.unwrap_or(0));
         match error.hint {
@@ -267,7 +292,7 @@ fn parameters(
     }
     for (at, (named, query)) in queries.iter().enumerate() {
         for param in query.params().iter() {
-            if given.contains(&(at, param.name.clone())) {
+            if given.contains(&(at, param.name.clone())) || param.name.starts_with(RESERVED) {
                 continue;
             }
             let declared = script
@@ -316,13 +341,8 @@ fn parameters(
     Ok(params)
 }
 
-fn form(
-    stem: &str,
-    pattern: &Pattern,
-    text: &str,
-    database: &Database,
-) -> Result<Form, Vec<Problem>> {
-    let file = PathBuf::from(format!("pages/{stem}.post.sql"));
+fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec<Problem>> {
+    let (file, text) = (text.page(), text.text.as_str());
     let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let Some((target, line)) = &script.redirect else {
@@ -344,7 +364,9 @@ fn form(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let columns = columns(&prepared);
+    let lines = &script.session;
+    let verified = signing::verified(&file, lines, &prepared).map_err(|problem| vec![problem])?;
+    let columns = columns(&prepared, verified);
     let column = |before: usize, name: &str| {
         columns
             .iter()
@@ -355,19 +377,29 @@ fn form(
         script.params.iter().any(|param| param.name == name)
             || pattern.params().any(|part| part == name)
     };
+    let hash = |name: &str| lines.hashes.iter().position(|hash| hash.name == name);
     let mut given = BTreeSet::new();
     for (step, (_, query)) in prepared.iter().enumerate() {
+        let is_given =
+            |name: &str| hash(name).is_some() || (!declared(name) && column(step, name).is_some());
         let names = query.params();
-        given.extend(
-            names
-                .iter()
-                .filter(|param| !declared(&param.name) && column(step, &param.name).is_some())
-                .map(|param| (step, param.name.clone())),
-        );
+        let names = names.iter().filter(|param| is_given(&param.name));
+        given.extend(names.map(|param| (step, param.name.clone())));
     }
-    let params =
+    let mut params =
         parameters(&file, pattern, &script, &prepared, &given).map_err(|problem| vec![problem])?;
+    let mut needs = signing::needs(&script);
+    signing::check(&file, &script, &prepared, &given).map_err(|problem| vec![problem])?;
+    signing::add_params(&file, lines, &mut params).map_err(|problem| vec![problem])?;
+    for (_, query) in &prepared {
+        for claim in query.params().iter().filter_map(signing::claim) {
+            needs.place_of(claim);
+        }
+    }
     let source = |before: usize, name: &str| {
+        if let Some(at) = hash(name) {
+            return Some(Source::Param(params.len() + needs.claims.len() + at));
+        }
         let param = params.iter().position(|param| param.name == name);
         match (param, column(before, name)) {
             (Some(at), _) if declared(name) || column(before, name).is_none() => {
@@ -395,7 +427,10 @@ fn form(
             bind: query
                 .params()
                 .iter()
-                .map(|param| source(step, &param.name).expect("every parameter was gathered"))
+                .map(|param| match signing::claim(param) {
+                    Some(claim) => Source::Param(params.len() + needs.clone().place_of(claim)),
+                    None => source(step, &param.name).expect("every parameter was gathered"),
+                })
                 .collect(),
             query: query.clone(),
             expect: match named.rows {
@@ -406,20 +441,25 @@ fn form(
             },
         });
     let steps = steps.collect();
+    let signing = signing::signing(&file, lines, &prepared, &params, verified)
+        .map_err(|problem| vec![problem])?;
     Ok(Form {
         route: pattern.to_string(),
         params,
+        needs,
+        signing,
         steps,
         redirect,
     })
 }
 
-/// The columns that the one row of each `:one` step gives to what comes after it.
-fn columns(prepared: &[(&Named, db::Query)]) -> Vec<(usize, String)> {
+/// The columns that the one row of each `:one` step gives to what comes after it; so does that of the account whose password was
+/// verified, for without one nothing comes after it.
+fn columns(prepared: &[(&Named, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
     let ones = prepared
         .iter()
         .enumerate()
-        .filter(|(_, (named, _))| named.rows == Rows::One);
+        .filter(|(step, (named, _))| named.rows == Rows::One || verified == Some(*step));
     ones.flat_map(|(step, (_, query))| {
         query
             .columns()

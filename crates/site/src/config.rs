@@ -4,12 +4,14 @@
 //! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
 //! names: no socket, no database.
 
+mod database;
 mod files;
 mod hosts;
 mod keys;
 mod manual;
 mod read;
 mod rules;
+mod session;
 mod tables;
 mod value;
 
@@ -28,8 +30,12 @@ use std::{
 use millpond_http::Limits;
 
 use crate::{Problem, StaticOptions, rules::RuleSet};
+pub use database::{DatabaseUrl, PostgresUrl};
 pub(crate) use files::FileSettings;
 pub(crate) use hosts::{Host, HostName};
+#[cfg(test)]
+pub(crate) use session::Secret;
+pub(crate) use session::SessionSettings;
 
 /// The name of the file in the site's folder.
 pub(crate) const FILE: &str = "millpond.toml";
@@ -41,10 +47,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
-    /// The SQLite file, as an absolute path (`database.url`).
-    pub database: PathBuf,
+    /// Where the data is (`database.url`).
+    pub database: DatabaseUrl,
     /// Connections that read (`database.pool`).
     pub pool: usize,
+    /// The publication that tells of changes, on PostgreSQL (`database.publication`).
+    pub publication: String,
     /// Whether anything is stored (`cache.enabled`).
     pub cache: bool,
     /// Bytes that stored responses and results may take (`cache.memory`).
@@ -55,10 +63,14 @@ pub struct Config {
     pub access_log: Option<PathBuf>,
     /// How static files are kept and sent (`[static]`).
     pub statics: StaticOptions,
+    /// Where the owner's questions are answered (`admin.listen`); none is nowhere.
+    pub admin: Option<SocketAddr>,
     /// What a client may ask of a connection (`[limits]`).
     pub limits: Limits,
     /// How files are served (`[static]`).
     pub(crate) files: FileSettings,
+    /// How visitors stay signed in (`[session]`).
+    pub(crate) session: SessionSettings,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
     /// The sites that are served by the host of the request; none where the folder itself is the site.
@@ -89,15 +101,18 @@ impl Config {
         let mut config = Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             workers: 0,
-            database: PathBuf::new(),
+            database: DatabaseUrl::Sqlite(PathBuf::new()),
             pool: 0,
+            publication: String::new(),
             cache: false,
             memory: 0,
             max_staleness: Duration::ZERO,
             access_log: None,
+            admin: None,
             statics: StaticOptions::default(),
             limits: Limits::default(),
             files: FileSettings::default(),
+            session: SessionSettings::default(),
             rules: RuleSet::default(),
             hosts: Vec::new(),
         };

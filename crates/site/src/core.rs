@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -15,9 +18,13 @@ use crate::{
     cached::{Cached, Failure, SiteStore},
     compile::Pages,
     compress::Compressor,
+    params::BadParam,
     render::HTML,
+    route::Match,
     rules::Rules,
+    session::{Attempts, Passwords, Sessions},
     statics::Statics,
+    submit::refusal,
 };
 
 /// Everything but the pages themselves, for the whole life of a site.
@@ -26,6 +33,10 @@ pub(crate) struct Core {
     pub(crate) database: Database,
     pub(crate) store: Arc<SiteStore>,
     pub(crate) compressor: Compressor,
+    pub(crate) passwords: Passwords,
+    pub(crate) attempts: Attempts,
+    /// Whether it was said that browsers drop the session's cookie.
+    pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
     /// Whether links may lead out of `static/`: the watch follows them or does not, for the whole life.
     pub(crate) follow_links: bool,
@@ -44,6 +55,7 @@ pub(crate) struct Generation {
     pub(crate) addresses: Addresses,
     /// None where the configuration has no rules: then a request costs a look at this.
     pub(crate) rules: Option<Rules>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
 }
@@ -54,8 +66,12 @@ impl Core {
         eprintln!("millpond: {message}");
     }
 
-    /// Tells the owner all of it, and gives what the visitor may know.
+    /// Tells the owner all of it, and gives what the visitor may know. A parameter that makes no sense is the visitor's
+    /// mistake and nothing for the owner's log.
     pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+        if let Error::Parameter { name, message } = error {
+            return Failure::Parameter(BadParam::refused(name, message).0.into());
+        }
         self.log(&format!("{route}: {error}"));
         match error {
             Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
@@ -65,6 +81,11 @@ impl Core {
 }
 
 impl Generation {
+    /// The page or form at a path in its normal form.
+    pub(crate) fn router_match<'p>(&self, path: &'p str) -> Option<Match<'p>> {
+        self.pages.router.find(path)
+    }
+
     /// The address that stands for a path at which nothing answers: a page has none with a slash at its end, a folder none
     /// without. Both are in normal form.
     pub(crate) fn canonical<'a>(&'a self, path: &'a str) -> Option<&'a str> {
@@ -98,6 +119,7 @@ impl Generation {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(Failure::Unavailable) => unavailable(),
+            Cached::Failed(Failure::Parameter(sentence)) => refusal(400, sentence),
             Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }

@@ -10,7 +10,10 @@ use std::{
 
 use millpond_db::Migration;
 
-use crate::Problem;
+use crate::{
+    Problem,
+    dialect::{Dialect, Text},
+};
 
 /// A page's source may not be larger than this.
 pub(crate) const MAX_SOURCE: u64 = 4 << 20;
@@ -18,28 +21,24 @@ pub(crate) const MAX_SOURCE: u64 = 4 << 20;
 /// The texts of a site folder, by their paths below it with `/` between the parts.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
-    /// Below `pages/`: `read.html`, `topics/[slug].sql`.
-    pub(crate) pages: BTreeMap<String, String>,
+    /// Below `pages/`, by the name that the file stands for: `read.html`, `topics/[slug].sql`.
+    pub(crate) pages: BTreeMap<String, Text>,
     /// Below `templates/`.
     pub(crate) templates: BTreeMap<String, String>,
 }
 
 impl Folder {
-    /// Reads `pages/` and `templates/`.
-    pub(crate) fn read(dir: &Path) -> Result<Self, Vec<Problem>> {
+    /// Reads `pages/` and `templates/`, for the database that the site is on.
+    pub(crate) fn read(dir: &Path, dialect: Dialect) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut folder = Self::default();
         if !dir.join("pages").is_dir() {
             let problem = Problem::new("pages", "there is no such folder").hint("pages/index.html is the site's front page; `millpond new DIR` makes a site to start from");
             return Err(vec![problem]);
         }
-        walk(
-            &dir.join("pages"),
-            "pages",
-            "",
-            &mut folder.pages,
-            &mut problems,
-        );
+        let mut pages = BTreeMap::new();
+        walk(&dir.join("pages"), "pages", "", &mut pages, &mut problems);
+        folder.pages = dialect.select("pages", pages, &mut problems);
         walk(
             &dir.join("templates"),
             "templates",
@@ -63,8 +62,25 @@ impl Folder {
     }
 }
 
-/// Reads `migrations/`, in the order of their names.
-pub(crate) fn migrations(dir: &Path) -> Result<Vec<Migration>, Vec<Problem>> {
+/// The migrations of a site, for its database.
+#[derive(Debug, Default)]
+pub(crate) struct Migrations {
+    /// In the order of their names, which are without the dialect.
+    pub(crate) list: Vec<Migration>,
+    /// By those names, the files.
+    files: BTreeMap<String, String>,
+}
+
+impl Migrations {
+    /// The file of the migration of a name, below the site's folder.
+    pub(crate) fn file(&self, name: &str) -> String {
+        let file = self.files.get(name).map_or(name, String::as_str);
+        format!("migrations/{file}")
+    }
+}
+
+/// Reads `migrations/`.
+pub(crate) fn migrations(dir: &Path, dialect: Dialect) -> Result<Migrations, Vec<Problem>> {
     let mut texts = BTreeMap::new();
     let mut problems = Vec::new();
     walk(
@@ -74,15 +90,16 @@ pub(crate) fn migrations(dir: &Path) -> Result<Vec<Migration>, Vec<Problem>> {
         &mut texts,
         &mut problems,
     );
-    let mut migrations = Vec::new();
-    for (name, sql) in texts {
+    let mut migrations = Migrations::default();
+    for (name, Text { file, text: sql }) in dialect.select("migrations", texts, &mut problems) {
         let numbered = name.split_once('_').is_some_and(|(number, _)| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         });
         if name.ends_with(".sql") && numbered {
-            migrations.push(Migration { name, sql });
+            migrations.files.insert(name.clone(), file);
+            migrations.list.push(Migration { name, sql });
         } else {
-            problems.push(Problem::new(format!("migrations/{name}"), "this is no migration").hint("a migration is named like 0002_add_tags.sql; they are applied in the order of their names"));
+            problems.push(Problem::new(format!("migrations/{file}"), "this is no migration").hint("a migration is named like 0002_add_tags.sql; they are applied in the order of their names"));
         }
     }
     if problems.is_empty() {

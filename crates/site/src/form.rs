@@ -56,6 +56,7 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
 }
 
 /// What kind of form a body is.
+#[derive(Clone, Debug)]
 pub(crate) enum Encoding {
     Urlencoded,
     Multipart(String),

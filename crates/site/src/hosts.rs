@@ -105,6 +105,16 @@ impl Sites {
         self.sites.iter().map(|named| named.site.stats()).collect()
     }
 
+    /// What a request for `target` at `host` is answered with, and why; none if no site has that host.
+    #[must_use]
+    pub fn explain(&self, host: Option<&str>, target: &str) -> Option<serde_json::Value> {
+        let at = match &self.names {
+            Some(names) => names.find(host)?,
+            None => 0,
+        };
+        self.sites.get(at).map(|named| named.site.explain(target))
+    }
+
     /// Stops all sites; blocks until all is done.
     pub fn stop(&self) {
         self.sites.iter().for_each(|named| named.site.stop());

@@ -4,9 +4,11 @@
 //! and HTTP together. It must not know sockets, signals or the command line.
 //!
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
+//! - `dialect`: which of a file's versions is for the database;
 //! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
+//! - `session`, `sign`: who a visitor is known as, and the forms that sign in and out;
 //! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
@@ -18,7 +20,9 @@ mod compile;
 mod compress;
 mod config;
 mod core;
+mod dialect;
 mod duration;
+mod explain;
 mod folder;
 mod form;
 #[cfg(test)]
@@ -27,6 +31,7 @@ mod hosts;
 mod listing;
 mod methods;
 mod object;
+mod opening;
 mod page;
 mod params;
 mod problem;
@@ -36,6 +41,8 @@ mod route;
 mod rules;
 mod script;
 mod service;
+mod session;
+mod sign;
 mod site;
 mod standing;
 mod statics;
@@ -45,8 +52,8 @@ mod template;
 mod visitor;
 mod watch;
 
-pub use check::{QueryReport, Report, check};
-pub use config::Config;
+pub use check::{QueryReport, Report, check, mend};
+pub use config::{Config, DatabaseUrl, PostgresUrl};
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;

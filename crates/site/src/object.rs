@@ -63,7 +63,7 @@ impl QueryResult {
     }
 }
 
-fn json(value: &db::Value) -> serde_json::Value {
+pub(crate) fn json(value: &db::Value) -> serde_json::Value {
     match value {
         db::Value::Null => serde_json::Value::Null,
         db::Value::Integer(integer) => (*integer).into(),
@@ -75,6 +75,8 @@ fn json(value: &db::Value) -> serde_json::Value {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>()
             .into(),
+        db::Value::Boolean(truth) => (*truth).into(),
+        db::Value::Json(json) => json.as_ref().clone(),
     }
 }
 
@@ -86,6 +88,45 @@ pub(crate) fn template_value(value: &db::Value) -> Value {
         db::Value::Real(real) => Value::from(*real),
         db::Value::Text(text) => Value::from(text.clone()),
         db::Value::Blob(bytes) => Value::from_bytes(bytes.to_vec()),
+        db::Value::Boolean(truth) => Value::from(*truth),
+        db::Value::Json(json) => document(json),
+    }
+}
+
+/// A document in a template: lists and maps as such.
+fn document(json: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::from(()),
+        Json::Bool(truth) => Value::from(*truth),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(integer)) => Value::from(integer),
+            (None, None) => Value::from(number.as_f64()),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(list) => list.iter().map(document).collect(),
+        Json::Object(map) => {
+            let fields = map.iter().map(|(key, item)| (key.clone(), document(item)));
+            Value::from_object(Fields(fields.collect()))
+        }
+    }
+}
+
+/// A JSON object, with its keys in their order.
+#[derive(Debug)]
+struct Fields(Vec<(String, Value)>);
+
+impl Object for Fields {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let key = key.as_str()?;
+        let field = self.0.iter().find(|(name, _)| name == key)?;
+        Some(field.1.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let names = self.0.iter().map(|(name, _)| Value::from(name.as_str()));
+        Enumerator::Values(names.collect())
     }
 }
 
@@ -134,5 +175,36 @@ impl Object for Row {
                 .map(|name| Value::from(name.clone()))
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_and_json_see_truths_and_documents_as_such() {
+        let given = serde_json::json!({ "tags": ["a", "b"], "n": { "x": 1.5, "none": null }, "big": u64::MAX });
+        let data = db::Rows {
+            columns: ["open", "shape"].map(Arc::from).into(),
+            rows: vec![vec![true.into(), given.clone().into()]],
+        };
+        let result = QueryResult {
+            rows: Rows::One,
+            data: Arc::new(data),
+        };
+        assert_eq!(
+            result.json(),
+            serde_json::json!({ "open": true, "shape": given })
+        );
+        let template = "{% if row.open is true %}open{% endif %} {{ row.shape.tags | join('+') }} \
+                        {{ row.shape.n.x + 1 }} {{ row.shape.n.none is none }} {{ row.shape.big }}";
+        let rendered = minijinja::Environment::new()
+            .render_str(
+                template,
+                std::collections::BTreeMap::from([("row", result.value())]),
+            )
+            .unwrap();
+        assert_eq!(rendered, "open a+b 2.5 True 18446744073709551615");
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{params::Param, route::Pattern, script::Rows};
+use crate::{params::Param, route::Pattern, script::Rows, session::Needs};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Page {
     pub(crate) template: Option<String>,
     /// Lower-case names of the request fields that are part of the key.
     pub(crate) vary: Arc<[String]>,
+    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters.
+    pub(crate) needs: Arc<Needs>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
     pub(crate) counters: Counters,
@@ -58,6 +60,8 @@ pub(crate) struct PageQuery {
     /// For each parameter of the statement, its place among the page's.
     pub(crate) args: Vec<usize>,
     pub(crate) max_age: Option<Duration>,
+    /// Tables that the owner says the query depends on, besides those that the database names.
+    pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
 }
 
@@ -66,8 +70,39 @@ pub(crate) struct PageQuery {
 pub(crate) struct Form {
     pub(crate) route: String,
     pub(crate) params: Vec<Param>,
+    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters, and the hashes behind both.
+    pub(crate) needs: Needs,
+    pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) redirect: Vec<Piece>,
+}
+
+/// What a form does with passwords, and with the session.
+#[derive(Debug, Default)]
+pub(crate) struct Signing {
+    /// So many of the first steps only read, before the password is verified.
+    pub(crate) lookups: usize,
+    pub(crate) verify: Option<Verify>,
+    /// For each hash, the place of its password among the values.
+    pub(crate) hashes: Vec<usize>,
+    /// The session that begins.
+    pub(crate) claims: Vec<(String, Source)>,
+    /// Whether the session ends.
+    pub(crate) is_logout: bool,
+    /// The parameter that says where to go, if it is a path of this site.
+    pub(crate) next: Option<usize>,
+}
+
+/// A `-- verify:` line.
+#[derive(Debug)]
+pub(crate) struct Verify {
+    /// The lookup that finds the account, and its column with the hash.
+    pub(crate) step: usize,
+    pub(crate) column: String,
+    /// The place of the password among the values.
+    pub(crate) password: usize,
+    /// Where a visitor goes whose password is wrong.
+    pub(crate) otherwise: Option<String>,
 }
 
 /// One statement of a form.

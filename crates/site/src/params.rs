@@ -18,6 +18,16 @@ pub(crate) struct Param {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadParam(pub(crate) String);
 
+impl BadParam {
+    /// A parameter that the database does not take.
+    pub(crate) fn refused(name: &str, message: &str) -> Self {
+        Self(format!(
+            "The parameter \"{name}\" is not right: {}.",
+            message.trim_end_matches('.')
+        ))
+    }
+}
+
 /// Where a request's parameters are looked for: the path, then the form, then the query string. What is not declared is not
 /// looked at (COHERENCE, rule 15).
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +169,7 @@ fn single<T>(param: &Param, mut all: impl Iterator<Item = T>) -> Result<Option<T
 enum Typed<'t> {
     Integer(i64),
     Real(f64),
+    Boolean(bool),
     Text(&'t str),
 }
 
@@ -175,7 +186,11 @@ impl<'t> Typed<'t> {
                 Ok(number) if number.is_finite() => Ok(Self::Real(number)),
                 _ => Err(wrong("a number")),
             },
-            Kind::Text => Ok(Self::Text(text)),
+            Kind::Boolean => truth(text)
+                .map(Self::Boolean)
+                .ok_or_else(|| wrong("true or false")),
+            // What has no kind of its own is read by the database, which refuses what it cannot read.
+            Kind::Text | Kind::Other => Ok(Self::Text(text)),
             Kind::Blob => Err(wrong("bytes, which no request can give")),
         }
     }
@@ -184,6 +199,7 @@ impl<'t> Typed<'t> {
         match self {
             Self::Integer(integer) => Value::Integer(integer),
             Self::Real(real) => Value::Real(real),
+            Self::Boolean(truth) => Value::Boolean(truth),
             Self::Text(text) => Value::Text(text.into()),
         }
     }
@@ -192,6 +208,7 @@ impl<'t> Typed<'t> {
         match self {
             Self::Integer(integer) => push_integer(key, *integer),
             Self::Real(real) => push_real(key, *real),
+            Self::Boolean(truth) => push_boolean(key, *truth),
             Self::Text(text) => push_bytes(key, b't', text.as_bytes()),
         }
     }
@@ -205,7 +222,31 @@ pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
         Value::Real(real) => push_real(key, *real),
         Value::Text(text) => push_bytes(key, b't', text.as_bytes()),
         Value::Blob(bytes) => push_bytes(key, b'b', bytes),
+        Value::Boolean(truth) => push_boolean(key, *truth),
+        Value::Json(json) => push_bytes(key, b'j', json.to_string().as_bytes()),
     }
+}
+
+/// What a request may say for true and false; a box that is ticked sends `on`, and one that is not sends nothing.
+fn truth(text: &str) -> Option<bool> {
+    const WORDS: [(&str, bool); 8] = [
+        ("true", true),
+        ("on", true),
+        ("yes", true),
+        ("1", true),
+        ("false", false),
+        ("off", false),
+        ("no", false),
+        ("0", false),
+    ];
+    let named = WORDS
+        .iter()
+        .find(|(word, _)| text.eq_ignore_ascii_case(word));
+    named.map(|(_, truth)| *truth)
+}
+
+fn push_boolean(key: &mut Vec<u8>, truth: bool) {
+    key.extend_from_slice(&[b'o', truth.into()]);
 }
 
 fn push_integer(key: &mut Vec<u8>, integer: i64) {
@@ -327,6 +368,21 @@ mod tests {
         }
         let real = [param("x", Kind::Real, None, None)];
         assert!(gather(&real, &[], &[], Some("x=nan")).is_err());
+        let ticked = [param("b", Kind::Boolean, Some(false.into()), None)];
+        for (query, expected) in [
+            (None, Some(false)),
+            (Some("b=on"), Some(true)),
+            (Some("b=TRUE"), Some(true)),
+            (Some("b=0"), Some(false)),
+            (Some("b=2"), None),
+            (Some("b="), None),
+        ] {
+            assert_eq!(
+                gather(&ticked, &[], &[], query).ok(),
+                expected.map(|truth| vec![truth.into()]),
+                "{query:?}"
+            );
+        }
     }
 
     #[test]
@@ -346,5 +402,11 @@ mod tests {
             key(&["ab".into(), "c".into()])
         );
         assert_ne!(key(&["7".into()]), key(&[7.into()]));
+        assert_ne!(key(&[true.into()]), key(&[1.into()]));
+        let document = serde_json::json!({ "a": 1 });
+        assert_ne!(
+            key(&[document.to_string().as_str().into()]),
+            key(&[document.into()])
+        );
     }
 }

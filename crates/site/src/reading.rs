@@ -10,8 +10,10 @@ use crate::{
     addresses::Addresses,
     compile::{Pages, compile},
     core::{Generation, error_page},
+    dialect::Dialect,
     folder::{Folder, MAX_SOURCE},
     rules::{Rules, loops},
+    session::{Purpose, Sessions},
     statics::Statics,
 };
 
@@ -30,7 +32,17 @@ pub(crate) fn read(
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let statics = statics(dir, config, before)?;
-    whole(dir, config, database, &statics, before)
+    whole(dir, config, database, &statics, before, true)
+}
+
+/// Reads the folder without serving it: nothing is made in it.
+pub(crate) fn look(
+    dir: &Path,
+    config: &Config,
+    database: &Database,
+) -> Result<Generation, Vec<Problem>> {
+    let statics = statics(dir, config, None)?;
+    whole(dir, config, database, &statics, None, false)
 }
 
 /// The same, after one that was well. If the pages or the rules are not, the files are the new ones all the same: one that
@@ -44,18 +56,20 @@ pub(crate) fn read_again(
     before: &Generation,
 ) -> Result<(Generation, Vec<Problem>), Vec<Problem>> {
     let statics = statics(dir, config, Some(before))?;
-    let problems = match whole(dir, config, database, &statics, Some(before)) {
+    let problems = match whole(dir, config, database, &statics, Some(before), true) {
         Ok(generation) => return Ok((generation, Vec::new())),
         Err(problems) => problems,
     };
     config.rules.clone_from(&in_use.rules);
+    config.session.clone_from(&in_use.session);
     let texts = Texts {
         number: before.number,
         fingerprint: before.fingerprint,
         pages: before.pages.clone(),
     };
     // With the new files the old rules may lead in a circle: then all stays as it was.
-    match assemble(config, statics, texts, Some(before)) {
+    let sessions = before.sessions.clone();
+    match assemble(config, statics, texts, sessions, Some(before)) {
         Ok(generation) => Ok((generation, problems)),
         Err(_) => Err(problems),
     }
@@ -78,8 +92,9 @@ fn whole(
     database: &Database,
     statics: &Arc<Statics>,
     before: Option<&Generation>,
+    is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir)?;
+    let folder = Folder::read(dir, Dialect::of(&config.database))?;
     let fingerprint = folder.fingerprint();
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
@@ -93,13 +108,33 @@ fn whole(
         fingerprint,
         pages,
     };
-    assemble(config, statics.clone(), texts, before)
+    let purpose = if is_served {
+        let issues = texts.pages.issue_sessions();
+        Purpose::Serve { issues }
+    } else {
+        Purpose::Check
+    };
+    let file = config.database.file();
+    let beside = file.and_then(Path::parent).unwrap_or(dir);
+    let name = file
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let sessions =
+        Sessions::load(&config.session, beside, &name, purpose).map_err(|mut problem| {
+            if let Ok(below) = problem.file.strip_prefix(dir) {
+                problem.file = below.to_owned();
+            }
+            vec![problem]
+        })?;
+    assemble(config, statics.clone(), texts, sessions, before)
 }
 
 fn assemble(
     config: &Config,
     statics: Arc<Statics>,
     texts: Texts,
+    sessions: Arc<Sessions>,
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let pages = texts.pages;
@@ -125,6 +160,7 @@ fn assemble(
         addresses: Addresses::new(&statics, &pages.router, &config.files),
         rules: Rules::compile(&config.rules),
         statics,
+        sessions,
         pages,
     };
     let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {

@@ -49,7 +49,7 @@ pub(crate) fn render(
             page,
             "application/json",
             json.to_string().into_bytes(),
-            "no-cache",
+            cache_control(page),
         ));
     };
     let mut context: BTreeMap<String, Value> = page
@@ -76,9 +76,9 @@ pub(crate) fn render(
         .and_then(|template| template.render(Value::from(context)));
     match html {
         Ok(html) if visitor.touched() => {
-            Rendered::Private(prepare(page, HTML, html.into_bytes(), "private, no-cache"))
+            Rendered::Private(prepare(page, HTML, html.into_bytes(), PRIVATE))
         }
-        Ok(html) => Rendered::Page(prepare(page, HTML, html.into_bytes(), "no-cache")),
+        Ok(html) => Rendered::Page(prepare(page, HTML, html.into_bytes(), cache_control(page))),
         Err(error) => {
             core.log(&format!(
                 "{}: {}",
@@ -87,6 +87,17 @@ pub(crate) fn render(
             ));
             Rendered::Failed
         }
+    }
+}
+
+const PRIVATE: &str = "private, no-cache";
+
+/// A page that is kept for each claim is nobody's to keep between here and the visitor.
+fn cache_control(page: &Page) -> &'static str {
+    if page.needs.is_none() {
+        "no-cache"
+    } else {
+        PRIVATE
     }
 }
 

@@ -4,7 +4,10 @@ use std::{path::Path, time::Duration};
 
 use millpond_db::{Kind, Value};
 
-use crate::{Problem, duration};
+use crate::{
+    Problem, duration,
+    session::{Line, RESERVED, SessionLines, WORDS},
+};
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub(crate) struct Named {
     pub(crate) offset: usize,
     pub(crate) line: usize,
     pub(crate) max_age: Option<Duration>,
+    /// Tables that it depends on besides those that the database names (`-- depends:`).
+    pub(crate) depends: Vec<String>,
 }
 
 /// A whole `.sql` file.
@@ -49,9 +54,10 @@ pub(crate) struct Script {
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
+    pub(crate) session: SessionLines,
 }
 
-const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "vary"];
+const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "depends", "vary"];
 
 impl Script {
     /// Reads the text of a `.sql` file.
@@ -64,11 +70,15 @@ impl Script {
             offset += raw.len();
             match directive(raw) {
                 Some((word, rest)) => {
+                    let written = Line {
+                        number: line,
+                        text: raw.trim_end().to_owned(),
+                    };
                     script
-                        .direct(word, rest, line, offset)
-                        .map_err(|(message, hint)| Problem {
-                            hint,
-                            ..Problem::new(file, message).at(line, 1)
+                        .direct(word, rest, &written, offset)
+                        .map_err(|problem| Problem {
+                            file: file.to_owned(),
+                            ..problem
                         })?
                 }
                 None => script.statement_line(file, raw, line, start)?,
@@ -77,7 +87,41 @@ impl Script {
         script.finish(file)
     }
 
-    fn direct(
+    /// Takes up a line that steers. The file of a problem is filled in by the caller.
+    fn direct(&mut self, word: &str, rest: &str, line: &Line, next: usize) -> Result<(), Problem> {
+        let number = line.number;
+        let at_word = |(place, message, hint): (String, String, String), line: &Line| {
+            let (line, column) = line.place(&place);
+            Problem::new("", message).at(line, column).hint(hint)
+        };
+        if WORDS.contains(&word) {
+            let above = self.queries.len();
+            let taken = self.session.direct(word, rest, line.clone(), above);
+            return taken.map_err(|fault| at_word(fault, line));
+        }
+        let mut rest = rest;
+        if word == "redirect"
+            && let Some(path) = self.session.next(rest, line.clone())
+        {
+            rest = path.map_err(|fault| at_word(fault, line))?;
+        }
+        if word == "vary" {
+            for field in rest.split(',').map(str::trim) {
+                match self.session.vary(field) {
+                    Some(taken) => taken.map_err(|fault| at_word(fault, line))?,
+                    None => self.vary.push(field.to_ascii_lowercase()),
+                }
+            }
+            return Ok(());
+        }
+        self.direct_plain(word, rest, number, next)
+            .map_err(|(message, hint)| Problem {
+                hint,
+                ..Problem::new("", message).at(number, 1)
+            })
+    }
+
+    fn direct_plain(
         &mut self,
         word: &str,
         rest: &str,
@@ -122,10 +166,15 @@ impl Script {
                 };
                 query.max_age = Some(age);
             }
-            _ => self.vary.extend(
-                rest.split(',')
-                    .map(|field| field.trim().to_ascii_lowercase()),
-            ),
+            _ => {
+                let tables = tables(rest)?;
+                let Some(query) = self.queries.last_mut() else {
+                    let hint =
+                        "put it below the `-- name:` line of the query it belongs to".to_owned();
+                    return Err(("`depends` before the first query".to_owned(), Some(hint)));
+                };
+                query.depends.extend(tables);
+            }
         }
         Ok(())
     }
@@ -188,12 +237,13 @@ type Complaint = (String, Option<String>);
 
 /// `-- word: rest`, if the line is one and the word is ours or nearly so.
 fn directive(line: &str) -> Option<(&str, &str)> {
-    let (word, rest) = line
-        .trim()
-        .strip_prefix("--")?
-        .trim_start()
-        .split_once(':')?;
-    DIRECTIVES.contains(&word).then_some((word, rest.trim()))
+    let text = line.trim().strip_prefix("--")?.trim();
+    if text == "logout" {
+        return Some((text, ""));
+    }
+    let (word, rest) = text.split_once(':')?;
+    let is_ours = DIRECTIVES.contains(&word) || WORDS.contains(&word);
+    is_ours.then_some((word, rest.trim()))
 }
 
 fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
@@ -228,7 +278,27 @@ fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
         offset: next,
         line,
         max_age: None,
+        depends: Vec::new(),
     })
+}
+
+/// The tables of a `-- depends:` line: `comment, shop.item`.
+fn tables(rest: &str) -> Result<Vec<String>, Complaint> {
+    let tables: Vec<_> = rest
+        .split(',')
+        .map(|table| table.trim().to_owned())
+        .collect();
+    let is_table = |table: &String| {
+        let mut parts = table.split('.');
+        table.split('.').count() <= 2 && parts.all(is_name)
+    };
+    match tables.iter().find(|table| !is_table(table)) {
+        None => Ok(tables),
+        Some(other) => Err((
+            format!("`{other}` is no name of a table"),
+            Some("for example: -- depends: comment, shop.item".to_owned()),
+        )),
+    }
 }
 
 fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
@@ -244,14 +314,22 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
     if !is_name(name) {
         return Err((format!("`{name}` is no name for a parameter"), example()));
     }
+    if name.starts_with(RESERVED) {
+        let hint = "what a session says is written :claims.name, and needs no declaration";
+        return Err((
+            format!("names that begin with `{RESERVED}` are those of claims"),
+            Some(hint.to_owned()),
+        ));
+    }
     let kind = match kind {
         "integer" => Kind::Integer,
         "real" => Kind::Real,
         "text" => Kind::Text,
+        "boolean" => Kind::Boolean,
         other => {
             return Err((
                 format!("parameter `{name}` has the unknown type `{other}`"),
-                Some("integer, real or text".to_owned()),
+                Some("integer, real, text or boolean".to_owned()),
             ));
         }
     };
@@ -280,7 +358,12 @@ fn literal(kind: Kind, text: &str) -> Result<Value, String> {
             .parse()
             .map(Value::Real)
             .map_err(|_| format!("`{text}` is no number")),
-        Kind::Text | Kind::Blob => text
+        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Value::Boolean(true)),
+            "false" => Ok(Value::Boolean(false)),
+            _ => Err(format!("`{text}` is neither true nor false")),
+        },
+        Kind::Text | Kind::Blob | Kind::Other => text
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))
@@ -288,7 +371,8 @@ fn literal(kind: Kind, text: &str) -> Result<Value, String> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Letters, digits and `_`, not beginning with a digit.
+pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name
             .bytes()
@@ -305,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_script_is_read() {
-        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
+        let text = "-- A page.\n-- param: id integer\n-- param: q text = 'it''s'\n-- vary: Accept-Language\n\n-- name: a :one\n-- max-age: 60s\n-- depends: t, shop.u\n-- a comment: kept\nselect :id;\n\n-- name: b :many\nselect 2;\n-- redirect: /x?id=:id\n";
         let script = parse(text).unwrap();
         assert_eq!(script.params.len(), 2);
         assert_eq!(script.params[1].default, Some(Value::from("it's")));
@@ -313,6 +397,8 @@ mod tests {
         assert_eq!(script.queries[0].sql, "-- a comment: kept\nselect :id;");
         assert_eq!(&text[script.queries[0].offset..][..4], "-- a");
         assert_eq!(script.queries[0].max_age, Some(Duration::from_secs(60)));
+        assert_eq!(script.queries[0].depends, ["t", "shop.u"]);
+        assert!(script.queries[1].depends.is_empty());
         assert_eq!(script.queries[1].rows, Rows::Many);
         assert_eq!(script.redirect.as_ref().unwrap().0, "/x?id=:id");
     }
@@ -346,8 +432,20 @@ mod tests {
                 "pages/a.sql:1:1: `x` is no integer",
             ),
             (
+                "-- param: a boolean = 1",
+                "pages/a.sql:1:1: `1` is neither true nor false",
+            ),
+            (
                 "-- param: a text = x",
                 "pages/a.sql:1:1: a text default stands in quotes",
+            ),
+            (
+                "-- depends: t",
+                "pages/a.sql:1:1: `depends` before the first query",
+            ),
+            (
+                "-- name: a :one\n-- depends: t,, u\nselect 1",
+                "pages/a.sql:2:1: `` is no name of a table",
             ),
             (
                 "-- redirect: //evil.example/",

@@ -24,6 +24,8 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
+    session::{Gate, Needs, Session, Until},
+    sign::sign_in,
     standing::{Ground, Source},
     submit::{Submission, refusal},
     visitor::Visitor,
@@ -86,13 +88,19 @@ impl SiteService {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_allowed(&generation.pages.endpoints[found.page]).into();
         };
+        let session = match self.enter(generation, &page.needs, page.template.is_some(), request) {
+            Ok(session) => session,
+            Err(refused) => return refused.into(),
+        };
+        let session = session.as_ref();
         let given = Given {
             path: &found.values,
             form: &[],
             query: request.query,
         };
         let vary = |field: &str| request.fields.get(field);
-        if let Err(BadParam(sentence)) = page_key(key, generation.number, page, &given, vary) {
+        let written = page_key(key, generation.number, page, &given, session, vary);
+        if let Err(BadParam(sentence)) = written {
             return refusal(400, &sentence).into();
         }
         let why = match self.look(key, request) {
@@ -100,7 +108,8 @@ impl SiteService {
                 page.counters.hit(self.worker);
                 if let Cached::Page(prepared) = &*value {
                     self.wish(prepared, request, key, &value);
-                    self.stand_on(prepared, request, || {
+                    let until = session.map(Session::until);
+                    self.stand_on(prepared, request, until, || {
                         let held = self.core.store.hold(key, request.received).ok()?;
                         Arc::ptr_eq(held.value(), &value).then(|| Source::Page {
                             page: page.clone(),
@@ -116,8 +125,34 @@ impl SiteService {
             Err(why) => why,
         };
         match given.values(&page.params) {
-            Ok(values) => self.ask(generation, page, values, key, path, request, why),
+            Ok(mut values) => {
+                values.extend(page.needs.values(session));
+                let sessions = &generation.sessions;
+                let visitor =
+                    Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+                self.ask(generation, page, values, key, visitor, why)
+            }
             Err(BadParam(sentence)) => refusal(400, &sentence).into(),
+        }
+    }
+
+    /// The session, where a page or a form needs one; or the answer to a visitor who may not enter. That is asked at each look-up, so
+    /// that what is kept may be shared by all who may.
+    fn enter(
+        &self,
+        generation: &Generation,
+        needs: &Needs,
+        is_for_people: bool,
+        request: &Request<'_>,
+    ) -> Result<Option<Session>, Response> {
+        if needs.is_none() {
+            return Ok(None);
+        }
+        let session = generation.sessions.of(request);
+        match needs.gate(session.as_ref()) {
+            Gate::Open => Ok(session),
+            Gate::SignIn(path) if is_for_people => Err(sign_in(path, request)),
+            _ => Err(refusal(403, "This is not for everybody.")),
         }
     }
 
@@ -129,18 +164,13 @@ impl SiteService {
         }
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "what a hit has looked up is handed on, not looked up again"
-    )]
     fn ask(
         &self,
         generation: &Arc<Generation>,
         page: &Arc<Page>,
         values: Vec<millpond_db::Value>,
         key: &[u8],
-        path: &str,
-        request: &Request<'_>,
+        visitor: Arc<Visitor>,
         why: Why,
     ) -> Reply {
         let ask = Ask {
@@ -149,7 +179,7 @@ impl SiteService {
             page: page.clone(),
             values,
             key: key.to_vec(),
-            visitor: Visitor::new(owned(request), path.to_owned(), page.vary.clone()),
+            visitor,
         };
         let cache = self.core.cache;
         Reply::later(async move {
@@ -166,11 +196,13 @@ impl SiteService {
         &self,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
+        until: Option<Until>,
         source: impl FnOnce() -> Option<Source>,
     ) {
         if let Some(edition) = self.keeping.get() {
-            let ground = source()
-                .and_then(|source| Ground::of(&self.core, edition, prepared, request, source));
+            let ground = source().and_then(|source| {
+                Ground::of(&self.core, edition, prepared, request, until, source)
+            });
             self.ground.set(ground);
         }
     }
@@ -213,7 +245,12 @@ impl SiteService {
             Ok(encoding) => encoding,
             Err(Refused(status, sentence)) => return refusal(status, sentence).into(),
         };
+        let session = match self.enter(generation, &form.needs, true, request) {
+            Ok(session) => session,
+            Err(refused) => return refused.into(),
+        };
         let submission = Submission {
+            session,
             core: self.core.clone(),
             generation: generation.clone(),
             form: form.clone(),
@@ -254,7 +291,7 @@ impl SiteService {
             Found::File(file) => {
                 generation.statics.wish(file, request, compressor);
                 if let Some(prepared) = file.steady() {
-                    self.stand_on(prepared, request, || Some(Source::File));
+                    self.stand_on(prepared, request, None, || Some(Source::File));
                 }
                 file.respond(request).into()
             }
@@ -263,7 +300,7 @@ impl SiteService {
                 if let Some(coding) = prepared.wanted(request) {
                     compressor.wish(prepared, coding, |_| {});
                 }
-                self.stand_on(prepared, request, || Some(Source::File));
+                self.stand_on(prepared, request, None, || Some(Source::File));
                 prepared.respond(request, Bytes::new()).into()
             }
         }

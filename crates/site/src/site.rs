@@ -4,13 +4,12 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use millpond_db::{Database, Options as DatabaseOptions};
 use millpond_store::{Sink, Stats, Store, clock::Boottime};
 use parking_lot::Mutex;
 
@@ -18,8 +17,9 @@ use crate::{
     Config, Problem, SiteService,
     compress::Compressor,
     core::{Core, Generation},
-    folder::migrations,
+    opening,
     reading::{read, read_again},
+    session::{Attempts, Passwords},
     watch::Watch,
 };
 
@@ -30,6 +30,10 @@ pub struct Options {
     pub cache: bool,
     /// Connections that read, instead of the configuration's.
     pub readers: Option<usize>,
+    /// Threads that serve, which share the connections to a PostgreSQL server; 0 is one for each core.
+    pub workers: usize,
+    /// How long to wait for a database server that is away.
+    pub patience: Duration,
 }
 
 impl Default for Options {
@@ -37,6 +41,8 @@ impl Default for Options {
         Self {
             cache: true,
             readers: None,
+            workers: 0,
+            patience: Duration::ZERO,
         }
     }
 }
@@ -119,8 +125,7 @@ impl Site {
     /// # Errors
     /// Everything that is wrong with the folder, or what keeps the database from being opened.
     pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
-        let readers = options.readers.unwrap_or(config.pool);
-        let database = open_database(dir, &config.database, readers)?;
+        let database = opening::open(dir, config, &options)?;
         let store = Store::new(millpond_store::Config {
             memory: config.memory,
             max_staleness: config.max_staleness,
@@ -133,6 +138,9 @@ impl Site {
             database,
             store,
             compressor: Compressor::start(),
+            passwords: Passwords::default(),
+            attempts: Attempts::default(),
+            has_told_of_http: AtomicBool::new(false),
             cache: options.cache && config.cache,
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
@@ -185,6 +193,8 @@ impl Site {
         let mut settings = self.settings.lock();
         let core = &self.core;
         let mut config = settings.latest(core);
+        // Another database needs a restart, and until then the files for this one.
+        config.database.clone_from(&settings.config.database);
         config.statics.follow_links = core.follow_links;
         let before = core.current.load_full();
         let (after, problems) = read_again(
@@ -208,6 +218,15 @@ impl Site {
         } else {
             Err(problems)
         }
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// How much older than the database a response may be.
+    pub(crate) fn max_staleness(&self) -> Duration {
+        self.settings.lock().config.max_staleness
     }
 
     /// Tells the owner.
@@ -281,43 +300,4 @@ fn tell_news(generation: &Generation, before: Option<&Generation>) {
         .statics
         .news(before.map(|before| &*before.statics));
     news.for_each(|note| eprintln!("millpond: {note}"));
-}
-
-/// Opens the database and applies the site's migrations.
-pub(crate) fn open_database(
-    dir: &Path,
-    path: &Path,
-    readers: usize,
-) -> Result<Database, Vec<Problem>> {
-    let migrations = migrations(dir)?;
-    let options = DatabaseOptions {
-        readers,
-        ..DatabaseOptions::new(path)
-    };
-    let shown = path.strip_prefix(dir).unwrap_or(path).to_owned();
-    let database = Database::open(options).map_err(|error| {
-        vec![Problem::new(
-            &shown,
-            format!("the database cannot be opened: {error}"),
-        )]
-    })?;
-    if let Err(error) = database.migrate(&migrations) {
-        database.stop();
-        let problem = match error {
-            millpond_db::Error::Migration {
-                name,
-                line,
-                column,
-                message,
-            } => Problem::new(format!("migrations/{name}"), message).at(line, column),
-            millpond_db::Error::MigrationChanged { name } => Problem::new(
-                format!("migrations/{name}"),
-                "the migration has been edited since it was applied",
-            )
-            .hint("restore it, and put the change into a new migration"),
-            other => Problem::new(shown, other.to_string()),
-        };
-        return Err(vec![problem]);
-    }
-    Ok(database)
 }

@@ -1,7 +1,8 @@
 //! For how long an answer from memory is the answer to the same request.
 //!
 //! A file's is so until the folder is read again; a page's until the store would not give the value that it was made of, which
-//! is asked each time as a look-up asks it: so a repeated answer is never older than one that is looked up.
+//! is asked each time as a look-up asks it: so a repeated answer is never older than one that is looked up. What was made for a session
+//! ends with it.
 
 use std::sync::{
     Arc,
@@ -12,7 +13,7 @@ use millpond_db::DatabaseFeed;
 use millpond_http::{Prepared, Request, Standing};
 use millpond_store::{Held, clock::Boottime};
 
-use crate::{cached::Cached, core::Core, page::Page};
+use crate::{cached::Cached, core::Core, page::Page, session::Until};
 
 /// What an answer stands on.
 pub(crate) struct Ground {
@@ -23,6 +24,9 @@ pub(crate) struct Ground {
     /// The codings that there were, if the request takes any: another may be the better answer.
     codings: Option<u8>,
     source: Source,
+    /// The end of the session that the answer was made for. The cookie is part of the request's bytes, so nobody else asks for it;
+    /// but it comes again, byte for byte, when the session is over.
+    until: Option<Until>,
 }
 
 /// Where an answer came from.
@@ -45,6 +49,7 @@ impl Ground {
         edition: u64,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
+        until: Option<Until>,
         source: Source,
     ) -> Option<Self> {
         let takes_codings = request.fields.get("accept-encoding").is_some();
@@ -55,6 +60,7 @@ impl Ground {
             prepared: prepared.clone(),
             codings,
             source,
+            until,
         })
     }
 }
@@ -65,7 +71,10 @@ impl Standing for Ground {
             Source::File => false,
             Source::Page { held, .. } => held.is_over(),
         };
-        is_given_up || self.core.edition.load(Ordering::Acquire) != self.edition
+        let is_ended = self
+            .until
+            .is_some_and(|until| until.is_over(Boottime::now()));
+        is_given_up || is_ended || self.core.edition.load(Ordering::Acquire) != self.edition
     }
 
     fn edition(&self) -> Option<(&Arc<AtomicU64>, u64)> {
@@ -78,6 +87,7 @@ impl Standing for Ground {
             || self
                 .codings
                 .is_some_and(|codings| self.prepared.codings() != codings)
+            || self.until.is_some_and(|until| until.is_over(received))
         {
             return false;
         }

@@ -1,18 +1,21 @@
-//! A POST: one transaction, then a redirect.
+//! A POST: one transaction, then a redirect. What concerns passwords and sessions is in `sign`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millpond_db::{Bind, ConstraintKind, Error, Rows, Step, Value};
+use millpond_db::{Bind, ConstraintKind, Error, Expect, Rows, Step, Value};
 use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
+    cached::Failure,
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
-    page::{Form, Piece, Source},
+    page::{Form, FormStep, Piece, Source},
     params::{BadParam, Given},
     rules::{VALUE, local},
+    session::Session,
+    sign::column,
 };
 
 /// A form that was sent.
@@ -20,18 +23,19 @@ pub(crate) struct Submission {
     pub(crate) core: Arc<Core>,
     pub(crate) generation: Arc<Generation>,
     pub(crate) form: Arc<Form>,
+    /// Where the form wants to know it.
+    pub(crate) session: Option<Session>,
     pub(crate) path_values: Vec<String>,
     pub(crate) request: OwnedRequest,
     pub(crate) encoding: Encoding,
 }
 
 impl Submission {
-    /// Runs the form's statements in one transaction. The answer goes out after the change has been applied to the store, so
-    /// whatever is asked after it sees the change.
+    /// Answers.
     pub(crate) async fn submit(self) -> Response {
         let request = self.request.as_request();
         let (query, body) = (request.query.map(str::to_owned), request.body.clone());
-        let fields = match form::read(self.encoding, body).await {
+        let fields = match form::read(self.encoding.clone(), body).await {
             Ok(fields) => fields,
             Err(Refused(status, sentence)) => return refusal(status, sentence),
         };
@@ -41,49 +45,94 @@ impl Submission {
             form: &fields,
             query: query.as_deref(),
         };
-        let values = match given.values(&self.form.params) {
+        let mut values = match given.values(&self.form.params) {
             Ok(values) => values,
             Err(BadParam(sentence)) => return refusal(400, &sentence),
         };
-        let steps = self.form.steps.iter().map(|step| Step {
+        values.extend(self.form.needs.values(self.session.as_ref()));
+        match self.perform(values).await {
+            Ok(response) | Err(response) => response,
+        }
+    }
+
+    /// What the form does, in its order: look up, verify, hash, write, and then the session. The first that fails ends it.
+    async fn perform(&self, mut values: Vec<Value>) -> Result<Response, Response> {
+        let mut results = self.look_up(&values).await?;
+        self.verify(&values, &results).await?;
+        let steps = self.form.steps.iter().zip(&results);
+        let is_missing =
+            |(step, rows): (&FormStep, &Rows)| step.expect == Expect::One && rows.rows.is_empty();
+        if steps.into_iter().any(is_missing) {
+            return Err(self.not_found());
+        }
+        self.hash(&mut values).await?;
+        results.extend(self.write(&values, &results).await?);
+        let cookie = self.cookie(&values, &results)?;
+        let target = match self.next(&values) {
+            Some(next) => next,
+            None => local(&target(&self.form.redirect, &values, &results)),
+        };
+        Ok(see_other(&target, cookie.as_deref()))
+    }
+
+    /// Runs the statements that follow those which were looked up, in one transaction. The answer goes out after the change has been
+    /// applied to the store, so whatever is asked after it sees the change.
+    async fn write(&self, values: &[Value], found: &[Rows]) -> Result<Vec<Rows>, Response> {
+        let steps = self.form.steps[found.len()..].iter().map(|step| Step {
             query: step.query.clone(),
             bind: step
                 .bind
                 .iter()
-                .map(|source| bind(source, &values))
+                .map(|source| bind(source, values, found))
                 .collect(),
             expect: step.expect,
         });
+        if steps.len() == 0 {
+            return Ok(Vec::new());
+        }
         match self.core.database.write(steps.collect()).await {
-            Ok(written) => see_other(&local(&target(
-                &self.form.redirect,
-                &values,
-                &written.results,
-            ))),
-            Err(Error::NoRow { .. }) => self.generation.not_found.respond(&request, Bytes::new()),
+            Ok(written) => Ok(written.results),
+            Err(Error::Parameter { name, message }) => {
+                Err(refusal(400, &BadParam::refused(&name, &message).0))
+            }
+            Err(Error::NoRow { .. }) => Err(self.not_found()),
             Err(Error::Constraint { kind, message }) => {
                 self.core
                     .log(&format!("POST {}: {message}", self.form.route));
-                violated(kind)
+                Err(violated(kind))
             }
-            Err(error @ (Error::Overloaded | Error::Timeout | Error::Unavailable { .. })) => {
-                self.core.failure(&self.form.route, &error);
-                unavailable()
-            }
-            Err(error) => {
-                self.core.failure(&self.form.route, &error);
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn not_found(&self) -> Response {
+        let request = self.request.as_request();
+        self.generation.not_found.respond(&request, Bytes::new())
+    }
+
+    /// The answer where the database did not do its part.
+    pub(crate) fn failed(&self, error: &Error) -> Response {
+        match self.core.failure(&self.form.route, error) {
+            Failure::Unavailable => unavailable(),
+            Failure::Parameter(sentence) => refusal(400, &sentence),
+            Failure::Internal => {
+                let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())
             }
         }
     }
 }
 
-fn bind(source: &Source, values: &[Value]) -> Bind {
+/// Where a step's value comes from; what was looked up before the transaction is a value already.
+fn bind(source: &Source, values: &[Value], found: &[Rows]) -> Bind {
     match source {
         Source::Param(at) => Bind::Value(values[*at].clone()),
-        Source::Column { step, column } => Bind::Column {
-            step: *step,
-            column: column.clone(),
+        Source::Column { step, column: name } => match found.get(*step) {
+            Some(rows) => Bind::Value(column(rows, name).unwrap_or(Value::Null)),
+            None => Bind::Column {
+                step: *step - found.len(),
+                column: name.clone(),
+            },
         },
     }
 }
@@ -94,11 +143,9 @@ fn target(pieces: &[Piece], values: &[Value], results: &[Rows]) -> String {
         match piece {
             Piece::Text(text) => target.push_str(text),
             Piece::Value(Source::Param(at)) => push(&mut target, &values[*at]),
-            Piece::Value(Source::Column { step, column }) => {
-                let rows = &results[*step];
-                let at = rows.columns.iter().position(|name| **name == **column);
-                if let Some(value) = at.and_then(|at| rows.rows.first()?.get(at)) {
-                    push(&mut target, value);
+            Piece::Value(Source::Column { step, column: name }) => {
+                if let Some(value) = column(&results[*step], name) {
+                    push(&mut target, &value);
                 }
             }
         }
@@ -111,17 +158,22 @@ fn push(target: &mut String, value: &Value) {
         Value::Null | Value::Blob(_) => {}
         Value::Integer(integer) => target.push_str(&integer.to_string()),
         Value::Real(real) => target.push_str(&real.to_string()),
+        Value::Boolean(truth) => target.push_str(if *truth { "true" } else { "false" }),
         Value::Text(text) => target.extend(utf8_percent_encode(text, VALUE)),
+        Value::Json(json) => target.extend(utf8_percent_encode(&json.to_string(), VALUE)),
     }
 }
 
 /// RFC 9110, section 15.4.4: the result is found elsewhere, with GET.
-fn see_other(target: &str) -> Response {
-    Response::builder(303)
+pub(crate) fn see_other(target: &str, cookie: Option<&str>) -> Response {
+    let response = Response::builder(303)
         .field("Location", target)
         .field("Cache-Control", "no-store")
-        .field("X-Content-Type-Options", "nosniff")
-        .empty()
+        .field("X-Content-Type-Options", "nosniff");
+    match cookie {
+        Some(cookie) => response.field("Set-Cookie", cookie).empty(),
+        None => response.empty(),
+    }
 }
 
 /// What is there already, or refers to something that is not, is a conflict (409); what the schema does not allow at all cannot be

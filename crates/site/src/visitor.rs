@@ -2,29 +2,54 @@
 
 use std::collections::BTreeMap;
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
 use millpond_http::OwnedRequest;
 use minijinja::value::{Enumerator, Object, Value};
 
-/// `request` in a template. Whatever is read of it, but for the fields that the page declares with `-- vary:`, makes the page
+use crate::{
+    object::template_value,
+    page::Page,
+    session::{Needs, Session, Sessions},
+};
+
+/// `request` in a template. Whatever is read of it, but for the fields and claims that are part of the page's key, makes the page
 /// private to its visitor: shared pages are made of declared parameters only.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     request: OwnedRequest,
     path: String,
     vary: Arc<[String]>,
+    needs: Arc<Needs>,
+    sessions: Arc<Sessions>,
+    /// Read from the cookie when it is first looked at.
+    session: OnceLock<Option<Session>>,
     touched: Arc<AtomicBool>,
 }
 
 impl Visitor {
-    pub(crate) fn new(request: OwnedRequest, path: String, vary: Arc<[String]>) -> Arc<Self> {
+    /// `entered` is the session with which the page's key was made, if it wants one.
+    pub(crate) fn new(
+        request: OwnedRequest,
+        path: String,
+        page: &Page,
+        sessions: &Arc<Sessions>,
+        entered: Option<&Session>,
+    ) -> Arc<Self> {
+        let session = OnceLock::new();
+        if !page.needs.is_none() {
+            // The one that is in the key. Read again later, the clock might say that it is over, or that it is not.
+            let _ = session.set(entered.cloned());
+        }
         Arc::new(Self {
             request,
             path,
-            vary,
+            vary: page.vary.clone(),
+            needs: page.needs.clone(),
+            sessions: sessions.clone(),
+            session,
             touched: Arc::default(),
         })
     }
@@ -37,9 +62,14 @@ impl Visitor {
     pub(crate) fn request(&self) -> &OwnedRequest {
         &self.request
     }
+
+    fn session(&self) -> Option<&Session> {
+        let read = || self.sessions.of(&self.request.as_request());
+        self.session.get_or_init(read).as_ref()
+    }
 }
 
-const FIELDS: &[&str] = &["method", "path", "query", "headers", "host"];
+const FIELDS: &[&str] = &["method", "path", "query", "headers", "host", "claims"];
 
 impl Object for Visitor {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
@@ -49,6 +79,9 @@ impl Object for Visitor {
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
         if key == "headers" {
             return Some(Value::from_object(Headers(self.clone())));
+        }
+        if key == "claims" {
+            return Some(Value::from_object(ClaimsOf(self.clone())));
         }
         self.touched.store(true, Ordering::Relaxed);
         let request = self.request.as_request();
@@ -105,5 +138,31 @@ impl Object for Headers {
                 .map(|(name, _)| Value::from(name.to_ascii_lowercase()))
                 .collect(),
         )
+    }
+}
+
+/// `request.claims` in a template; what the session does not say is none.
+#[derive(Debug)]
+struct ClaimsOf(Arc<Visitor>);
+
+impl Object for ClaimsOf {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if !self.0.needs.is_in_key(key) {
+            self.0.touched.store(true, Ordering::Relaxed);
+        }
+        let claim = self.0.session().and_then(|session| session.claims.get(key));
+        Some(claim.map_or(Value::from(()), template_value))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        self.0.touched.store(true, Ordering::Relaxed);
+        let claims = self.0.session().into_iter();
+        let names =
+            claims.flat_map(|session| session.claims.iter().map(|(name, _)| Value::from(name)));
+        Enumerator::Values(names.collect())
     }
 }

@@ -53,8 +53,11 @@ pub(crate) struct Entry<V, F: Feed> {
     pub(crate) epoch: u64,
     /// The entry may be combined with others once the feed has passed this.
     pub(crate) position: F::Position,
-    /// `max-age` of the owner's; a moment, `None` for entries that only the feed bounds.
-    pub(crate) expires: Option<Boottime>,
+    /// `max-age` of the owner's; [`Boottime::NEVER`] for entries that only the feed bounds.
+    pub(crate) expires: Boottime,
+    /// When it was stored, and after how many changes: for explanations alone.
+    pub(crate) stored: Boottime,
+    pub(crate) since: u32,
     pub(crate) tags: Box<[Tag]>,
     pub(crate) witnesses: Box<[Witness]>,
     pub(crate) cost: f32,
@@ -124,10 +127,15 @@ impl<V, F: Feed> Entry<V, F> {
         {
             return Err(Why::Invalidated);
         }
-        match self.expires {
-            Some(end) if now >= end => Err(Why::Expired),
-            _ => Ok(()),
+        if now >= self.expires {
+            return Err(Why::Expired);
         }
+        Ok(())
+    }
+
+    /// Its own end, if it has one.
+    pub(crate) fn ends(&self) -> Option<Boottime> {
+        (self.expires != Boottime::NEVER).then_some(self.expires)
     }
 
     /// Notes a hit for the eviction policy; writes nothing once the count is full.

@@ -8,8 +8,10 @@ use hashbrown::HashMap;
 
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
+    clock::Boottime,
     entry::{Entry, HandleCell, Present},
     flight::Flight,
+    history::History,
     index::Index,
     log::ChangeLog,
     policy::Policy,
@@ -28,6 +30,7 @@ pub(crate) struct Slot<V> {
 
 pub(crate) struct Ledger<V, F: Feed> {
     pub(crate) log: ChangeLog<F>,
+    pub(crate) history: History<F>,
     pub(crate) tags: TagTable<V, F>,
     pub(crate) flights: HashMap<Box<[u8]>, Slot<V>, foldhash::fast::RandomState>,
     pub(crate) flying: usize,
@@ -67,6 +70,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         let negative = config.memory / 100 * config.negative_percent.min(100);
         Self {
             log: ChangeLog::new(),
+            history: History::new(Boottime::now()),
             tags: TagTable::new(),
             flights: HashMap::default(),
             flying: 0,
@@ -102,7 +106,9 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             present: present.clone(),
             epoch: present.epoch.load(Ordering::Relaxed),
             position: fill.position,
-            expires: fill.expires,
+            expires: fill.expires.unwrap_or(Boottime::NEVER),
+            stored: Boottime::now(),
+            since: self.history.count(),
             witnesses,
             tags: tags.into_boxed_slice(),
             cost: self.relative_cost(fill.cost.as_secs_f32()),

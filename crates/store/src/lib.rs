@@ -46,9 +46,11 @@
 pub mod clock;
 mod config;
 mod entry;
+mod explain;
 mod feed;
 mod flight;
 mod held;
+mod history;
 mod index;
 mod ledger;
 mod log;
@@ -64,9 +66,11 @@ mod tags;
 
 pub use config::Config;
 pub use entry::Why;
+pub use explain::{Explanation, FeedState, Stored};
 pub use feed::{Change, Feed, Sink};
 pub use flight::{Landed, Waiting};
 pub use held::Held;
+pub use history::Cause;
 pub use permit::{Fill, Outcome, Permit};
 pub use stats::Stats;
 pub use store::{Combined, Joined, Need, Store};

@@ -5,8 +5,9 @@
 //! begun when the change was visible to all. A fill's final dependencies are held against the whole log.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use crate::{Change, Feed, Tag};
+use crate::{Feed, Tag};
 
 struct Logged<F: Feed> {
     mark: F::Mark,
@@ -30,7 +31,7 @@ impl<F: Feed> Logged<F> {
 
 enum Touched {
     /// Sorted, without duplicates.
-    Tags(Box<[Tag]>),
+    Tags(Arc<[Tag]>),
     /// What it was is no longer known: it may have been anything.
     Anything,
 }
@@ -94,11 +95,11 @@ impl<F: Feed> ChangeLog<F> {
     }
 
     /// Takes a change in, whose tags are sorted and without duplicates.
-    pub(crate) fn push(&mut self, change: Change<F>) {
-        let touched = Touched::Tags(change.tags.into_boxed_slice());
+    pub(crate) fn push(&mut self, mark: F::Mark, tags: Arc<[Tag]>) {
+        let touched = Touched::Tags(tags);
         self.tags += touched.len();
         self.changes.push_back(Logged {
-            mark: change.mark,
+            mark,
             touched,
             visible_from: None,
         });

@@ -175,10 +175,7 @@ impl<V: Value, F: Feed> Store<V, F> {
                 }
                 entry.visit();
                 combined.tags.extend_from_slice(&entry.tags);
-                combined.expires = [combined.expires, entry.expires]
-                    .into_iter()
-                    .flatten()
-                    .min();
+                combined.expires = [combined.expires, entry.ends()].into_iter().flatten().min();
                 Some(entry.value.clone())
             });
             combined.values.push(value.flatten()?);
@@ -224,6 +221,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         self.present.epoch.fetch_add(1, Ordering::Release);
         ledger.passed = None;
         ledger.log.seal();
+        ledger.history.epoch_began = Boottime::now();
         reason.clone_into(&mut ledger.stats.epoch_reason);
     }
 }
@@ -233,13 +231,16 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         // Before the lock is taken: a transaction may have touched a hundred thousand.
         change.tags.sort_unstable();
         change.tags.dedup();
+        let now = Boottime::now();
         let mut ledger = self.lock();
         for &tag in &change.tags {
             let marked = ledger.tags.touch(tag);
             ledger.stats.invalidated += marked as u64;
         }
         ledger.stats.changes += 1;
-        ledger.log.push(change);
+        let tags = change.tags.into();
+        ledger.history.push(change.mark, &tags, now);
+        ledger.log.push(change.mark, tags);
         if ledger
             .log
             .exceeds(self.config.logged_changes, self.config.logged_tags)
@@ -255,6 +256,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn heartbeat(&self, sent: Boottime, position: F::Position) {
         let mut ledger = self.lock();
         ledger.passed = Some(position);
+        ledger.history.heard = ledger.history.heard.max(Some(sent));
         let until = sent.plus(self.config.max_staleness).as_nanos();
         self.present.fresh_until.fetch_max(until, Ordering::AcqRel);
     }

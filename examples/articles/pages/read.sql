@@ -25,7 +25,7 @@ select other_id as id, title, summary from related
 where article_id = :id and kind = 'near' order by position limit 6;
 
 -- name: comments :many
-select id, who, at, body from comment where article_id = :id order by at desc, id desc limit 20;
+select id, who, at, body, account_id is not null as signed from comment where article_id = :id order by at desc, id desc limit 20;
 
 -- name: discussion :one
 select count(*) as comments from comment where article_id = :id;

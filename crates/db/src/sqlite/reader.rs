@@ -154,7 +154,12 @@ fn analysis_of(
         recorder,
         ..
     } = &reader.opened;
-    let Prepared::Sqlite(statement) = query.prepared();
+    let Prepared::Sqlite(statement) = query.prepared() else {
+        return Err(Error::usage(format!(
+            "a query of another database: {}",
+            query.sql()
+        )));
+    };
     let known = statement.analysis();
     if known.key == catalog.key {
         return Ok(known);

@@ -19,7 +19,7 @@ use super::recorder::{Policy, Recorded, Recorder};
 use super::run::run;
 use super::ticks::mark;
 use crate::sqlite::database::Shared;
-use crate::{Bind, Error, Expect, Rows, Step, Value};
+use crate::{Error, Expect, Rows, Step, Value, bind};
 
 /// How long one attempt to begin waits for another program's transaction; polls go on between attempts.
 const BEGIN_PATIENCE: Duration = Duration::from_millis(10);
@@ -218,7 +218,7 @@ impl Session {
         {
             let params = bind
                 .iter()
-                .map(|bind| bound(bind, &results))
+                .map(|bind| bind::value(bind, &results))
                 .collect::<Result<Vec<Value>, Error>>()?;
             let Self {
                 observed,
@@ -267,26 +267,6 @@ impl Session {
                 Some(TableKind::View) => {}
                 Some(TableKind::Shadow) | None => collected.add_table(name, true),
             }
-        }
-    }
-}
-
-fn bound(bind: &Bind, results: &[Rows]) -> Result<Value, Error> {
-    match bind {
-        Bind::Value(value) => Ok(value.clone()),
-        Bind::Column { step, column } => {
-            let rows = results
-                .get(*step)
-                .ok_or_else(|| Error::usage(format!("statement {} has not run yet", step + 1)))?;
-            let index = rows
-                .columns
-                .iter()
-                .position(|name| name.eq_ignore_ascii_case(column))
-                .ok_or_else(|| {
-                    Error::usage(format!("statement {} gives no column {column}", step + 1))
-                })?;
-            let row = rows.rows.first().ok_or(Error::NoRow { step: *step })?;
-            Ok(row[index].clone())
         }
     }
 }

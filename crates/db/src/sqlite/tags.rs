@@ -95,6 +95,7 @@ impl ColumnName {
             // Nothing equals NULL; the tag is never touched.
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 2_u8)))),
             (Class::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
+            (Class::Integer, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
             (Class::Text, Value::Text(text)) => Some(self.text(text.as_bytes())),
             // TEXT affinity is applied to the parameter, and a decimal is how SQLite writes an integer.
             (Class::Text, Value::Integer(integer)) => {
@@ -168,6 +169,10 @@ mod tests {
         assert_eq!(text().touched_by(Stored::Integer(7)), Touches::All);
         assert_eq!(integer().equal_to(&"07".into()), None);
         assert_eq!(integer().equal_to(&Value::Real(7.0)), None);
+        assert_eq!(
+            integer().equal_to(&true.into()),
+            integer().equal_to(&1.into())
+        );
         assert_eq!(
             text().equal_to(&Value::Integer(-7)),
             text().equal_to(&"-7".into())

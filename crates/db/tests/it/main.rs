@@ -8,6 +8,7 @@ mod hook;
 mod limits;
 mod migrations;
 mod model;
+mod postgres;
 mod promise;
 mod support;
 mod writes;

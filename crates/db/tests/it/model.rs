@@ -136,7 +136,7 @@ impl Case {
             Value::Integer(integer) => integer.to_string(),
             Value::Real(real) => format!("{real:?}"),
             Value::Text(text) => format!("'{text}'"),
-            Value::Null | Value::Blob(_) => "null".to_owned(),
+            Value::Null | Value::Blob(_) | Value::Boolean(_) | Value::Json(_) => "null".to_owned(),
         }
     }
 

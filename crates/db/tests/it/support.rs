@@ -79,7 +79,11 @@ impl Sink<DatabaseFeed> for Witness {
     }
 
     fn visible(&self, snapshot: &Snapshot) {
-        self.state.lock().told.push(Told::Visible(low(snapshot)));
+        let seen = match snapshot {
+            Snapshot::Applied(tick) => *tick,
+            Snapshot::Transactions(transactions) => transactions.xmin(),
+        };
+        self.state.lock().told.push(Told::Visible(seen));
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
@@ -186,7 +190,7 @@ impl Witness {
     }
 
     /// Waits for a heartbeat that was sent at `since` or later.
-    fn settle_since(&self, since: Boottime) {
+    pub(crate) fn settle_since(&self, since: Boottime) {
         self.wait("a heartbeat", |state| matches!(state.told.iter().rfind(|told| matches!(told, Told::Heartbeat(..))), Some(Told::Heartbeat(sent, _)) if *sent >= since));
     }
 }

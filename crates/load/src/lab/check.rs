@@ -329,19 +329,22 @@ impl Check<'_> {
     }
 
     fn with(&mut self, with: &[Spanned<String>], user: Option<&Server>) {
-        for name in with {
+        for (position, name) in with.iter().enumerate() {
             let place = name.span();
+            let before = &with[..position];
+            let is_up =
+                |needed: &Spanned<String>| before.iter().any(|up| up.get_ref() == needed.get_ref());
             match self.experiment.server(name.get_ref()) {
                 None => self.say(place, format!("there is no server {:?}", name.get_ref())),
                 Some(other) if user.is_some_and(|user| user.name == other.name) => {
                     self.say(place, "a server does not stand behind itself");
                 }
-                // One level is enough for a cache and its origin, and has no circles.
-                Some(other) if !other.with.is_empty() => {
+                // What is started is all in one list, in its order: so there are no circles.
+                Some(other) if !other.with.iter().all(is_up) => {
                     self.say(
                         place,
                         format!(
-                            "{:?} needs others itself; name them here too",
+                            "{:?} needs others itself; name them here too, before it",
                             name.get_ref()
                         ),
                     );

@@ -38,7 +38,27 @@ fn the_experiments_of_the_project_are_in_order() {
         assert_eq!(found, [], "{}", path.display());
         seen += 1;
     }
-    assert!(seen >= 9);
+    assert!(seen >= 10);
+}
+
+#[test]
+fn what_a_server_needs_is_up_before_it() {
+    let found = |with: &str| {
+        let text = format!(
+            "title = 'x'\n[workload]\n[[server]]\nname = 'database'\nstart = 'x'\n\
+             [[server]]\nname = 'origin'\nwith = ['database']\nstart = 'x {{port.database}}'\n\
+             [[server]]\nname = 'cache'\nwith = [{with}]\nstart = 'x {{port.origin}}'\n"
+        );
+        let faults = faults(&text);
+        faults.into_iter().map(|fault| fault.message).collect()
+    };
+    let none: Vec<String> = found("'database', 'origin'");
+    assert!(none.is_empty(), "{none:?}");
+    let sentence = "\"origin\" needs others itself; name them here too, before it";
+    for with in ["'origin'", "'origin', 'database'"] {
+        let faults: Vec<String> = found(with);
+        assert_eq!(faults, [sentence], "{with}");
+    }
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
+/// Whether what is needed is installed: a program, or, with a slash in its name, any file, such as a module.
+fn is_here(needed: &str, from: &Path) -> bool {
+    find(needed, from).is_some() || (needed.contains('/') && from.join(needed).is_file())
+}
+
 fn is_program(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -59,7 +64,7 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
     let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut look = |text: &str, server: Option<&str>| {
         let (program, package) = need(text);
-        if find(program, &experiment.here).is_none() {
+        if !is_here(program, &experiment.here) {
             let servers = found.entry((program.to_owned(), package.to_owned()));
             servers
                 .or_default()
@@ -98,6 +103,9 @@ mod tests {
         assert!(find("no-such-program-here", Path::new("/")).is_none());
         assert!(find("bin/sh", Path::new("/")).is_some());
         assert!(find("./etc", Path::new("/")).is_none(), "a folder");
+        assert!(is_here("etc/passwd", Path::new("/")), "a file is enough");
+        assert!(!is_here("hosts", Path::new("/etc")), "but not as a program");
+        assert!(!is_here("./etc", Path::new("/")), "nor is a folder");
         assert!(search_path().contains("/usr/sbin"));
         assert_eq!(need("varnishd:varnish"), ("varnishd", "varnish"));
         assert_eq!(need("nginx"), ("nginx", "nginx"));

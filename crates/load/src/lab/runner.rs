@@ -207,7 +207,7 @@ impl<'a> Bench<'a, '_> {
             let spec = experiment
                 .server(name.get_ref())
                 .ok_or_else(|| format!("there is no server {:?}", name.get_ref()))?;
-            match self.up(spec, &[])? {
+            match self.up(spec, &up)? {
                 Some(running) => up.push(running),
                 None => return Ok(None),
             }

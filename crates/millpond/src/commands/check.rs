@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use millpond_db::Requirement;
 use millpond_report::{Column, Table, text_table};
 use millpond_site::{Config, QueryReport, Report};
 
-use crate::failure::Outcome;
+use super::database_option::DatabaseOption;
+use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
 
 /// Read a whole site and say what is wrong with it, or what each query depends on
@@ -15,14 +17,30 @@ pub(crate) struct Check {
     /// The site's folder
     #[arg(default_value = ".")]
     site: PathBuf,
+    #[command(flatten)]
+    database: DatabaseOption,
+    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as they harm nobody
+    #[arg(long)]
+    fix: bool,
 }
 
 impl Check {
     pub(crate) fn run(self) -> Outcome {
-        let config = Config::read(&self.site)?;
-        let Report { queries, notes } = millpond_site::check(&self.site, &config)?;
+        let config = self.database.read(&self.site)?;
+        let Report {
+            queries,
+            notes,
+            requirements,
+            pending,
+        } = millpond_site::check(&self.site, &config)?;
         for found in &notes {
             note(format_args!("note: {found}"));
+        }
+        for lacking in &requirements {
+            tell_lacking(lacking);
+        }
+        if self.fix {
+            self.mend(&config, &requirements, &pending)?;
         }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
@@ -30,7 +48,7 @@ impl Check {
         note(format_args!(
             "{}: {}, {} queries",
             self.site.display(),
-            match notes.len() {
+            match notes.len() + requirements.len() {
                 0 => "all is well".to_owned(),
                 1 => "nothing is wrong, 1 note".to_owned(),
                 more => format!("nothing is wrong, {more} notes"),
@@ -38,6 +56,46 @@ impl Check {
             queries.len()
         ));
         Ok(())
+    }
+}
+
+impl Check {
+    /// Runs what may be run, and says so.
+    fn mend(&self, config: &Config, requirements: &[Requirement], pending: &[String]) -> Outcome {
+        if config.has_hosts() {
+            return Err(
+                Failure::new("--fix is for one site, and this folder names several")
+                    .hint("run it on the folder of each site"),
+            );
+        }
+        if !pending.is_empty() && requirements.iter().any(|lacking| lacking.may_fix) {
+            return Err(Failure::new(format!(
+                "nothing is mended before the migrations are applied: {}",
+                pending.join(", ")
+            ))
+            .hint("start the site once, as \"millpond serve\" applies them; then run this again"));
+        }
+        millpond_site::mend(&self.site, config, requirements, |lacking| {
+            let statement = lacking.statement.as_deref().unwrap_or_default();
+            note(format_args!("done: {statement};"));
+        })?;
+        Ok(())
+    }
+}
+
+/// What the database lacks, why that matters, and the statement that mends it.
+fn tell_lacking(lacking: &Requirement) {
+    note(format_args!(
+        "note: {}: {}",
+        lacking.missing, lacking.reason
+    ));
+    if let Some(statement) = &lacking.statement {
+        let then = if lacking.restart {
+            ", then start the server anew"
+        } else {
+            ""
+        };
+        note(format_args!("  hint: {statement};{then}"));
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use millpond_site::{Config, Options, Site, Sites};
 
-use super::import::open;
+use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
 use crate::command_line;
 use crate::demo::files::{Folder, manifest_above};
@@ -17,7 +17,7 @@ use crate::demo::measure::{self, Article, CONNECTIONS, Contest, Cost, Servers};
 use crate::demo::show::{self, Growing};
 use crate::events::{Event, Events};
 use crate::failure::{Failure, Outcome};
-use crate::import;
+use crate::import::{self, Target};
 use crate::output::{Progress, note, say};
 use crate::server::{Server, bind, worker_count};
 
@@ -38,6 +38,8 @@ pub(crate) struct Demo {
     /// Answer on this address, or on the next free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    #[command(flatten)]
+    database: DatabaseOption,
 }
 
 impl Demo {
@@ -45,7 +47,7 @@ impl Demo {
         let events = Events::listen()?;
         let manifest = self.manifest()?;
         let folder = Folder::prepare(self.dir.as_deref())?;
-        let config = Config::read(folder.path())?;
+        let config = self.database.read(folder.path())?;
         let mut magazine = Magazine::open(&folder, &config, self.listen, &events)?;
         let result = magazine
             .fill(&manifest, &config)
@@ -104,7 +106,8 @@ impl Magazine {
         let start = |cache: bool, listeners| -> Outcome<(Arc<Site>, Server)> {
             let options = Options {
                 cache,
-                readers: None,
+                workers,
+                ..Options::default()
             };
             let site = Site::open(folder.path(), config, options)?;
             let sites = Arc::new(Sites::from(Arc::clone(&site)));
@@ -124,7 +127,7 @@ impl Magazine {
 
     /// Brings the articles in; says what the site is made of.
     fn fill(&self, manifest: &Path, config: &Config) -> Outcome<String> {
-        let mut database = open(&config.database)?;
+        let mut database = Target::open(&config.database).map_err(Failure::new)?;
         let progress = Progress::new();
         let summary = import::crates(&mut database, manifest, &mut |what| progress.show(what))
             .map_err(|error| {
@@ -155,8 +158,8 @@ impl Magazine {
             cached: reachable(self.cached.1.address()),
             uncached: self.uncached.1.address(),
         };
-        let database = open(&config.database)?;
-        let articles = measure::choose(&database)?;
+        let mut database = Target::open(&config.database).map_err(Failure::new)?;
+        let articles = measure::choose(&mut database)?;
         // It would be one more program on the file.
         drop(database);
         let costs = costs(servers, &articles, events)?;

@@ -1,18 +1,14 @@
 //! `millpond import`: texts into the tables of an article site.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use millpond_site::{Config, Options, Site};
-use rusqlite::Connection;
 
+use super::database_option::DatabaseOption;
 use crate::failure::{Failure, Outcome};
-use crate::import::{self, Summary};
+use crate::import::{self, Summary, Target};
 use crate::output::{Progress, note, say};
-
-/// How long to wait for another program that writes.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bring a folder of Markdown files into a site with the tables of the article example
 #[derive(Args)]
@@ -29,13 +25,15 @@ pub(crate) struct Import {
     /// The site whose database gets them
     #[arg(long, default_value = ".")]
     site: PathBuf,
+    #[command(flatten)]
+    database: DatabaseOption,
 }
 
 impl Import {
     pub(crate) fn run(self) -> Outcome {
-        let config = Config::read(&self.site)?;
+        let config = self.database.read(&self.site)?;
         migrate(&self.site, &config)?;
-        let mut database = open(&config.database)?;
+        let mut database = Target::open(&config.database).map_err(Failure::new)?;
         let progress = Progress::new();
         let mut tell = |what: &str| progress.show(what);
         let summary = match (&self.crates, &self.dir) {
@@ -56,19 +54,10 @@ fn migrate(dir: &Path, config: &Config) -> Outcome {
     let options = Options {
         cache: false,
         readers: Some(1),
+        ..Options::default()
     };
     Site::open(dir, config, options)?.stop();
     Ok(())
-}
-
-/// A connection that writes as other programs do: a server on the same file notices.
-pub(crate) fn open(path: &Path) -> Outcome<Connection> {
-    let opened = Connection::open(path).and_then(|database| {
-        database.busy_timeout(PATIENCE)?;
-        database.pragma_update(None, "foreign_keys", true)?;
-        Ok(database)
-    });
-    opened.map_err(|error| Failure::new(format!("cannot open {}: {error}", path.display())))
 }
 
 /// What was left out, and why.

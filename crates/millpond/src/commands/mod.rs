@@ -4,7 +4,9 @@ mod calibration_options;
 mod capacity;
 mod check;
 mod compare;
+mod database_option;
 mod demo;
+mod explain;
 mod fileset;
 mod headings;
 mod import;
@@ -49,6 +51,7 @@ enum Command {
     Serve(serve::Serve),
     New(new::New),
     Check(check::Check),
+    Explain(explain::Explain),
     Import(import::Import),
     Load(Box<load::Load>),
     Sweep(Box<sweep::Sweep>),
@@ -67,6 +70,7 @@ impl Cli {
             Command::Serve(command) => command.run(),
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
+            Command::Explain(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use millpond_site::DatabaseUrl;
 
 use crate::failure::{Failure, Outcome};
 use crate::new_site;
@@ -13,12 +14,23 @@ use crate::output::say;
 pub(crate) struct New {
     /// The folder to make; it may exist if it is empty
     dir: PathBuf,
+    /// Its database, if not a file in the folder: postgres://… or env:NAME
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
 }
 
 impl New {
     pub(crate) fn run(self) -> Outcome {
         let dir = self.dir.display();
-        let files = new_site::create(&self.dir).map_err(Failure::new)?;
+        if let Some(url) = &self.database {
+            // A variable may be set later, where the site is served.
+            let later = url.starts_with("env:");
+            let here = std::path::Path::new("/");
+            if let (Err(message), false) = (DatabaseUrl::parse(url, here), later) {
+                return Err(Failure::new(format!("--database: {message}")));
+            }
+        }
+        let files = new_site::create(&self.dir, self.database.as_deref()).map_err(Failure::new)?;
         say(format_args!(
             "{dir}: a site of {} files. Serve it:\n\n    cd {dir} && millpond serve\n",
             files.len()

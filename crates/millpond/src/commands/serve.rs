@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use millpond_http::{BACKLOG, backlog_clamp};
 use millpond_report::number;
 use millpond_site::{Config, Options, Sites};
 
+use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
+use crate::admin;
 use crate::descriptors::{self, Room};
 use crate::events::{Event, Events};
 use crate::failure::{Failure, Outcome};
@@ -31,12 +34,17 @@ pub(crate) struct Serve {
     /// Keep nothing in memory: every request goes to the database
     #[arg(long)]
     no_cache: bool,
+    #[command(flatten)]
+    database: DatabaseOption,
 }
+
+/// How long the start waits for a database server: both may have been started together.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Serve {
     pub(crate) fn run(self) -> Outcome {
         let events = Events::listen()?;
-        let config = Config::read(&self.site)?;
+        let config = self.database.read(&self.site)?;
         descriptors::raise();
         let log = open_log(&config)?;
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
@@ -44,7 +52,9 @@ impl Serve {
         let cache = config.cache && !self.no_cache;
         let options = Options {
             cache,
-            readers: None,
+            workers,
+            patience: PATIENCE,
+            ..Options::default()
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         let mut limits = config.limits.clone();
@@ -53,13 +63,25 @@ impl Serve {
         say_what_differs(cache, &room);
         let server = Server::start(&sites, listeners, &limits, &log, &events.sender)
             .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
+        let admin = config
+            .admin
+            .map(|address| admin::start(address, &sites, &events.sender))
+            .transpose()?;
         say(format_args!(
             "millpond serving {} on http://{}",
             shown(&self.site),
             server.address()
         ));
+        if let Some(admin) = &admin {
+            note(format_args!(
+                "note: `millpond explain` is answered on {}",
+                admin.address()
+            ));
+        }
         let mut running = Running {
+            admin,
             dir: self.site,
+            database: self.database,
             config,
             sites,
             log,
@@ -112,7 +134,9 @@ fn say_what_differs(cache: bool, room: &Room) {
 
 /// A server and what its signals act on.
 struct Running {
+    admin: Option<Server>,
     dir: PathBuf,
+    database: DatabaseOption,
     /// What is in use: the file as it was read at the start, and since then what could be applied.
     config: Config,
     sites: Arc<Sites>,
@@ -137,12 +161,11 @@ impl Running {
 
     /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
     fn reload(&mut self) {
-        match Config::read(&self.dir) {
+        match self.database.read(&self.dir) {
             Ok(config) => self.apply(&config),
-            Err(problem) => {
-                note(format_args!(
-                    "error: {problem}\nnote: the configuration in use stays"
-                ));
+            Err(failure) => {
+                failure.print();
+                note("note: the configuration in use stays");
             }
         }
         if let Err(error) = self.log.reopen() {
@@ -185,6 +208,9 @@ impl Running {
 
     /// Lets requests finish, then the site and the log.
     fn stop(mut self, reason: Option<String>) -> Outcome {
+        if let Some(admin) = &mut self.admin {
+            admin.stop();
+        }
         let stuck = self.server.stop();
         self.sites.stop();
         let lost = self.log.close();

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_load::{Plan, Run, Stop};
-use rusqlite::Connection;
 
 use super::client::{Answer, Client};
 use crate::failure::{Failure, Outcome};
+use crate::import::Target;
 
 /// Requests of which the median is taken, for a page that the database makes.
 const UNCACHED: usize = 30;
@@ -73,19 +73,13 @@ pub(crate) struct Contest {
 }
 
 /// Five articles from short to long.
-pub(crate) fn choose(database: &Connection) -> Outcome<Vec<Article>> {
-    let all = database
-        .prepare("select id, title from article order by length(body_html), id")
-        .and_then(|mut query| {
-            let row = |row: &rusqlite::Row<'_>| {
-                Ok(Article {
-                    id: row.get(0)?,
-                    title: row.get(1)?,
-                })
-            };
-            query.query_map([], row)?.collect::<Result<Vec<_>, _>>()
-        })
-        .map_err(|error| Failure::new(format!("the articles cannot be listed: {error}")))?;
+pub(crate) fn choose(database: &mut Target) -> Outcome<Vec<Article>> {
+    let all: Vec<Article> = database
+        .articles()
+        .map_err(|error| Failure::new(format!("the articles cannot be listed: {error}")))?
+        .into_iter()
+        .map(|(id, title)| Article { id, title })
+        .collect();
     let Some(last) = all.len().checked_sub(1) else {
         return Err(Failure::new("the database has no article to measure with"));
     };
@@ -228,13 +222,14 @@ mod tests {
 
     #[test]
     fn articles_are_chosen_from_short_to_long() {
-        let database = Connection::open_in_memory().unwrap();
-        database
-            .execute_batch(
-                "create table article (id integer primary key, title text, body_html text)",
-            )
-            .unwrap();
-        assert!(choose(&database).is_err());
+        let tables = || {
+            let database = rusqlite::Connection::open_in_memory().unwrap();
+            let table = "create table article (id integer primary key, title text, body_html text)";
+            database.execute_batch(table).unwrap();
+            database
+        };
+        assert!(choose(&mut Target::Sqlite(tables())).is_err());
+        let database = tables();
         for id in 1..=11 {
             let body = "x".repeat(100 - id);
             database
@@ -244,7 +239,7 @@ mod tests {
                 )
                 .unwrap();
         }
-        let chosen = choose(&database).unwrap_or_default();
+        let chosen = choose(&mut Target::Sqlite(database)).unwrap_or_default();
         let ids: Vec<_> = chosen.iter().map(|article| article.id).collect();
         assert_eq!(ids, [10, 8, 6, 4, 2]);
     }

@@ -1,6 +1,6 @@
 //! Real content for the tables of the article site.
 //!
-//! Two sources, one schema (`examples/articles/migrations`): the components of a Cargo workspace ([`crates`]) and a
+//! Two sources, two databases, one schema (`examples/articles/migrations`): the components of a Cargo workspace ([`crates`]) and a
 //! folder of Markdown files with front matter ([`markdown`]). Everything is read and rendered first and then written in
 //! one transaction, so that a server on the same file sees one change. Importing again updates by slug and writes only
 //! the rows that differ; what readers wrote is never touched, and what has left the source stays.
@@ -17,10 +17,12 @@ mod html;
 mod library;
 mod record;
 mod relations;
+mod target;
 mod text;
 mod tidy;
 mod topics;
 mod write;
+mod write_postgres;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,7 @@ mod tests;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+pub use target::Target;
 
 /// The largest text that becomes an article, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 1 << 20;
@@ -104,6 +106,10 @@ pub enum Error {
     MissingTable(&'static str),
     /// The database refused.
     Database(rusqlite::Error),
+    /// PostgreSQL refused.
+    Postgres(millpond_db::Error),
+    /// The database cannot be opened: which, and why.
+    Open(String, String),
     /// A folder or file could not be read.
     Read(PathBuf, std::io::Error),
     /// Cargo could not list the components; its own words.
@@ -122,6 +128,11 @@ impl fmt::Display for Error {
                 f,
                 "the database refused the import, nothing was changed: {error}"
             ),
+            Self::Postgres(error) => write!(
+                f,
+                "the database refused the import, nothing was changed: {error}"
+            ),
+            Self::Open(database, why) => write!(f, "cannot open {database}: {why}"),
             Self::Read(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Cargo(words) => write!(f, "cargo metadata: {words}"),
         }
@@ -132,8 +143,9 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Database(error) => Some(error),
+            Self::Postgres(error) => Some(error),
             Self::Read(_, error) => Some(error),
-            Self::MissingTable(_) | Self::Cargo(_) => None,
+            Self::MissingTable(_) | Self::Open(..) | Self::Cargo(_) => None,
         }
     }
 }
@@ -154,18 +166,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///
 /// # Errors
 /// When Cargo cannot list the components, a table is missing, or the database refuses; then nothing has changed.
-pub fn crates(
-    db: &mut Connection,
-    manifest: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Summary> {
-    write::require_tables(db)?;
+pub fn crates(db: &mut Target, manifest: &Path, progress: &mut dyn FnMut(&str)) -> Result<Summary> {
+    db.require_tables()?;
     progress("asking cargo for the components of this build");
     let metadata = cargo::metadata(manifest)?;
     let mut summary = Summary::default();
     let batch = components::batch(&metadata, &mut summary.skipped, progress);
     progress("writing");
-    write::write(db, &batch, &mut summary)?;
+    db.write(&batch, &mut summary)?;
     Ok(summary)
 }
 
@@ -176,15 +184,11 @@ pub fn crates(
 ///
 /// # Errors
 /// When `dir` cannot be read, a table is missing, or the database refuses; then nothing has changed.
-pub fn markdown(
-    db: &mut Connection,
-    dir: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Summary> {
-    write::require_tables(db)?;
+pub fn markdown(db: &mut Target, dir: &Path, progress: &mut dyn FnMut(&str)) -> Result<Summary> {
+    db.require_tables()?;
     let mut summary = Summary::default();
     let batch = folder::batch(dir, &mut summary.skipped, progress)?;
     progress("writing");
-    write::write(db, &batch, &mut summary)?;
+    db.write(&batch, &mut summary)?;
     Ok(summary)
 }

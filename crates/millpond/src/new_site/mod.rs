@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Where each file goes below the new folder, and what is in it.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 13] = [
     ("README.md", include_str!("files/README.md")),
     ("millpond.toml", include_str!("files/millpond.toml")),
     (".gitignore", include_str!("files/gitignore")),
@@ -17,11 +17,19 @@ const FILES: [(&str, &str); 11] = [
         "migrations/0001_notes.sql",
         include_str!("files/migrations/0001_notes.sql"),
     ),
+    (
+        "migrations/0001_notes.postgres.sql",
+        include_str!("files/migrations/0001_notes.postgres.sql"),
+    ),
     ("pages/index.html", include_str!("files/pages/index.html")),
     ("pages/index.sql", include_str!("files/pages/index.sql")),
     (
         "pages/note.post.sql",
         include_str!("files/pages/note.post.sql"),
+    ),
+    (
+        "pages/note.post.postgres.sql",
+        include_str!("files/pages/note.post.postgres.sql"),
     ),
     (
         "pages/notes/[id].html",
@@ -71,21 +79,35 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their paths in order.
+/// The line of `millpond.toml` that another database replaces.
+const DATABASE: &str =
+    "url = \"sqlite:site.db\"        # a file beside this one, made when it is missing";
+
+/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their paths in order. `database` is
+/// the URL of its database, if that is not a file beside the others.
 ///
 /// # Errors
 /// When `dir` is not empty, in which case nothing is written, or a file cannot be written. No file is ever replaced.
-pub fn create(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn create(dir: &Path, database: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     if !is_free(dir)? {
         return Err(Error::NotEmpty(dir.to_owned()));
     }
     let mut written = Vec::with_capacity(FILES.len());
     for (name, contents) in FILES {
         let path = dir.join(name);
-        write(&path, contents).map_err(|error| Error::Write(path.clone(), error))?;
+        let contents = match database {
+            Some(url) => contents.replace(DATABASE, &format!("url = {}", quoted(url))),
+            None => contents.to_owned(),
+        };
+        write(&path, &contents).map_err(|error| Error::Write(path.clone(), error))?;
         written.push(path);
     }
     Ok(written)
+}
+
+/// A text in TOML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Whether there is nothing at `dir`, or an empty folder.
@@ -117,7 +139,7 @@ mod tests {
     fn a_new_folder_gets_every_file() {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().join("a/blog");
-        let written = create(&dir).unwrap();
+        let written = create(&dir, None).unwrap();
         assert_eq!(written.len(), FILES.len());
         for path in &written {
             assert!(fs::metadata(path).unwrap().len() > 0, "{}", path.display());
@@ -126,17 +148,36 @@ mod tests {
     }
 
     #[test]
+    fn another_database_is_in_the_settings() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("blog");
+        create(&dir, Some("env:DATABASE_URL")).unwrap();
+        let settings = fs::read_to_string(dir.join("millpond.toml")).unwrap();
+        assert!(
+            settings.contains("\nurl = \"env:DATABASE_URL\"\n"),
+            "{settings}"
+        );
+    }
+
+    #[test]
     fn an_empty_folder_will_do_and_any_other_is_left_alone() {
         let temporary = tempfile::tempdir().unwrap();
-        create(temporary.path()).unwrap();
-        let error = create(temporary.path()).unwrap_err();
+        create(temporary.path(), None).unwrap();
+        let error = create(temporary.path(), None).unwrap_err();
         assert!(matches!(error, Error::NotEmpty(_)));
         assert!(error.to_string().contains("choose another name"));
 
         let file = temporary.path().join("README.md");
         let before = fs::read(&file).unwrap();
-        assert!(matches!(create(&file).unwrap_err(), Error::NotEmpty(_)));
+        assert!(matches!(
+            create(&file, None).unwrap_err(),
+            Error::NotEmpty(_)
+        ));
         assert_eq!(fs::read(&file).unwrap(), before);
+    }
+
+    fn is_for_postgres(name: &str) -> bool {
+        name.ends_with(".postgres.sql")
     }
 
     #[test]
@@ -144,7 +185,7 @@ mod tests {
         let db = rusqlite::Connection::open_in_memory().unwrap();
         for (name, contents) in FILES
             .iter()
-            .filter(|(name, _)| name.starts_with("migrations/"))
+            .filter(|(name, _)| name.starts_with("migrations/") && !is_for_postgres(name))
         {
             db.execute_batch(contents)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -152,6 +193,7 @@ mod tests {
         for (name, contents) in FILES
             .iter()
             .filter(|(name, _)| name.starts_with("pages/") && name.ends_with(".sql"))
+            .filter(|(name, _)| !is_for_postgres(name))
         {
             for query in contents.split("-- name: ").skip(1) {
                 let sql = query.split_once('\n').unwrap().1;

@@ -22,8 +22,8 @@ fn help_lists_the_commands_that_exist() {
     assert_eq!(
         commands,
         [
-            "serve", "new", "check", "import", "load", "sweep", "capacity", "compare", "report",
-            "lab", "null", "demo", "help"
+            "serve", "new", "check", "explain", "import", "load", "sweep", "capacity", "compare",
+            "report", "lab", "null", "demo", "help"
         ]
     );
     for command in commands.iter().filter(|command| **command != "help") {
@@ -150,7 +150,7 @@ fn a_bad_value_has_file_line_column_and_a_good_one() {
     );
     fault(
         "millpond.toml",
-        "[database]\nurl = \"postgres://u:p@h/d\"\n",
+        "[database]\nurl = \"mysql://h/d\"\n",
         &["millpond.toml:2:7: ", "PostgreSQL", "sqlite:site.db"],
     );
 }

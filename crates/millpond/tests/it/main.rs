@@ -1,11 +1,14 @@
 //! The program as its users meet it: on the command line, on the network, and by signals.
 
+mod adversary;
 mod cache;
 mod capacity;
 mod cli;
 mod compare;
+mod databases;
 mod demo;
 mod descriptors;
+mod explain;
 mod hostile;
 mod hosts;
 mod lab;

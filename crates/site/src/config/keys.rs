@@ -2,7 +2,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use super::{Config, files::FileSettings};
+use super::{
+    Config, DatabaseUrl,
+    files::FileSettings,
+    session::{Secret, SessionSettings},
+};
 use crate::rules::Scope;
 
 /// A section of the file.
@@ -16,7 +20,7 @@ pub(super) struct Section {
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 6] = [
+pub(super) const SECTIONS: [Section; 8] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
@@ -33,9 +37,20 @@ pub(super) const SECTIONS: [Section; 6] = [
         is_live: false,
     },
     Section {
+        name: "session",
+        about: "How visitors stay signed in; [site.md](site.md#sessions) has the lines of queries and forms. A change takes effect by \
+                itself.",
+        is_live: true,
+    },
+    Section {
         name: "static",
         about: "How the files in `static/` are served, kept and sent. A change takes effect by itself.",
         is_live: true,
+    },
+    Section {
+        name: "admin",
+        about: "Answers for the owner of the running server.",
+        is_live: false,
     },
     Section {
         name: "log",
@@ -78,10 +93,18 @@ pub(super) enum Kind {
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
+    /// The same, or absent.
+    SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
-    Database(fn(&mut Config) -> &mut PathBuf),
+    Database(fn(&mut Config) -> &mut DatabaseUrl),
+    /// The name of a publication.
+    Publication(fn(&mut Config) -> &mut String),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// A secret, or where it is.
+    Secret(fn(&mut SessionSettings) -> &mut Secret),
+    /// The name of a cookie.
+    Cookie(fn(&mut SessionSettings) -> &mut String),
     /// Names of files.
     Names(fn(&mut FileSettings) -> &mut Vec<String>),
     /// `true`, `false`, or a list of paths.
@@ -111,7 +134,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 24] = [
+pub(super) const KEYS: [Key; 30] = [
     Key {
         section: "server",
         name: "listen",
@@ -136,8 +159,11 @@ pub(super) const KEYS: [Key; 24] = [
         kind: Kind::Database(|config| &mut config.database),
         default: Some("\"sqlite:site.db\""),
         example: "\"sqlite:site.db\"",
-        about: "`sqlite:` and the path of the file, from the site's folder. It is made if it is missing. This version serves \
-                SQLite only.",
+        about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
+                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn, a unix \
+                socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, `verify-full`) may \
+                follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
+                into a file. `--database URL` of the commands that open a site overrides it.",
     },
     Key {
         section: "database",
@@ -145,7 +171,17 @@ pub(super) const KEYS: [Key; 24] = [
         kind: Kind::Count(|config| &mut config.pool, 1, 256),
         default: Some("8"),
         example: "8",
-        about: "Connections that read. Writes have one connection of their own.",
+        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, and the feed \
+                of changes has one of its own.",
+    },
+    Key {
+        section: "database",
+        name: "publication",
+        kind: Kind::Publication(|config| &mut config.publication),
+        default: Some("\"millpond\""),
+        example: "\"millpond\"",
+        about: "PostgreSQL only: the publication of the tables whose changes the server is told of. Queries on other tables are \
+                answered by the database each time. It is made by `create publication millpond for table …`, once.",
     },
     Key {
         section: "cache",
@@ -182,6 +218,47 @@ pub(super) const KEYS: [Key; 24] = [
         about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
                 request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
                 cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "session",
+        name: "secret",
+        kind: Kind::Secret(|session| &mut session.secret),
+        default: None,
+        example: "\"env:SESSION_SECRET\"",
+        about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
+                Of several, between spaces or commas, the first signs and all are good: put a new one in front, and take the old one away \
+                when `session.lifetime` has passed. Absent, a key is made at the first start and kept in `session.key` beside the SQLite file or else in \
+                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own.",
+    },
+    Key {
+        section: "session",
+        name: "lifetime",
+        kind: Kind::Time(
+            |config| &mut config.session.lifetime,
+            Duration::from_secs(1),
+            Duration::from_secs(400 * 86_400),
+        ),
+        default: Some("\"14d\""),
+        example: "\"14d\"",
+        about: "How long a session lasts after signing in; it is not prolonged.",
+    },
+    Key {
+        section: "session",
+        name: "cookie",
+        kind: Kind::Cookie(|session| &mut session.cookie),
+        default: Some("\"session\""),
+        example: "\"session\"",
+        about: "The name of the cookie. With `session.secure` it has `__Host-` in front.",
+    },
+    Key {
+        section: "session",
+        name: "secure",
+        kind: Kind::Flag(|config| &mut config.session.secure),
+        default: Some("true"),
+        example: "true",
+        about: "Whether browsers may keep the cookie and send it over https only, as they should wherever somebody could listen or put \
+                a cookie of their own in its place. Most take such a cookie from `http://localhost` too. `false` is for plain http in a \
+                network of your own.",
     },
     Key {
         section: "static",
@@ -262,6 +339,15 @@ pub(super) const KEYS: [Key; 24] = [
         example: "true",
         about: "Whether symbolic links in `static/` may lead out of it. Links within it are always followed, to what is hidden \
                 never. A change needs a restart.",
+    },
+    Key {
+        section: "admin",
+        name: "listen",
+        kind: Kind::SomeAddress(|config| &mut config.admin),
+        default: None,
+        example: "\"127.0.0.1:9180\"",
+        about: "The address and port on which `millpond explain` is answered: why an address is a hit or a miss, what it depends on and \
+                what ended it. Nobody is asked for a password there, so it should be one that only the owner can reach. Absent is off.",
     },
     Key {
         section: "log",

@@ -14,7 +14,7 @@ pub(super) fn manual() -> String {
         "# Configuration\n\n\
          A site's settings are in `millpond.toml` in its folder ([TOML](https://toml.io)). The file may be empty: every setting has a\n\
          default. What is not known is an error with its line, so a misspelt setting is never a silent one. `millpond check` reads the\n\
-         file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart. `[static]`,\n\
+         file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart. `[session]`, `[static]`,\n\
          `[[redirect]]`, `[[rewrite]]` and `[[fields]]` take effect as soon as the file has changed.\n\n\
          Sizes are a number of bytes, or text with a unit: `\"64KiB\"` is 65,536 bytes, `\"64KB\"` 64,000. Spans of time are text with\n\
          a unit: `ms`, `s`, `min`, `h` or `d`.\n\n\
@@ -79,9 +79,12 @@ fn values(kind: &Kind) -> String {
             show_time(*least),
             show_time(*most)
         ),
-        Kind::Address(_) => "an IP address and a port".to_owned(),
+        Kind::Address(_) | Kind::SomeAddress(_) => "an IP address and a port".to_owned(),
         Kind::Database(_) => "a URL".to_owned(),
+        Kind::Publication(_) => "a name".to_owned(),
         Kind::Log(_) => "a path or `-`".to_owned(),
+        Kind::Secret(_) => "keys, or `env:NAME`".to_owned(),
+        Kind::Cookie(_) => "a name".to_owned(),
         Kind::Names(_) => "a list of names".to_owned(),
         Kind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),
     }

@@ -57,7 +57,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
 }
 
 /// Sections that stay in the file of a folder with several sites.
-pub(super) const SHARED: [&str; 4] = ["server", "log", "limits", "host"];
+pub(super) const SHARED: [&str; 5] = ["server", "admin", "log", "limits", "host"];
 
 /// Where each site has a file of its own, settings of one site have nothing to apply to here.
 fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {

@@ -25,7 +25,8 @@ fn an_empty_file_is_all_defaults() {
         (config.memory, config.max_staleness),
         (256_000_000, Duration::from_secs(1))
     );
-    assert_eq!(config.database, Path::new("/site/site.db"));
+    assert_eq!(config.database.file(), Some(Path::new("/site/site.db")));
+    assert_eq!(config.publication, "millpond");
     assert_eq!(config.access_log, None);
 }
 
@@ -62,7 +63,7 @@ fn settings_are_read() {
         (2, 3, false, 2 << 20)
     );
     assert_eq!(config.max_staleness, Duration::from_secs(600));
-    assert_eq!(config.database, Path::new("/data/a.db"));
+    assert_eq!(config.database.file(), Some(Path::new("/data/a.db")));
     assert_eq!(config.access_log.as_deref(), Some(Path::new("-")));
     assert_eq!((config.limits.head, config.limits.target), (4096, 1000));
     let before = parse("").unwrap();
@@ -91,10 +92,10 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
           hint: did you mean [cache]?"#]],
     );
     refused(
-        "[admin]\nlisten = \"127.0.0.1:9180\"\n",
+        "[metrics]\nlisten = \"127.0.0.1:9180\"\n",
         &expect![[r#"
-            millpond.toml:1:2: unknown section `admin`
-              hint: there are [server], [database], [cache], [static], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
+            millpond.toml:1:2: unknown section `metrics`
+              hint: there are [server], [database], [cache], [session], [static], [admin], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",
@@ -149,8 +150,8 @@ fn a_bad_value_is_shown_a_good_one() {
         ("server.workers = 99999999999999999999999", "too large"),
         ("server.workers = 1.5", "a whole number is expected"),
         (
-            "database.url = \"postgres://u:p@h/d\"",
-            "not yet PostgreSQL",
+            "database.url = \"postgres://u:p@h:x/d\"",
+            "URL is not right",
         ),
         ("database.url = \"mysql://h/d\"", "it serves SQLite"),
         ("database.url = \"site.db\"", "no URL"),
@@ -226,6 +227,7 @@ fn paths_are_absolute_wherever_the_folder_is_named_from() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(super::FILE), "log.access = \"a.log\"").unwrap();
     let config = Config::read(dir.path()).unwrap();
-    assert!(config.database.is_absolute() && config.database.ends_with("site.db"));
+    let file = config.database.file().unwrap();
+    assert!(file.is_absolute() && file.ends_with("site.db"));
     assert!(config.access_log.is_some_and(|log| log.is_absolute()));
 }

@@ -9,8 +9,9 @@ use std::{
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    Config,
+    Config, DatabaseUrl,
     keys::{Key, Kind},
+    session,
 };
 use crate::{
     duration,
@@ -42,8 +43,12 @@ pub(super) fn set(
             *field(config) = within(time(value)?, &least, &most, &|time| show_time(*time))?;
         }
         Kind::Address(field) => *field(config) = address(text(value)?)?,
-        Kind::Database(field) => *field(config) = database(text(value)?, dir)?,
+        Kind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
+        Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
+        Kind::Publication(field) => *field(config) = publication(text(value)?)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+        Kind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
+        Kind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
         Kind::Names(field) => *field(&mut config.files) = names(value)?,
         Kind::Scope(field) => *field(&mut config.files) = scope(value)?,
     }
@@ -74,8 +79,11 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::Count(field, ..) | Kind::Size(field, ..) => both(field, one, other),
         Kind::Time(field, ..) => both(field, one, other),
         Kind::Address(field) => both(field, one, other),
+        Kind::SomeAddress(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
+        Kind::Publication(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
+        Kind::Secret(_) | Kind::Cookie(_) => one.session == other.session,
         Kind::Names(_) | Kind::Scope(_) => one.files == other.files,
     }
 }
@@ -225,39 +233,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-fn database(url: &str, dir: &Path) -> Result<PathBuf, String> {
-    let Some((scheme, rest)) = url.split_once(':') else {
-        return Err(format!(
-            "`{url}` is no URL: it begins with neither `sqlite:` nor another scheme"
-        ));
-    };
-    match scheme {
-        "sqlite" => {}
-        "postgres" | "postgresql" => {
-            return Err(
-                "this version of Millpond serves SQLite databases, not yet PostgreSQL".to_owned(),
-            );
-        }
-        _ => {
-            return Err(format!(
-                "`{scheme}:` is no database that Millpond serves; it serves SQLite"
-            ));
-        }
+/// The name of a publication, as PostgreSQL takes it between quotes.
+fn publication(name: &str) -> Result<String, String> {
+    // NAMEDATALEN less one: PostgreSQL cuts what is longer, and would then not find it.
+    const MAX: usize = 63;
+    if name.is_empty() || name.len() > MAX || name.chars().any(char::is_control) {
+        return Err(format!("`{name}` is no name of a publication"));
     }
-    let path = rest.strip_prefix("//").unwrap_or(rest);
-    if path.contains('?') {
-        return Err("the URL of an SQLite file takes no options after a question mark".to_owned());
-    }
-    if path == ":memory:" {
-        return Err(
-            "a database in memory would be a different one for every connection; it must be a file"
-                .to_owned(),
-        );
-    }
-    if path.is_empty() || path.ends_with('/') || path.contains('\0') {
-        return Err(format!("`{url}` names no file"));
-    }
-    Ok(dir.join(path))
+    Ok(name.to_owned())
 }
 
 fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {

@@ -3,6 +3,7 @@
 
 mod forms;
 mod query;
+mod session;
 
 use std::path::Path;
 

@@ -101,7 +101,11 @@ impl TestSite {
     }
 
     pub(crate) fn with(files: &[(&str, &str)], options: Options) -> Self {
-        let dir = folder(files);
+        Self::open(folder(files), options)
+    }
+
+    /// The site in a folder.
+    pub(crate) fn open(dir: tempfile::TempDir, options: Options) -> Self {
         let config = Config::read(dir.path()).unwrap();
         let site = Site::open(dir.path(), &config, options).unwrap_or_else(|problems| {
             panic!(

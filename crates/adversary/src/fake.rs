@@ -1,0 +1,197 @@
+//! Nodes that are none: they answer the same pages from the database, honestly or not, to show that the judge can tell.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use millpond_hostile::Dice;
+use millpond_pgtest::{Options, Postgres};
+use postgres::{Client, NoTls, SimpleQueryMessage};
+
+use crate::clock::Moment;
+use crate::field::{Field, Target};
+use crate::fight::{Fight, battle};
+use crate::page::Ask;
+use crate::report::Report;
+use crate::world;
+
+/// How a fake node answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Each page from one snapshot of its own.
+    Honest,
+    /// From memory for so long, whatever is committed.
+    TimeToLive(Duration),
+    /// Each query of a page by itself.
+    Torn,
+}
+
+struct Fake {
+    address: SocketAddr,
+    bound: Duration,
+}
+
+impl Target for Fake {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn bound(&self) -> Duration {
+        self.bound
+    }
+}
+
+type Memory = Arc<Mutex<HashMap<String, (Moment, String)>>>;
+
+impl Fake {
+    fn start(url: &str, manner: Manner, bound: Duration) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (url, memory) = (url.to_owned(), Memory::default());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (url, memory) = (url.clone(), Arc::clone(&memory));
+                // It ends with the visitor's connection, or with the server.
+                thread::spawn(move || answer_all(&stream.unwrap(), &url, manner, &memory));
+            }
+        });
+        Self { address, bound }
+    }
+}
+
+fn answer_all(stream: &TcpStream, url: &str, manner: Manner, memory: &Memory) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let mut client = Client::connect(url, NoTls).ok()?;
+    let mut lines = BufReader::new(stream).lines();
+    loop {
+        let head = lines.next()?.ok()?;
+        while !lines.next()?.ok()?.is_empty() {}
+        let target = head.split(' ').nth(1)?;
+        let (status, body) = match Ask::of_target(target) {
+            Some(ask) => page(&mut client, &ask, manner, memory)?,
+            None => return None,
+        };
+        let mut stream = stream;
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nCache-Status: {status}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .ok()?;
+    }
+}
+
+fn page(
+    client: &mut Client,
+    ask: &Ask,
+    manner: Manner,
+    memory: &Memory,
+) -> Option<(&'static str, String)> {
+    const MISS: &str = "millpond; fwd=miss";
+    let Manner::TimeToLive(span) = manner else {
+        return Some((MISS, fresh(client, ask, manner)?));
+    };
+    let key = ask.target();
+    let now = Moment::now();
+    if let Some((at, body)) = memory.lock().unwrap().get(&key)
+        && now.since(*at) < span
+    {
+        return Some(("millpond; hit", body.clone()));
+    }
+    let body = fresh(client, ask, manner)?;
+    memory.lock().unwrap().insert(key, (now, body.clone()));
+    Some((MISS, body))
+}
+
+fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
+    let is_one = manner != Manner::Torn;
+    if is_one {
+        client
+            .batch_execute("begin isolation level repeatable read")
+            .ok()?;
+    }
+    let mut text = String::new();
+    let mut json = serde_json::Map::new();
+    for (name, _, sql) in ask.statements() {
+        text += &format!("#{name}\n");
+        for message in client.simple_query(&sql).ok()? {
+            let SimpleQueryMessage::Row(row) = message else {
+                continue;
+            };
+            let values = || (0..row.len()).map(|at| row.get(at).unwrap_or_default());
+            text += &(values().collect::<Vec<_>>().join(" ") + "\n");
+            let names = row.columns().iter().map(|column| column.name().to_owned());
+            let numbers = values().map(|value| value.parse::<u64>().unwrap_or_default().into());
+            json.insert(
+                name.to_owned(),
+                names.zip(numbers).collect::<serde_json::Map<_, _>>().into(),
+            );
+        }
+        if !is_one {
+            // Time for a commit between two queries.
+            thread::sleep(Duration::from_millis(3));
+        }
+    }
+    if is_one {
+        client.batch_execute("commit").ok()?;
+    }
+    let is_json = matches!(ask, Ask::Pair(_));
+    Some(if is_json {
+        serde_json::Value::Object(json).to_string()
+    } else {
+        text
+    })
+}
+
+/// What is found at fake nodes of this manner, until enough was read or something is found.
+fn found(manner: Manner, bound: Duration) -> Report {
+    let server: Postgres = Options::new()
+        .set("max_prepared_transactions", "20")
+        .start()
+        .unwrap();
+    let url = server.url();
+    let mut client = Client::connect(&url, NoTls).unwrap();
+    client.batch_execute(&world::create()).unwrap();
+    let field = Field::new(vec![
+        Box::new(Fake::start(&url, manner, bound)),
+        Box::new(Fake::start(&url, manner, bound)),
+    ]);
+    let plan = Fight {
+        program: "none".into(),
+        length: Duration::ZERO,
+        seed: 1,
+        readers: 2,
+        writers: 4,
+    };
+    battle(&field, &url, &plan, |_: &mut Dice<'_>| {
+        field.span.pass(Duration::from_secs(8));
+        Report::default()
+    })
+}
+
+#[test]
+fn an_honest_node_is_found_to_be_so() {
+    let report = found(Manner::Honest, Duration::ZERO);
+    assert_eq!((report.late, report.mixed), (0, 0), "{report}");
+    assert!(
+        report.reads > 500 && report.fates.acknowledged > 20,
+        "{report}"
+    );
+    assert!(report.fates.undone > 0, "{report}");
+}
+
+#[test]
+fn a_time_to_live_is_late() {
+    let live = Manner::TimeToLive(Duration::from_secs(3));
+    let report = found(live, Duration::from_secs(1));
+    assert!(report.late > 0 && report.hits > 0, "{report}");
+}
+
+#[test]
+fn queries_of_two_states_are_mixed() {
+    let report = found(Manner::Torn, Duration::from_secs(1));
+    assert!(report.mixed > 0, "{report}");
+}

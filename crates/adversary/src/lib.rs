@@ -1,0 +1,45 @@
+//! An adversary that tries to get a late or a mixed page out of Millpond on PostgreSQL. A test tool: other crates have it
+//! among their dev-dependencies only.
+//!
+//! It knows the promise: *a response reflects every commit that was acknowledged to its writer more than
+//! `max_staleness` before the request was sent; a write made through a node is in every response of that node to a
+//! request sent after its answer; a page shows one state of the database.* It must not know how Millpond keeps it: it
+//! has a program to start, sockets, and a database, so that no mistake of the server can hide in it.
+//!
+//! - [`fight`] starts a private PostgreSQL and three nodes, two with a bound of one second and one with ten minutes
+//!   (`field`, `node`), each with a site whose pages depend on tables in all ways (`world`, `site`).
+//! - Writers carry out random transactions: several tables, keys that change, rows that move between pages, savepoints,
+//!   rollbacks, prepared ones, TRUNCATE (`writer`, `transaction`); others send forms to the nodes (`reader`).
+//! - Every write is in the log (`log`) with the versions that it gave under the rows' locks: noted before COMMIT is
+//!   sent, acknowledged, rolled back, or unknown when the connection was lost during COMMIT.
+//! - Readers ask all nodes for all pages (`client`, `page`), and each page is judged at once (`judge`).
+//! - Meanwhile the feed, the server, the nodes and the wires between them fail in every way there is (`fault`, `wire`).
+//!   An answer that is no page is counted; a wrong page is a finding.
+//! - At the end every node must give pages from memory again, and no replication slot may be left.
+//!
+//! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at two that break
+//! it, one by a time-to-live and one by reading a page's queries in two states.
+
+mod client;
+mod clock;
+#[cfg(test)]
+mod fake;
+mod fault;
+mod field;
+mod fight;
+mod judge;
+mod log;
+mod node;
+mod page;
+mod reader;
+mod report;
+mod site;
+mod span;
+mod transaction;
+mod wire;
+mod world;
+mod writer;
+
+pub use fight::{Fight, fight};
+pub use log::Fates;
+pub use report::Report;

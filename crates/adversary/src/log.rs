@@ -1,0 +1,321 @@
+//! What was written, and what a page must therefore show.
+//!
+//! Every thing has versions, given out under its row's lock, so their order is that of the commits, whatever the order of
+//! the acknowledgements. A version is noted before its COMMIT is sent: whatever a reader can see is in the log. The
+//! moment of an acknowledgement is taken under the log's lock, so that a check which finds it missing came before it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Moment;
+use crate::world::{Thing, first_place, things};
+
+/// One version of a thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) thing: Thing,
+    pub(crate) version: u64,
+    /// Where the thing is from then on; none if the write left it where it was.
+    pub(crate) place: Option<String>,
+}
+
+/// What became of the writes, by how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// The client was told that it is committed.
+    pub acknowledged: u64,
+    /// Rolled back, by whomever.
+    pub undone: u64,
+    /// The connection was lost during COMMIT.
+    pub unknown: u64,
+    /// Acknowledged forms, each through a node.
+    pub forms: u64,
+}
+
+/// The log of one fight.
+#[derive(Debug)]
+pub(crate) struct Log(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    writes: u64,
+    /// What open writes have noted so far.
+    open: HashMap<u64, Vec<Change>>,
+    undone: HashSet<u64>,
+    things: HashMap<Thing, History>,
+    /// What was written through each node.
+    own: HashMap<(usize, Thing), Vec<(Moment, u64)>>,
+    fates: Fates,
+}
+
+#[derive(Debug, Default)]
+struct History {
+    /// In the order of acknowledgement.
+    acknowledged: Vec<Acknowledged>,
+    /// Versions that a reader may see and that nobody has been promised: (write, version, place).
+    possible: Vec<(u64, u64, Option<String>)>,
+}
+
+#[derive(Debug)]
+struct Acknowledged {
+    at: Moment,
+    version: u64,
+    place: Option<String>,
+    /// The highest version up to here.
+    newest: u64,
+    /// Which entry up to here has the highest version of those with a place.
+    placed: Option<usize>,
+}
+
+impl Log {
+    /// With the world in its first state, as of now.
+    pub(crate) fn new() -> Self {
+        let mut state = State::default();
+        let now = Moment::now();
+        for thing in things() {
+            let place = first_place(thing);
+            state.acknowledge(
+                now,
+                Change {
+                    thing,
+                    version: 0,
+                    place,
+                },
+            );
+        }
+        Self(Mutex::new(state))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a new write.
+    pub(crate) fn begin(&self) -> u64 {
+        let mut state = self.state();
+        state.writes += 1;
+        let write = state.writes;
+        state.open.insert(write, Vec::new());
+        write
+    }
+
+    /// What a write has done while it holds the row's lock, before anybody can see it.
+    pub(crate) fn note(&self, write: u64, change: Change) {
+        let mut state = self.state();
+        let history = state.things.entry(change.thing).or_default();
+        // Versions are given out again only when those who had them were rolled back.
+        history
+            .possible
+            .retain(|(_, version, _)| *version < change.version);
+        history
+            .possible
+            .push((write, change.version, change.place.clone()));
+        state.open.entry(write).or_default().push(change);
+    }
+
+    /// COMMIT was answered.
+    pub(crate) fn acknowledged(&self, write: u64) {
+        let mut state = self.state();
+        let now = Moment::now();
+        state.fates.acknowledged += 1;
+        for change in state.open.remove(&write).unwrap_or_default() {
+            state.acknowledge(now, change);
+        }
+    }
+
+    /// It was rolled back for certain: nothing may ever show it.
+    pub(crate) fn undone(&self, write: u64) {
+        let mut state = self.state();
+        state.fates.undone += 1;
+        state.undone.insert(write);
+        for change in state.open.remove(&write).unwrap_or_default() {
+            let history = state.things.entry(change.thing).or_default();
+            history.possible.retain(|(other, ..)| *other != write);
+        }
+    }
+
+    /// Nobody knows: a page may show it, and may not.
+    pub(crate) fn unknown(&self, write: u64) {
+        let mut state = self.state();
+        state.fates.unknown += 1;
+        state.open.remove(&write);
+    }
+
+    /// A form was answered by a node, which made this version.
+    pub(crate) fn posted(&self, node: usize, thing: Thing, version: u64) {
+        let mut state = self.state();
+        let now = Moment::now();
+        state.fates.forms += 1;
+        let own = state.own.entry((node, thing)).or_default();
+        let newest = own.last().map_or(version, |last| last.1.max(version));
+        own.push((now, newest));
+        let place = None;
+        state.acknowledge(
+            now,
+            Change {
+                thing,
+                version,
+                place,
+            },
+        );
+    }
+
+    /// The version that a page must have reached: acknowledged before `before`, or by this very node before `sent`.
+    pub(crate) fn due(&self, thing: Thing, before: Moment, node: usize, sent: Moment) -> u64 {
+        let state = self.state();
+        let history = state.things.get(&thing);
+        let told = history.and_then(|history| history.last_before(before));
+        let own = state.own.get(&(node, thing)).map_or(&[][..], Vec::as_slice);
+        let own = own[..own.partition_point(|(at, _)| *at < sent)].last();
+        told.map_or(0, |entry| entry.newest)
+            .max(own.map_or(0, |own| own.1))
+    }
+
+    /// When the first version above the one shown was acknowledged, if that was before the request was sent.
+    pub(crate) fn unseen_since(&self, thing: Thing, shown: u64, sent: Moment) -> Option<Moment> {
+        let state = self.state();
+        let entries = &state.things.get(&thing)?.acknowledged;
+        let first = entries.get(entries.partition_point(|entry| entry.newest <= shown))?;
+        (first.at < sent).then_some(first.at)
+    }
+
+    /// Whether in every state that a page may show the thing is in this place.
+    pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Moment) -> bool {
+        let state = self.state();
+        state.things.get(&thing).is_some_and(|history| {
+            let due = history.last_before(before).and_then(|entry| entry.placed);
+            due.is_some_and(|due| history.stays(due, place))
+        })
+    }
+
+    /// Whether a write was rolled back.
+    pub(crate) fn is_undone(&self, write: u64) -> bool {
+        self.state().undone.contains(&write)
+    }
+
+    /// What became of all writes.
+    pub(crate) fn fates(&self) -> Fates {
+        self.state().fates
+    }
+}
+
+impl State {
+    fn acknowledge(&mut self, at: Moment, change: Change) {
+        let history = self.things.entry(change.thing).or_default();
+        history
+            .possible
+            .retain(|(_, version, _)| *version > change.version);
+        let entries = &mut history.acknowledged;
+        let newest = entries.last().map_or(0, |last| last.newest);
+        let placed = entries.last().and_then(|last| last.placed);
+        let is_newest_placed =
+            change.place.is_some() && placed.is_none_or(|at| entries[at].version <= change.version);
+        let placed = if is_newest_placed {
+            Some(entries.len())
+        } else {
+            placed
+        };
+        entries.push(Acknowledged {
+            at,
+            version: change.version,
+            place: change.place,
+            newest: newest.max(change.version),
+            placed,
+        });
+    }
+}
+
+impl History {
+    fn last_before(&self, moment: Moment) -> Option<&Acknowledged> {
+        let count = self.acknowledged.partition_point(|entry| entry.at < moment);
+        self.acknowledged[..count].last()
+    }
+
+    /// Whether the thing is in this place from the entry `due` on.
+    fn stays(&self, due: usize, place: &str) -> bool {
+        let first = self.acknowledged[due].version;
+        let told = self.acknowledged[due..].iter();
+        let told = told.map(|entry| (entry.version, &entry.place));
+        let possible = self.possible.iter().map(|(_, version, at)| (*version, at));
+        told.chain(possible)
+            .filter(|(version, _)| *version >= first)
+            .all(|(_, at)| at.as_deref().is_none_or(|at| at == place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Log};
+    use crate::clock::Moment;
+    use crate::world::{Kind, Thing};
+
+    const ITEM: Thing = Thing(Kind::Item, 1);
+
+    fn change(version: u64, place: &str) -> Change {
+        Change {
+            thing: ITEM,
+            version,
+            place: Some(place.to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_due_from_then_on() {
+        let log = Log::new();
+        let write = log.begin();
+        log.note(write, change(1, "2"));
+        let before = Moment::now();
+        log.acknowledged(write);
+        let after = Moment::now();
+        assert_eq!(log.due(ITEM, before, 0, before), 0);
+        assert_eq!(log.due(ITEM, after, 0, after), 1);
+        assert!(log.unseen_since(ITEM, 0, after).is_some());
+        assert_eq!(log.unseen_since(ITEM, 0, before), None);
+        assert_eq!(log.unseen_since(ITEM, 1, after), None);
+    }
+
+    #[test]
+    fn order_is_that_of_versions_and_not_of_acknowledgements() {
+        let log = Log::new();
+        let (first, second) = (log.begin(), log.begin());
+        log.note(first, change(1, "0"));
+        log.note(second, change(2, "2"));
+        log.acknowledged(second);
+        log.acknowledged(first);
+        let now = Moment::now();
+        assert_eq!(log.due(ITEM, now, 0, now), 2);
+        assert!(log.must_be_at(ITEM, "2", now));
+        assert!(!log.must_be_at(ITEM, "0", now));
+    }
+
+    #[test]
+    fn what_may_have_moved_need_not_be_anywhere() {
+        let log = Log::new();
+        let start = Moment::now();
+        assert!(log.must_be_at(ITEM, "1", start));
+        let open = log.begin();
+        log.note(open, change(1, "2"));
+        assert!(!log.must_be_at(ITEM, "1", start));
+        log.undone(open);
+        assert!(log.must_be_at(ITEM, "1", start) && log.is_undone(open));
+        let lost = log.begin();
+        log.note(lost, change(1, "0"));
+        log.unknown(lost);
+        assert!(!log.must_be_at(ITEM, "1", start));
+        // The version is given out again: the lost write was rolled back.
+        let next = log.begin();
+        log.note(next, change(1, "1"));
+        assert!(log.must_be_at(ITEM, "1", start));
+    }
+
+    #[test]
+    fn a_form_is_due_at_once_on_its_own_node() {
+        let log = Log::new();
+        let account = Thing(Kind::Account, 1);
+        log.posted(1, account, 1);
+        let (long_ago, sent) = (Moment::at(0), Moment::now());
+        assert_eq!(log.due(account, long_ago, 1, sent), 1);
+        assert_eq!(log.due(account, long_ago, 0, sent), 0);
+        assert!(log.must_be_at(account, "bob", sent));
+    }
+}

@@ -1,0 +1,156 @@
+//! A node: a Millpond of its own, behind a wire of its own.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::clock::Moment;
+use crate::field::Target;
+use crate::site;
+use crate::wire::Wire;
+
+/// How long a node may take to its end: it lets requests finish.
+const ENDING: Duration = Duration::from_secs(60);
+/// From one look to the next while that is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A node; it ends with the value.
+#[derive(Debug)]
+pub(crate) struct Node {
+    program: PathBuf,
+    site: TempDir,
+    bound: Duration,
+    pub(crate) wire: Wire,
+    running: Mutex<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Node {
+    /// Starts `program serve` on a site of its own and waits until it answers.
+    pub(crate) fn start(program: &Path, port: u16, bound: Duration) -> io::Result<Self> {
+        let wire = Wire::to(port)?;
+        let site = tempfile::tempdir()?;
+        let database = format!("postgres://postgres@127.0.0.1:{}/postgres", wire.port());
+        site::write(site.path(), &database, &format!("{}s", bound.as_secs()))?;
+        let running = Mutex::new(serve(program, site.path())?);
+        Ok(Self {
+            program: program.to_owned(),
+            site,
+            bound,
+            wire,
+            running,
+        })
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = Pid::from_child(&self.running().child);
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// SIGSTOP: connections stay open, nothing moves.
+    pub(crate) fn freeze(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// SIGCONT.
+    pub(crate) fn thaw(&self) -> io::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// SIGKILL, and a new one in its place, which listens elsewhere.
+    pub(crate) fn replace(&self) -> io::Result<()> {
+        {
+            let mut running = self.running();
+            running.child.kill()?;
+            running.child.wait()?;
+        }
+        let next = serve(&self.program, self.site.path())?;
+        *self.running() = next;
+        Ok(())
+    }
+
+    /// SIGTERM, and its end.
+    pub(crate) fn stop(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)?;
+        let began = Moment::now();
+        while self.running().child.try_wait()?.is_none() {
+            if Moment::now().since(began) > ENDING {
+                return Err(io::Error::other("a node does not end"));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let mut running = self.running();
+        let _ = running.child.kill();
+        let _ = running.child.wait();
+    }
+}
+
+impl Target for Arc<Node> {
+    fn address(&self) -> SocketAddr {
+        self.running().address
+    }
+
+    fn bound(&self) -> Duration {
+        self.bound
+    }
+}
+
+fn serve(program: &Path, site: &Path) -> io::Result<Running> {
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--workers", "1"]);
+    command.arg(site).stdin(Stdio::null());
+    // What it has to say is the reader's of a failed test.
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().map(BufReader::new);
+    let mut lines = output.into_iter().flat_map(|output| output.lines());
+    let address = lines.find_map(|line| address_in(&line.ok()?));
+    let Some(address) = address else {
+        let _ = child.kill();
+        let status = child.wait()?;
+        let what = format!("the node did not start: {status}");
+        return Err(io::Error::other(what));
+    };
+    // Nothing may block on a full pipe later.
+    thread::spawn(move || lines.for_each(drop));
+    Ok(Running { child, address })
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("http://")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address_in;
+
+    #[test]
+    fn a_node_says_where_it_listens() {
+        let address = address_in("serving x on http://127.0.0.1:4711 with 1 worker");
+        assert_eq!(address, Some(([127, 0, 0, 1], 4711).into()));
+        assert_eq!(address_in("serving"), None);
+    }
+}

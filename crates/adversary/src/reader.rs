@@ -1,0 +1,170 @@
+//! Readers, and those who write through the nodes and look at once.
+
+use std::io;
+use std::time::Duration;
+
+use millpond_hostile::Dice;
+
+use crate::client::Client;
+use crate::clock::Moment;
+use crate::field::Field;
+use crate::judge::{Circumstances, judge};
+use crate::page::Ask;
+use crate::report::Report;
+use crate::world::{ACCOUNTS, Kind, Thing};
+
+/// After an error: the node may be away, and need not be asked a thousand times a second whether it still is.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// How often the same page is asked for in a row, at most: popular pages are.
+const POPULAR: usize = 16;
+/// How often a page is watched before another, at most: for some seconds.
+const WATCHED: usize = 500;
+/// From one look at a watched page to the next.
+const WATCH_PACE: Duration = Duration::from_millis(10);
+/// From one form to the next.
+const FORM_PACE: Duration = Duration::from_millis(400);
+
+/// Asks any node for any page, again and again, until the span is over.
+pub(crate) fn read(field: &Field, mut dice: Dice<'_>) -> Report {
+    let mut visitor = Visitor::new(field);
+    while !field.span.is_over() {
+        let node = dice.below(field.nodes.len());
+        let ask = Ask::any(&mut dice);
+        for _ in 0..=dice.below(POPULAR) {
+            if field.span.is_over() || !visitor.look(node, &ask) {
+                break;
+            }
+        }
+    }
+    visitor.report
+}
+
+/// Watches one page of one node for a while, then another page. Others wait for answers while a node cannot reach its
+/// database; whoever asks for nothing but a page that is in memory would see it grow old.
+pub(crate) fn watch(field: &Field, node: usize, mut dice: Dice<'_>) -> Report {
+    let mut visitor = Visitor::new(field);
+    while !field.span.is_over() {
+        let ask = Ask::popular(&mut dice);
+        for _ in 0..dice.below(WATCHED) {
+            if field.span.pass(WATCH_PACE) || !visitor.look(node, &ask) {
+                break;
+            }
+        }
+    }
+    visitor.report
+}
+
+/// Sends forms to the nodes, and asks each time for a page with what was written.
+pub(crate) fn write(field: &Field, mut dice: Dice<'_>) -> Report {
+    let mut visitor = Visitor::new(field);
+    while !field.span.pass(FORM_PACE) {
+        let node = dice.below(field.nodes.len());
+        let id = u32::try_from(dice.below(ACCOUNTS as usize)).unwrap_or_default() + 1;
+        if visitor.raise(node, id) {
+            let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
+            let ask = dice.pick(&asks).unwrap_or(&Ask::Top);
+            visitor.look(node, ask);
+        }
+    }
+    visitor.report
+}
+
+/// A client of all nodes, with a connection to each.
+pub(crate) struct Visitor<'f> {
+    field: &'f Field,
+    connections: Vec<Option<Client>>,
+    pub(crate) report: Report,
+}
+
+impl<'f> Visitor<'f> {
+    pub(crate) fn new(field: &'f Field) -> Self {
+        Self {
+            field,
+            connections: field.nodes.iter().map(|_| None).collect(),
+            report: Report::default(),
+        }
+    }
+
+    /// Asks for a page and judges it; false if there was none.
+    pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
+        let target = ask.target();
+        let field = self.field;
+        let mut sent = Moment::now();
+        let answer = self.on(node, |client| {
+            sent = Moment::now();
+            client.get(&target)
+        });
+        let Some(answer) = answer else {
+            return false;
+        };
+        if answer.status != 200 {
+            return self.refused(answer.status, "");
+        }
+        let Some(rows) = ask.read(&answer.body) else {
+            self.report.error("not such a page");
+            return false;
+        };
+        let circumstances = Circumstances {
+            sent,
+            node,
+            bound: field.nodes[node].bound(),
+            hit: answer.hit,
+        };
+        let verdict = judge(&field.log, ask, &rows, circumstances);
+        self.report.page(answer.hit, verdict, || {
+            let way = if answer.hit { "hit" } else { "no hit" };
+            format!("{target} of node {node}, {way}: {rows:?}")
+        });
+        true
+    }
+
+    /// Whether a page comes from memory.
+    pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
+        let hits = self.report.hits;
+        self.look(node, ask) && self.report.hits > hits
+    }
+
+    /// Raises an account's version through a node.
+    fn raise(&mut self, node: usize, id: u32) -> bool {
+        let form = format!("id={id}");
+        let Some(answer) = self.on(node, |client| client.post("/raise", &form)) else {
+            return false;
+        };
+        let version = answer.location.rsplit_once("version=");
+        match version.and_then(|(_, version)| version.parse().ok()) {
+            Some(version) if answer.status == 303 => {
+                self.field
+                    .log
+                    .posted(node, Thing(Kind::Account, id), version);
+                true
+            }
+            _ => self.refused(answer.status, "form: "),
+        }
+    }
+
+    fn refused(&mut self, status: u16, what: &str) -> bool {
+        self.report.error(format!("{what}{status}"));
+        self.field.span.pass(AFTER_ERROR);
+        false
+    }
+
+    /// Does something on the connection to a node, a new one if the last has ended.
+    fn on<T>(&mut self, node: usize, act: impl FnOnce(&mut Client) -> io::Result<T>) -> Option<T> {
+        let address = self.field.nodes[node].address();
+        let result = match self.connections[node].take() {
+            Some(client) if client.address() == address => Ok(client),
+            _ => Client::open(address),
+        };
+        let result = result.and_then(|mut client| {
+            let done = act(&mut client)?;
+            self.connections[node] = Some(client);
+            Ok(done)
+        });
+        result
+            .map_err(|error| {
+                self.report.error(error.kind().to_string());
+                self.field.span.pass(AFTER_ERROR);
+            })
+            .ok()
+    }
+}

@@ -1,0 +1,141 @@
+//! What a column is compared with.
+
+use super::nodes::{Node, Object};
+use super::restrict::{bare, takes};
+use crate::Value;
+use crate::postgres::catalog::types;
+use crate::postgres::tags::Class;
+
+/// A value that is known before the query runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    /// A parameter, by its index from 0.
+    Parameter {
+        index: usize,
+        type_oid: u32,
+    },
+    /// All items of a parameter that is an array.
+    Items {
+        index: usize,
+        type_oid: u32,
+    },
+    Constant {
+        value: Value,
+        type_oid: u32,
+    },
+}
+
+impl Operand {
+    pub(crate) fn truth(truth: bool) -> Self {
+        Self::Constant {
+            value: Value::Boolean(truth),
+            type_oid: types::BOOL,
+        }
+    }
+
+    /// Whether its type is one whose values the class can name.
+    pub(crate) fn fits(&self, class: Class) -> bool {
+        let (Self::Parameter { type_oid, .. }
+        | Self::Items { type_oid, .. }
+        | Self::Constant { type_oid, .. }) = self;
+        takes(class, *type_oid)
+    }
+}
+
+/// A parameter or a constant, without any conversion but those that [`bare`] takes off.
+pub(crate) fn operand(node: &Node) -> Option<Operand> {
+    let object = bare(node)?;
+    match object.name.as_str() {
+        "PARAM" => {
+            let (index, type_oid) = parameter(object)?;
+            Some(Operand::Parameter { index, type_oid })
+        }
+        "CONST" => {
+            let type_oid = object.number("consttype")?;
+            let value = constant(object, type_oid)?;
+            Some(Operand::Constant { value, type_oid })
+        }
+        _ => None,
+    }
+}
+
+/// The right side of `= ANY`: a list of values, or a parameter that is an array.
+pub(crate) fn operands(node: &Node) -> Option<Vec<Operand>> {
+    let object = bare(node)?;
+    match object.name.as_str() {
+        "ARRAY" | "ARRAYEXPR" if !object.is("multidims") => {
+            object.get("elements").items().iter().map(operand).collect()
+        }
+        "PARAM" => {
+            let (index, array) = parameter(object)?;
+            let type_oid = match array {
+                1000 => types::BOOL,
+                1005 => types::INT2,
+                1007 => types::INT4,
+                1016 => types::INT8,
+                1009 => types::TEXT,
+                1015 => types::VARCHAR,
+                2951 => types::UUID,
+                _ => return None,
+            };
+            Some(vec![Operand::Items { index, type_oid }])
+        }
+        _ => None,
+    }
+}
+
+/// A parameter's index from 0, and its type.
+fn parameter(object: &Object) -> Option<(usize, u32)> {
+    const EXTERNAL: u32 = 0;
+    if object.number("paramkind") != Some(EXTERNAL) {
+        return None;
+    }
+    let number: usize = object.number("paramid")?;
+    Some((number.checked_sub(1)?, object.number("paramtype")?))
+}
+
+/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is the constant 1.
+pub(crate) fn are_readable(probe: &Object) -> bool {
+    constant(probe, types::INT4) == Some(Value::Integer(1))
+}
+
+/// A constant's value, if it is of a type whose form in memory is known.
+fn constant(object: &Object, type_oid: u32) -> Option<Value> {
+    if object.is("constisnull") {
+        return Some(Value::Null);
+    }
+    let Node::Datum(bytes) = object.get("constvalue") else {
+        return None;
+    };
+    match type_oid {
+        types::BOOL => Some(Value::Boolean(*bytes.first()? != 0)),
+        types::INT2 => Some(Value::Integer(
+            i16::from_le_bytes(bytes.get(..2)?.try_into().ok()?).into(),
+        )),
+        types::INT4 => Some(Value::Integer(
+            i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?).into(),
+        )),
+        types::INT8 => Some(Value::Integer(i64::from_le_bytes(
+            bytes.get(..8)?.try_into().ok()?,
+        ))),
+        types::UUID => uuid(bytes),
+        types::TEXT | types::VARCHAR => text(bytes),
+        _ => None,
+    }
+}
+
+/// A text has four bytes before it with its length; the lowest two bits are of compressed and short forms. Other letters than ASCII
+/// are in the database's encoding, which need not be that of parameters and of the feed.
+fn text(bytes: &[u8]) -> Option<Value> {
+    let (header, content) = bytes.split_at_checked(4)?;
+    let header = u32::from_le_bytes(header.try_into().ok()?);
+    let plain =
+        header & 3 == 0 && usize::try_from(header >> 2).ok()? == bytes.len() && content.is_ascii();
+    plain.then(|| std::str::from_utf8(content).ok().map(Value::from))?
+}
+
+fn uuid(bytes: &[u8]) -> Option<Value> {
+    let bytes: [u8; 16] = bytes.try_into().ok()?;
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    Some(digits.as_str().into())
+}

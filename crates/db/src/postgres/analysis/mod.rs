@@ -1,0 +1,263 @@
+//! What a statement depends on (COHERENCE, rules 9 to 14).
+//!
+//! The base truth is the tree that PostgreSQL's own parser makes of the statement (`tree`): every table, function, operator and
+//! conversion in it, by its oid. Views, policies and the bodies of functions are trees of the same form, and are followed down
+//! to tables (`resolve`). Each of these is a dependency as a whole, with all that inheritance connects it to, unless
+//! every reference to it stands in the statement itself and is restricted to rows with certain values (`restrict`).
+
+mod constants;
+mod describe;
+mod functions;
+mod lookup;
+mod nodes;
+mod params;
+mod resolve;
+mod restrict;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio_postgres::{Client, Statement};
+
+use super::catalog::Catalog;
+use super::interest::Wanted;
+use super::tags;
+use crate::query::{Deps, Param};
+use crate::{SqlError, Value};
+use constants::Operand;
+use describe::Precision;
+use nodes::Node;
+use params::ClockWords;
+use resolve::Readings;
+use restrict::{MAX_VALUES, Restriction};
+use tree::Tree;
+use walk::Names;
+
+/// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None` without such a line.
+pub(crate) type Depends<'a> = Option<&'a [String]>;
+
+/// What one statement is, for one state of the catalogs.
+#[derive(Debug)]
+pub(crate) struct Analysis {
+    pub(crate) params: Arc<[Param]>,
+    pub(crate) columns: Arc<[Arc<str>]>,
+    /// Whether a read-only transaction may run it.
+    pub(crate) readonly: bool,
+    /// The tables and views that it names.
+    pub(crate) tables: Vec<String>,
+    depends: Vec<FamilyDep>,
+    uncacheable: Option<Arc<str>>,
+    clock_words: ClockWords,
+}
+
+/// A family of tables that a query depends on.
+#[derive(Debug)]
+struct FamilyDep {
+    family: u32,
+    /// The tables of it that were found.
+    oids: BTreeSet<u32>,
+    /// Their names.
+    tables: Vec<String>,
+    /// One entry for each reference, each with alternatives; none: all rows.
+    references: Vec<Vec<Restriction>>,
+    precision: Precision,
+}
+
+/// Finds out what `sql` depends on. It was prepared as `statement` on this very connection, which must be idle, outside a
+/// transaction and on a server that takes writes; `names` are those of its parameters, `$1` first.
+///
+/// A statement that cannot be looked into is not an error: its results are not kept, and the analysis says why.
+///
+/// # Errors
+/// If it is no query; if `depends` names what is not there; if the connection is lost.
+pub(crate) async fn analyse(
+    client: &Client,
+    catalog: &Catalog,
+    sql: &str,
+    names: &[String],
+    depends: Depends<'_>,
+    statement: &Statement,
+) -> Result<Analysis, SqlError> {
+    let mut analysis = Analysis {
+        params: params::all(statement.params(), names, catalog),
+        columns: statement
+            .columns()
+            .iter()
+            .map(|column| column.name().into())
+            .collect(),
+        readonly: params::seems_readonly(sql),
+        tables: Vec::new(),
+        depends: Vec::new(),
+        uncacheable: None,
+        clock_words: ClockWords::of(statement.params()),
+    };
+    let query = match tree::of(client, sql, statement.params()).await? {
+        Tree::Query(Node::Nothing) => return Err(no_query("there is no statement here")),
+        Tree::Query(query) => query,
+        Tree::Utility => return Err(no_query("this is not a query")),
+        Tree::Unknown(reason) => {
+            analysis.uncacheable = Some(reason.into());
+            return Ok(analysis);
+        }
+    };
+    let mut found = Names::default();
+    walk::names(&query, catalog, &mut found);
+    if found.has_time_constant && params::says_clock(sql) {
+        found.objections.push(
+            "a date that says 'now' is that of the moment at which the query was prepared".into(),
+        );
+    }
+    analysis.readonly = !found.writes;
+    let readings = resolve::follow(client, catalog, found, &depends).await?;
+    analysis.tables = readings
+        .named
+        .iter()
+        .filter_map(|oid| Some(catalog.relation(*oid)?.display()))
+        .collect();
+    analysis.tables.sort();
+    analysis.uncacheable = readings
+        .objections
+        .first()
+        .map(|reason| reason.as_str().into());
+    analysis.depends = dependencies(catalog, readings);
+    Ok(analysis)
+}
+
+fn no_query(message: &str) -> SqlError {
+    SqlError {
+        message: message.into(),
+        offset: None,
+        hint: Some("write one SELECT, INSERT, UPDATE or DELETE".into()),
+    }
+}
+
+/// An error of PostgreSQL or of the connection to it.
+pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
+    let said = error.as_db_error();
+    SqlError {
+        message: said.map_or_else(|| error.to_string(), |said| said.message().to_owned()),
+        offset: None,
+        hint: said.and_then(|said| said.hint()).map(str::to_owned),
+    }
+}
+
+/// Puts together what is of one family.
+fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
+    let mut families: BTreeMap<u32, FamilyDep> = BTreeMap::new();
+    let direct = readings.direct.into_iter();
+    let whole = readings
+        .whole
+        .into_iter()
+        .map(|table| (table, vec![Vec::new()]));
+    for (table, references) in direct.chain(whole) {
+        let Some(family) = catalog.families.of(table) else {
+            continue;
+        };
+        let dep = families.entry(family).or_insert_with(|| FamilyDep {
+            family,
+            oids: BTreeSet::new(),
+            tables: Vec::new(),
+            references: Vec::new(),
+            precision: Precision::of(catalog, table),
+        });
+        dep.oids.insert(table);
+        let name = catalog.display(table);
+        if !dep.tables.contains(&name) {
+            dep.tables.push(name);
+        }
+        dep.references.extend(references);
+    }
+    let mut all: Vec<FamilyDep> = families.into_values().collect();
+    for dep in &mut all {
+        // One reference without a restriction reads any row.
+        if dep.references.iter().any(Vec::is_empty) {
+            dep.references.clear();
+        }
+    }
+    all.sort_by(|a, b| a.tables.cmp(&b.tables));
+    all
+}
+
+impl Analysis {
+    /// The columns whose values the feed must name for these dependencies.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
+        self.depends.iter().flat_map(|dep| {
+            dep.references.iter().flatten().map(|restriction| Wanted {
+                family: dep.family,
+                column: restriction.column.clone(),
+                class: restriction.class,
+            })
+        })
+    }
+
+    /// The tables that its results are read from.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
+    }
+
+    /// The dependencies of one execution.
+    pub(crate) fn deps(&self, params: &[Value]) -> Deps {
+        let mut all = Vec::with_capacity(self.depends.len() * 2);
+        for dep in &self.depends {
+            dep.tags(params, &mut all);
+        }
+        let clock = || self.clock_words.in_any(params, &self.params);
+        Deps {
+            tags: all,
+            uncacheable: self.uncacheable.clone().or_else(clock),
+        }
+    }
+}
+
+impl FamilyDep {
+    fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
+        let mut narrow = Vec::new();
+        for alternatives in &self.references {
+            // A value whose equality has no canonical form rules an alternative out.
+            match alternatives
+                .iter()
+                .find_map(|restriction| restriction.tags(params))
+            {
+                Some(tags) => narrow.extend(tags),
+                None => {
+                    narrow.clear();
+                    break;
+                }
+            }
+        }
+        if narrow.is_empty() {
+            into.push(tags::broad(self.family));
+        } else {
+            into.extend(narrow);
+        }
+    }
+}
+
+impl Restriction {
+    /// The tag of changes that do not tell the column's old value, and those of the values; `None` if a value has no tag.
+    fn tags(&self, params: &[Value]) -> Option<Vec<millpond_store::Tag>> {
+        let mut all = vec![self.name.unknown()];
+        for operand in &self.values {
+            match operand {
+                Operand::Parameter { index, .. } => {
+                    all.push(self.name.equal_to(params.get(*index)?)?)
+                }
+                Operand::Constant { value, .. } => all.push(self.name.equal_to(value)?),
+                Operand::Items { index, .. } => {
+                    let items = params::items(params.get(*index)?, self.class)?;
+                    if items.len() > MAX_VALUES {
+                        return None;
+                    }
+                    for item in &items {
+                        all.push(self.name.equal_to(item)?);
+                    }
+                }
+            }
+        }
+        Some(all)
+    }
+}

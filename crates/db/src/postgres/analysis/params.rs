@@ -1,0 +1,212 @@
+//! Parameters: what they hold, and when their values read the clock.
+
+use std::sync::Arc;
+
+use tokio_postgres::types::{Kind as Shape, Type};
+
+use crate::postgres::catalog::Catalog;
+use crate::postgres::tags::Class;
+use crate::query::Param;
+use crate::{Kind, Value};
+
+/// Words that PostgreSQL reads as a time near the present.
+const CLOCK_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+
+/// Whether a text may be read as such a time.
+pub(crate) fn says_clock(text: &str) -> bool {
+    text.split(|letter: char| !letter.is_ascii_alphabetic())
+        .any(|word| {
+            CLOCK_WORDS
+                .iter()
+                .any(|clock| word.eq_ignore_ascii_case(clock))
+        })
+}
+
+/// The parameters with their names and kinds.
+pub(crate) fn all(types: &[Type], names: &[String], catalog: &Catalog) -> Arc<[Param]> {
+    types
+        .iter()
+        .enumerate()
+        .map(|(index, param)| Param {
+            name: names
+                .get(index)
+                .cloned()
+                .unwrap_or_else(|| (index + 1).to_string()),
+            kind: kind(param, catalog),
+        })
+        .collect()
+}
+
+/// The kind of value that a type's values are given as.
+fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
+    let base = Type::from_oid(catalog.base_type(param.oid()));
+    let base = base.as_ref().unwrap_or(param);
+    Some(match *base {
+        Type::BOOL => Kind::Boolean,
+        Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => Kind::Integer,
+        Type::FLOAT4 | Type::FLOAT8 => Kind::Real,
+        Type::BYTEA => Kind::Blob,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Kind::Text,
+        _ => Kind::Other,
+    })
+}
+
+/// The parameters of types whose values are read from texts that may say `now`: dates, times, and whatever may have them inside.
+#[derive(Debug)]
+pub(crate) struct ClockWords(Vec<Timely>);
+
+#[derive(Debug)]
+struct Timely {
+    index: usize,
+    /// Whether any value depends on the day: that of a zone is today's, for a time without a date.
+    always: bool,
+}
+
+impl ClockWords {
+    pub(crate) fn of(types: &[Type]) -> Self {
+        Self(
+            types
+                .iter()
+                .enumerate()
+                .filter(|(_, param)| !is_timeless(param))
+                .map(|(index, param)| Timely {
+                    index,
+                    always: matches!(*param, Type::TIMETZ | Type::TIMETZ_ARRAY),
+                })
+                .collect(),
+        )
+    }
+
+    /// Why a result must not be kept, if one of the values says such a word.
+    pub(crate) fn in_any(&self, values: &[Value], params: &[Param]) -> Option<Arc<str>> {
+        let found = self
+            .0
+            .iter()
+            .find(|timely| match values.get(timely.index) {
+                Some(Value::Text(text)) => timely.always || says_clock(text),
+                Some(Value::Json(json)) => timely.always || says_clock(&json.to_string()),
+                _ => false,
+            })?;
+        let name = &params.get(found.index)?.name;
+        Some(format!("the parameter {name} is read by the clock").into())
+    }
+}
+
+fn is_timeless(param: &Type) -> bool {
+    match param.kind() {
+        Shape::Array(of) => is_timeless(of),
+        Shape::Enum(_) => true,
+        _ => matches!(
+            *param,
+            Type::BOOL
+                | Type::BPCHAR
+                | Type::BYTEA
+                | Type::CHAR
+                | Type::FLOAT4
+                | Type::FLOAT8
+                | Type::INET
+                | Type::INT2
+                | Type::INT4
+                | Type::INT8
+                | Type::INTERVAL
+                | Type::JSON
+                | Type::JSONB
+                | Type::NAME
+                | Type::NUMERIC
+                | Type::OID
+                | Type::TEXT
+                | Type::TSQUERY
+                | Type::TS_VECTOR
+                | Type::UUID
+                | Type::VARCHAR
+        ),
+    }
+}
+
+/// The items of an array that a caller gave as a list, as values of the class; `None` if it is none.
+pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
+    use serde_json::Value as Json;
+    let list = match value {
+        // `= any (null)` is true for no row.
+        Value::Null => return Some(vec![Value::Null]),
+        Value::Json(json) => json.as_array()?,
+        _ => return None,
+    };
+    // No row equals an item of an empty list: like NULL.
+    let nothing = list.is_empty().then_some(Value::Null);
+    list.iter()
+        .map(|item| match (class, item) {
+            (_, Json::Null) => Some(Value::Null),
+            (Class::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
+            (Class::Text | Class::Uuid, Json::String(text)) => Some(text.as_str().into()),
+            (Class::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
+            // Lists in lists are arrays of several dimensions, of which all items count.
+            _ => None,
+        })
+        .chain(nothing.map(Some))
+        .collect()
+}
+
+/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A read-only transaction has the last word.
+pub(crate) fn seems_readonly(sql: &str) -> bool {
+    let mut words = sql
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty());
+    !words.any(|word| {
+        ["insert", "update", "delete", "merge"]
+            .iter()
+            .any(|write| word.eq_ignore_ascii_case(write))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_the_present_are_seen() {
+        for text in [
+            "now",
+            "Today 12:00",
+            "'tomorrow'",
+            "12:00 yesterday",
+            "[\"NOW\"]",
+        ] {
+            assert!(says_clock(text), "{text}");
+        }
+        for text in ["2026-11-21", "known", "infinity", "epoch"] {
+            assert!(!says_clock(text), "{text}");
+        }
+        let types = [Type::TEXT, Type::TIMESTAMPTZ, Type::DATE_ARRAY];
+        let words = ClockWords::of(&types);
+        let params = all(
+            &types,
+            &["a".into(), "b".into(), "c".into()],
+            &Catalog::default(),
+        );
+        assert_eq!(words.in_any(&["now".into()], &params), None);
+        assert!(words.in_any(&["x".into(), "now".into()], &params).is_some());
+        let list = Value::from(serde_json::json!(["2026-01-01", "today"]));
+        assert!(
+            words
+                .in_any(&["x".into(), Value::Null, list], &params)
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn a_list_has_the_tags_of_its_items() {
+        let list = |json: serde_json::Value| Value::from(json);
+        assert_eq!(
+            items(&list(serde_json::json!([1, null])), Class::Integer),
+            Some(vec![Value::Integer(1), Value::Null])
+        );
+        assert_eq!(
+            items(&list(serde_json::json!([])), Class::Text),
+            Some(vec![Value::Null])
+        );
+        assert_eq!(items(&list(serde_json::json!([1.5])), Class::Integer), None);
+        assert_eq!(items(&list(serde_json::json!(["1"])), Class::Integer), None);
+        assert_eq!(items(&"{1}".into(), Class::Integer), None);
+    }
+}

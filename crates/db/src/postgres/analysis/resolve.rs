@@ -1,0 +1,272 @@
+//! Follows what a query names, through views, policies and the bodies of functions, down to tables whose changes the feed tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_postgres::Client;
+
+use super::functions::{self, Function, Verdict};
+use super::nodes;
+use super::restrict::Restriction;
+use super::walk::{self, Names};
+use super::{Depends, lookup};
+use crate::SqlError;
+use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, Untold};
+
+/// How often one thing may stand behind another.
+const MAX_ROUNDS: usize = 32;
+
+/// What a query reads in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    /// References in the query's own text, by table.
+    pub(crate) direct: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    /// Tables that are reached through something else.
+    pub(crate) whole: BTreeSet<u32>,
+    /// Everything that the query's own text names.
+    pub(crate) named: BTreeSet<u32>,
+    pub(crate) objections: Vec<String>,
+}
+
+/// Follows what `names` has.
+pub(crate) async fn follow(
+    client: &Client,
+    catalog: &Catalog,
+    names: Names,
+    depends: &Depends<'_>,
+) -> Result<Readings, SqlError> {
+    let mut search = Search {
+        catalog,
+        depends,
+        readings: Readings::default(),
+        seen: Seen::default(),
+    };
+    search
+        .readings
+        .objections
+        .extend(names.objections.iter().cloned());
+    search.readings.named.extend(names.relations.keys());
+    let mut round = search.take(names, true);
+    if let Some(owners) = depends {
+        for table in lookup::tables(client, owners).await? {
+            search.relation(table, Vec::new(), false, &mut round);
+        }
+    }
+    for _ in 0..MAX_ROUNDS {
+        if round.is_empty() {
+            return Ok(search.readings);
+        }
+        let trees = search.expand(client, round).await?;
+        let mut behind = Names::default();
+        for tree in &trees {
+            match nodes::parse(tree) {
+                Some(tree) => walk::names(&tree, catalog, &mut behind),
+                None => search.object("something in it is in a form that Millpond does not know"),
+            }
+        }
+        search.readings.objections.append(&mut behind.objections);
+        round = search.take(behind, false);
+    }
+    search.object("views and functions are nested too deeply");
+    Ok(search.readings)
+}
+
+/// What has been looked at.
+#[derive(Default)]
+struct Seen {
+    expanded: BTreeSet<u32>,
+    secured: BTreeSet<u32>,
+    functions: BTreeSet<u32>,
+    operators: BTreeSet<u32>,
+    inputs: BTreeSet<u32>,
+    outputs: BTreeSet<u32>,
+}
+
+/// What has to be asked for.
+#[derive(Default)]
+struct Round {
+    views: Vec<u32>,
+    /// Tables with row security that the query names itself: its policies count if the role is subject to them.
+    secured: Vec<u32>,
+    /// The same behind a view, whose owner may be another role.
+    secured_behind: Vec<u32>,
+    system: Vec<u32>,
+    functions: lookup::Wanted,
+}
+
+impl Round {
+    fn is_empty(&self) -> bool {
+        self.views.is_empty()
+            && self.secured.is_empty()
+            && self.secured_behind.is_empty()
+            && self.system.is_empty()
+            && self.functions.is_empty()
+    }
+}
+
+struct Search<'a> {
+    catalog: &'a Catalog,
+    depends: &'a Depends<'a>,
+    readings: Readings,
+    seen: Seen,
+}
+
+impl Search<'_> {
+    fn take(&mut self, names: Names, direct: bool) -> Round {
+        let mut round = Round::default();
+        for (oid, references) in names.relations {
+            self.relation(oid, references, direct, &mut round);
+        }
+        let fresh = |new: BTreeSet<u32>, seen: &mut BTreeSet<u32>| {
+            new.into_iter().filter(|oid| seen.insert(*oid)).collect()
+        };
+        round.functions = lookup::Wanted {
+            functions: fresh(names.functions, &mut self.seen.functions),
+            operators: fresh(names.operators, &mut self.seen.operators),
+            inputs: fresh(names.inputs, &mut self.seen.inputs),
+            outputs: fresh(names.outputs, &mut self.seen.outputs),
+        };
+        round
+    }
+
+    fn relation(
+        &mut self,
+        oid: u32,
+        references: Vec<Vec<Restriction>>,
+        direct: bool,
+        round: &mut Round,
+    ) {
+        if oid < FIRST_OWN {
+            round.system.push(oid);
+            return;
+        }
+        let catalog = self.catalog;
+        let Some(relation) = catalog.relation(oid) else {
+            return self.object("it reads a table that was not there when the catalogs were read");
+        };
+        match relation.kind {
+            'v' => {
+                if self.seen.expanded.insert(oid) {
+                    round.views.push(oid);
+                }
+            }
+            'r' | 'p' if catalog.families.of(oid).is_some() => {
+                if let Some((part, reason)) = catalog.untold(oid) {
+                    self.object(untold(catalog, part, &reason));
+                }
+                if direct {
+                    self.readings
+                        .direct
+                        .entry(oid)
+                        .or_default()
+                        .extend(references);
+                } else {
+                    self.readings.whole.insert(oid);
+                }
+                let secured = catalog
+                    .tree(oid)
+                    .into_iter()
+                    .filter(|part| catalog.relation(*part).is_some_and(|r| r.row_security));
+                for part in secured {
+                    if direct {
+                        round.secured.push(part);
+                    } else if self.seen.secured.insert(part) {
+                        round.secured_behind.push(part);
+                    }
+                }
+            }
+            _ => self.object(no_table(relation)),
+        }
+    }
+
+    /// Asks for everything in the round; gives the trees that stand behind it.
+    async fn expand(&mut self, client: &Client, round: Round) -> Result<Vec<String>, SqlError> {
+        let mut trees = Vec::new();
+        if !round.system.is_empty() {
+            for name in lookup::names(client, &round.system).await? {
+                self.object(format!(
+                    "changes to PostgreSQL's own tables are not told ({name})"
+                ));
+            }
+        }
+        if !round.views.is_empty() {
+            trees.extend(lookup::views(client, &round.views).await?);
+        }
+        if !round.secured.is_empty() || !round.secured_behind.is_empty() {
+            trees.extend(lookup::policies(client, &round.secured, &round.secured_behind).await?);
+        }
+        if !round.functions.is_empty() {
+            let found = lookup::functions(client, &round.functions).await?;
+            let mut aggregates = Vec::new();
+            for function in found.functions {
+                self.function(function, found.json_casts, &mut trees, &mut aggregates);
+            }
+            if !aggregates.is_empty() {
+                let made_of = lookup::made_of(client, &aggregates).await?;
+                let parts = lookup::functions(client, &made_of).await?;
+                for function in parts.functions {
+                    self.function(function, parts.json_casts, &mut trees, &mut Vec::new());
+                }
+            }
+        }
+        Ok(trees)
+    }
+
+    fn function(
+        &mut self,
+        function: Function,
+        json_casts: bool,
+        trees: &mut Vec<String>,
+        aggregates: &mut Vec<u32>,
+    ) {
+        match functions::judge(&function, self.depends, json_casts) {
+            Verdict::Fine => {}
+            Verdict::Aggregate => aggregates.push(function.oid),
+            Verdict::Body => {
+                if self.seen.expanded.insert(function.oid) {
+                    trees.extend(function.body);
+                }
+            }
+            Verdict::Objection(reason) => self.object(reason),
+        }
+    }
+
+    fn object(&mut self, reason: impl Into<String>) {
+        self.readings.objections.push(reason.into());
+    }
+}
+
+/// Why a relation that is neither a table nor a view makes a query uncacheable.
+fn no_table(relation: &Relation) -> String {
+    let name = relation.display();
+    match relation.kind {
+        'm' => format!(
+            "{name} is a materialized view, whose refreshes are not told; read a plain view or a table"
+        ),
+        'f' => format!("{name} is a foreign table, whose changes are not told"),
+        'S' => format!("{name} is a sequence, whose changes are not told"),
+        _ => format!("{name} is not a table whose changes are told"),
+    }
+}
+
+/// Why the feed does not tell all changes to a table, and what to do.
+fn untold(catalog: &Catalog, table: u32, reason: &Untold) -> String {
+    let name = catalog.display(table);
+    let publication = &catalog.publication().name;
+    match reason {
+        Untold::Foreign => format!("{name} is a foreign table, whose changes are not told"),
+        Untold::Unlogged => format!("{name} is UNLOGGED, so its changes are not told"),
+        Untold::Temporary => format!("{name} is a temporary table, whose changes are not told"),
+        Untold::NoPublication => {
+            format!("there is no publication {publication}; \"millpond check --fix\" makes it")
+        }
+        Untold::IncompletePublication => {
+            format!("the publication {publication} leaves out some kinds of changes")
+        }
+        Untold::Unpublished => format!(
+            "{name} is not in the publication {publication}; \"millpond check --fix\" adds it"
+        ),
+        Untold::Partial => {
+            format!("the publication {publication} leaves out rows or columns of {name}")
+        }
+    }
+}

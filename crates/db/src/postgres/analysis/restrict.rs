@@ -1,0 +1,252 @@
+//! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
+//!
+//! Nothing here has to be complete, but everything has to be certain: a reference that is not reported as restricted makes its
+//! table a dependency as a whole.
+//!
+//! The tree is PostgreSQL's own, with names resolved: an equality is an operator by its oid, a column is the number of a
+//! reference and of a column, and every conversion is a node. So an implicit cast, another collation or a column that a join has
+//! merged cannot be mistaken for the column itself.
+//!
+//! Why an equality `t.c = v` in the conjunction of WHERE restricts whatever the joins: a row of `t` with another value in `c`
+//! gives only combined rows for which the conjunction is not true; and where its absence would make an outer join fill in
+//! NULLs, the comparison with NULL is not true either. The same holds for an inner join's ON and everything below that join, since what
+//! the join gives is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only, whose rows
+//! are not matched unless the condition is true, and for a RIGHT join's ON for the left side.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::constants::{self, Operand};
+use super::nodes::{Node, Object};
+use crate::postgres::catalog::{Catalog, types};
+use crate::postgres::tags::{Class, ColumnName};
+
+/// Values in one `IN (…)`; a longer list makes the whole table a dependency.
+pub(crate) const MAX_VALUES: usize = 64;
+
+/// `column = value`, `column IN (values)` or `column = ANY (array)`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Restriction {
+    pub(crate) column: String,
+    pub(crate) class: Class,
+    pub(crate) name: ColumnName,
+    pub(crate) values: Vec<Operand>,
+    /// Whether the feed tells the column's old value.
+    pub(crate) precise: bool,
+}
+
+/// The restrictions of a query's references, by their number from 1.
+pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restriction>> {
+    let mut search = Search {
+        catalog,
+        entries: query.get("rtable").items(),
+        found: HashMap::new(),
+    };
+    search.join(query.get("jointree"));
+    let mut found = search.found;
+    for alternatives in found.values_mut() {
+        // A key finds one row and its old value is told; of the others nothing is known, so the first that was written.
+        alternatives.sort_by_key(|restriction| !restriction.precise);
+    }
+    found
+}
+
+/// Whether the query reads a system column that VACUUM FULL or a lock changes. `tableoid` does not.
+pub(crate) fn uses_row_versions(query: &Object) -> bool {
+    const TABLEOID: i16 = -6;
+    fn search(node: &Node) -> bool {
+        match node {
+            Node::List(items) => items.iter().any(search),
+            Node::Object(object) => {
+                let number = object.number::<i16>("varattno");
+                (object.name == "VAR" && number.is_some_and(|n| n < 0 && n != TABLEOID))
+                    || object.fields.iter().any(|(_, value)| search(value))
+            }
+            _ => false,
+        }
+    }
+    ["targetList", "jointree", "havingQual"]
+        .iter()
+        .any(|field| search(query.get(field)))
+}
+
+struct Search<'a> {
+    catalog: &'a Catalog,
+    entries: &'a [Node],
+    found: HashMap<usize, Vec<Restriction>>,
+}
+
+impl Search<'_> {
+    /// Looks into a part of the FROM clause; gives the references in it.
+    fn join(&mut self, node: &Node) -> BTreeSet<usize> {
+        // `JoinType`
+        const INNER: u32 = 0;
+        const LEFT: u32 = 1;
+        const RIGHT: u32 = 3;
+        let mut inside = BTreeSet::new();
+        let Some(object) = node.object() else {
+            return inside;
+        };
+        match object.name.as_str() {
+            "RANGETBLREF" => inside.extend(object.number::<usize>("rtindex")),
+            "FROMEXPR" => {
+                for item in object.get("fromlist").items() {
+                    inside.extend(self.join(item));
+                }
+                self.conjunction(object.get("quals"), &inside);
+            }
+            "JOINEXPR" => {
+                let left = self.join(object.get("larg"));
+                let right = self.join(object.get("rarg"));
+                inside.extend(left.union(&right));
+                let restricted = match object.number("jointype") {
+                    Some(INNER) => &inside,
+                    Some(LEFT) => &right,
+                    Some(RIGHT) => &left,
+                    _ => return inside,
+                };
+                self.conjunction(object.get("quals"), restricted);
+            }
+            _ => {}
+        }
+        inside
+    }
+
+    /// Takes the equalities on the references `inside` out of a conjunction.
+    fn conjunction(&mut self, node: &Node, inside: &BTreeSet<usize>) {
+        if node.items().iter().any(|item| item.object().is_some()) {
+            // A list is a conjunction too.
+            for item in node.items() {
+                self.conjunction(item, inside);
+            }
+        }
+        let Some(object) = node.object() else {
+            return;
+        };
+        let arguments = object.get("args").items();
+        match object.name.as_str() {
+            "BOOLEXPR" => match (object.get("boolop").token(), arguments) {
+                (Some("and"), all) => {
+                    for item in all {
+                        self.conjunction(item, inside);
+                    }
+                }
+                (Some("not"), [column]) => self.truth(column, false, inside),
+                _ => {}
+            },
+            "VAR" => self.truth(node, true, inside),
+            "OPEXPR" => {
+                if let [left, right] = arguments {
+                    for (column, value) in [(left, right), (right, left)] {
+                        let values = constants::operand(value).map(|value| vec![value]);
+                        self.restrict(object, column, values, inside);
+                    }
+                }
+            }
+            "SCALARARRAYOPEXPR" if object.is("useOr") => {
+                if let [column, values] = arguments {
+                    self.restrict(object, column, constants::operands(values), inside);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A boolean column by itself.
+    fn truth(&mut self, column: &Node, truth: bool, inside: &BTreeSet<usize>) {
+        if let Some((reference, restriction)) = self.column(column, inside)
+            && restriction.class == Class::Boolean
+        {
+            let values = vec![Operand::truth(truth)];
+            self.found.entry(reference).or_default().push(Restriction {
+                values,
+                ..restriction
+            });
+        }
+    }
+
+    fn restrict(
+        &mut self,
+        operator: &Object,
+        column: &Node,
+        values: Option<Vec<Operand>>,
+        inside: &BTreeSet<usize>,
+    ) {
+        let Some(values) = values.filter(|values| values.len() <= MAX_VALUES) else {
+            return;
+        };
+        let Some((reference, restriction)) = self.column(column, inside) else {
+            return;
+        };
+        let collation = operator.number("inputcollid").unwrap_or(0);
+        let equality = operator.number("opno").and_then(equality);
+        let fits = equality == Some(restriction.class)
+            && self.catalog.is_deterministic(collation)
+            && values.iter().all(|value| value.fits(restriction.class));
+        if fits {
+            self.found.entry(reference).or_default().push(Restriction {
+                values,
+                ..restriction
+            });
+        }
+    }
+
+    /// The reference and the column that an expression is, if its values have a canonical form.
+    fn column(&self, node: &Node, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
+        let object = bare(node)?;
+        if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
+            return None;
+        }
+        let reference: usize = object.number("varno")?;
+        if !inside.contains(&reference) {
+            return None;
+        }
+        let entry = self.entries.get(reference.checked_sub(1)?)?.object()?;
+        if entry.number("rtekind") != Some(0_u32) {
+            return None;
+        }
+        let table = self.catalog.relation(entry.number("relid")?)?;
+        let column = table.column(object.number("varattno")?)?;
+        let class = self.catalog.class(column)?;
+        let family = self.catalog.families.of(table.oid)?;
+        let restriction = Restriction {
+            column: column.name.clone(),
+            class,
+            name: ColumnName::new(family, &column.name, class),
+            values: Vec::new(),
+            precise: self.catalog.tells_old(table.oid, &column.name),
+        };
+        Some((reference, restriction))
+    }
+}
+
+/// An expression without the changes of its type that leave its bytes as they are: from `varchar` to `text`, from a domain to
+/// the type beneath. A collation is not taken off.
+pub(super) fn bare(node: &Node) -> Option<&Object> {
+    let mut object = node.object()?;
+    while object.name == "RELABELTYPE" {
+        object = object.get("arg").object()?;
+    }
+    Some(object)
+}
+
+/// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in every version.
+fn equality(operator: u32) -> Option<Class> {
+    match operator {
+        // Each of int2, int4 and int8 with each.
+        94 | 532 | 1862 | 533 | 96 | 15 | 1868 | 416 | 410 => Some(Class::Integer),
+        98 => Some(Class::Text),
+        2972 => Some(Class::Uuid),
+        91 => Some(Class::Boolean),
+        _ => None,
+    }
+}
+
+/// The types whose values an operand of the class may have.
+pub(super) fn takes(class: Class, type_oid: u32) -> bool {
+    match class {
+        Class::Integer => matches!(type_oid, types::INT2 | types::INT4 | types::INT8),
+        Class::Text => matches!(type_oid, types::TEXT | types::VARCHAR),
+        Class::Uuid => type_oid == types::UUID,
+        Class::Boolean => type_oid == types::BOOL,
+    }
+}

@@ -1,0 +1,212 @@
+//! What stands behind a name: views, functions, tables that no feed tells of.
+
+use expect_test::expect;
+
+use super::schema::{SCHEMA, check};
+use super::support::Fixture;
+
+#[test]
+fn views_and_functions_are_seen_through() {
+    check(
+        &[
+            "select * from recent where id = $1",
+            "select * from recenter where id = $1",
+            "select * from recent r join article a on a.id = r.id where a.id = $1",
+            "select shout(name) from author where id = $1",
+            "select comments(id) from article where id = $1",
+            "select comments(article_id) from comment where id = $1",
+            "select longest(name) from author where id = $1",
+            "select opaque(1)",
+        ],
+        &expect![[r#"
+            select * from recent where id = $1
+                article: every change
+                author: every change
+            select * from recenter where id = $1
+                article: every change
+                author: every change
+            select * from recent r join article a on a.id = r.id where a.id = $1
+                article: every change
+                author: every change
+            select shout(name) from author where id = $1
+                author: rows with id = :a
+            select comments(id) from article where id = $1
+                article: rows with id = :a
+                comment: every change
+            select comments(article_id) from comment where id = $1
+                comment: every change
+            select longest(name) from author where id = $1
+                author: rows with id = :a
+            select opaque(1)
+                not cacheable: opaque() may read tables; write "-- depends:" and their names above the query, separated by commas
+        "#]],
+    );
+    let fixture = Fixture::new(SCHEMA);
+    let told = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        fixture
+            .analyse_with("select opaque($1)", Some(&names))
+            .map(|analysis| analysis.describe())
+    };
+    assert_eq!(told(&["author"]).unwrap(), ["author: every change"]);
+    assert_eq!(
+        told(&["recent"]).unwrap(),
+        ["article: every change", "author: every change"]
+    );
+    assert_eq!(told(&[]).unwrap(), [""; 0]);
+    assert!(told(&["nobody"]).unwrap_err().message.contains("nobody"));
+}
+
+#[test]
+fn what_no_feed_tells_is_not_cacheable() {
+    check(
+        &[
+            "select * from noise",
+            "select * from digest",
+            "select nextval('counter')",
+            "select last_value from counter",
+            "select * from pg_class",
+            "select * from information_schema.tables",
+            "select now()",
+            "select current_date",
+            "select localtimestamp from author",
+            "select age(at) from article",
+            "select clock_timestamp()",
+            "select random()",
+            "select gen_random_uuid()",
+            "select current_setting('search_path')",
+            "select current_user",
+            "select * from author tablesample bernoulli (10)",
+            "select * from author for update",
+            "select ctid from author where id = $1",
+            "select * from author where xmin::text = $1",
+            "select name::regclass from author",
+            "select name::timestamptz from author",
+            "select * from article where at > 'now'",
+            "select * from article where at < 'yesterday'::timestamptz",
+            "select '12:00 America/New_York'::timetz",
+            "select '12:00'::timetz at time zone 'America/New_York'",
+            "select 'author'::regclass::text",
+            "with gone as (delete from author returning id) select * from gone",
+            "select pg_advisory_lock(1)",
+            "select xmlforest(name) from author",
+        ],
+        &expect![[r#"
+            select * from noise
+                not cacheable: noise is UNLOGGED, so its changes are not told
+                noise: every change
+            select * from digest
+                not cacheable: digest is a materialized view, whose refreshes are not told; read a plain view or a table
+            select nextval('counter')
+                not cacheable: nextval() uses a sequence, whose changes are not told
+            select last_value from counter
+                not cacheable: counter is a sequence, whose changes are not told
+            select * from pg_class
+                not cacheable: changes to PostgreSQL's own tables are not told (pg_class)
+            select * from information_schema.tables
+                not cacheable: changes to PostgreSQL's own tables are not told (information_schema.tables)
+            select now()
+                not cacheable: now() reads the clock
+            select current_date
+                not cacheable: it reads the clock
+            select localtimestamp from author
+                not cacheable: it reads the clock
+                author: every change
+            select age(at) from article
+                not cacheable: age() reads the clock
+                article: every change
+            select clock_timestamp()
+                not cacheable: clock_timestamp() reads the clock
+            select random()
+                not cacheable: the result of random() may differ from one call to the next
+            select gen_random_uuid()
+                not cacheable: the result of gen_random_uuid() may differ from one call to the next
+            select current_setting('search_path')
+                not cacheable: current_setting() may differ from one session to the next
+            select current_user
+                not cacheable: the result depends on who asks
+            select * from author tablesample bernoulli (10)
+                not cacheable: TABLESAMPLE takes other rows each time
+                author: every change
+            select * from author for update
+                not cacheable: it locks rows
+                author: every change
+                writes
+            select ctid from author where id = $1
+                not cacheable: ctid, xmin and their like change without a change to the row's values
+                author: rows with id = :a
+            select * from author where xmin::text = $1
+                not cacheable: ctid, xmin and their like change without a change to the row's values
+                author: every change
+            select name::regclass from author
+                not cacheable: the result of regclass() may differ from one call to the next
+                author: every change
+            select name::timestamptz from author
+                not cacheable: a text that is read as a date or time may say 'now'
+                author: every change
+            select * from article where at > 'now'
+                not cacheable: a date that says 'now' is that of the moment at which the query was prepared
+                article: every change
+            select * from article where at < 'yesterday'::timestamptz
+                not cacheable: a date that says 'now' is that of the moment at which the query was prepared
+                article: every change
+            select '12:00 America/New_York'::timetz
+                error: invalid input syntax for type time with time zone: "12:00 America/New_York"
+            select '12:00'::timetz at time zone 'America/New_York'
+                not cacheable: a time with a zone and without a date depends on today's
+            select 'author'::regclass::text
+                not cacheable: the result of writing a value by regclassout() may change
+            with gone as (delete from author returning id) select * from gone
+                author: every change
+                writes
+            select pg_advisory_lock(1)
+                not cacheable: the result of pg_advisory_lock() may differ from one call to the next
+            select xmlforest(name) from author
+                not cacheable: Millpond does not know what xmlexpr depends on
+                author: every change
+        "#]],
+    );
+}
+
+#[test]
+fn what_depends_on_its_arguments_is_cacheable() {
+    check(
+        &[
+            "select lower(name), length(name) || '', concat(name, 1), format('%s', name) from author where id = $1",
+            "select to_char(at, 'YYYY'), at::date, date_trunc('day', at), at + interval '1 day', at::text, day < at from article where id = $1",
+            "select to_json(a), json_build_object('a', a.id), jsonb_agg(name), array_to_string(array_agg(id), ',') from author a where id = $1 group by a.id",
+            "select id::text, score::text, mood::text, array[1]::text, $1::int::text, tableoid from article where id = $2",
+            "select ts_rank(to_tsvector(topic), plainto_tsquery('a')) from article where id = $1",
+            "select age(at, at), extract(year from at), count(*) over (order by id), coalesce(topic, 'x'), array[id, 1], row(1, 2), nullif(id, 1), greatest(1, id), topic is null, published is true from article where id = $1",
+            "select * from author where (id, name) = ($1, $2)",
+            "select * from author where (id, name) < ($1, $2)",
+            "select grouping(id), count(*) filter (where id > 1) from author where id = $1 group by rollup (id)",
+            "select * from json_each($1) j join author a on a.name = j.key and a.id = 1",
+            "select '2026-01-01'::timestamptz, 'known' from article where id = $1",
+        ],
+        &expect![[r#"
+            select lower(name), length(name) || '', concat(name, 1), format('%s', name) from author where id = $1
+                author: rows with id = :a
+            select to_char(at, 'YYYY'), at::date, date_trunc('day', at), at + interval '1 day', at::text, day < at from article where id = $1
+                article: rows with id = :a
+            select to_json(a), json_build_object('a', a.id), jsonb_agg(name), array_to_string(array_agg(id), ',') from author a where id = $1 group by a.id
+                author: rows with id = :a
+            select id::text, score::text, mood::text, array[1]::text, $1::int::text, tableoid from article where id = $2
+                article: rows with id = :b
+            select ts_rank(to_tsvector(topic), plainto_tsquery('a')) from article where id = $1
+                article: rows with id = :a
+            select age(at, at), extract(year from at), count(*) over (order by id), coalesce(topic, 'x'), array[id, 1], row(1, 2), nullif(id, 1), greatest(1, id), topic is null, published is true from article where id = $1
+                article: rows with id = :a
+            select * from author where (id, name) = ($1, $2)
+                author: rows with id = :a
+            select * from author where (id, name) < ($1, $2)
+                author: every change
+            select grouping(id), count(*) filter (where id > 1) from author where id = $1 group by rollup (id)
+                author: rows with id = :a
+            select * from json_each($1) j join author a on a.name = j.key and a.id = 1
+                author: rows with id = 1
+            select '2026-01-01'::timestamptz, 'known' from article where id = $1
+                article: rows with id = :a
+        "#]],
+    );
+}

@@ -1,0 +1,114 @@
+//! Lets PostgreSQL parse a statement, and takes the tree that it makes of it.
+//!
+//! The tree is that of a function in standard SQL (PostgreSQL 14 and later), whose body is kept as it was understood: names
+//! resolved, conversions written out. The function is made in the session's temporary schema and dropped in the same
+//! transaction, so nobody ever sees it; it is never called. A plan would not do: it leaves out what this planner, with these
+//! statistics, need not look at (joins that change nothing, partitions, conditions that are never true), and the next one may look
+//! at it.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::constants;
+use super::nodes::{self, Node};
+use super::refused;
+use crate::SqlError;
+
+/// What PostgreSQL understands a statement to be.
+pub(crate) enum Tree {
+    /// The query; `Nothing` if the statement is empty.
+    Query(Node),
+    /// A statement that is no query, such as SET or CREATE.
+    Utility,
+    /// Why it could not be found out.
+    Unknown(String),
+}
+
+/// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these parameters.
+pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tree, SqlError> {
+    // One message, so one transaction: it cannot be left open by a caller that gives up.
+    let types: Vec<String> = params.iter().map(type_name).collect();
+    let script = format!(
+        "set transaction read write; \
+         create function pg_temp.millpond_analysis({}) returns void language sql begin atomic select 1; {sql}\n; end; \
+         select prosqlbody::text from pg_catalog.pg_proc where oid = 'pg_temp.millpond_analysis'::pg_catalog.regproc; \
+         drop function pg_temp.millpond_analysis;",
+        types.join(", ")
+    );
+    let messages = match client.simple_query(&script).await {
+        Ok(messages) => messages,
+        Err(error) => return sort(&error),
+    };
+    let body = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let unreadable =
+        || Tree::Unknown("this version of PostgreSQL writes trees in another form".into());
+    let Some(tree) = body.and_then(nodes::parse) else {
+        return Ok(unreadable());
+    };
+    Ok(second(&tree).map_or_else(unreadable, Tree::Query))
+}
+
+/// The tree of the second statement. The first is there to see how constants are written.
+fn second(tree: &Node) -> Option<Node> {
+    let [statements] = tree.items() else {
+        return None;
+    };
+    let (probe, rest) = statements.items().split_first()?;
+    let target = probe
+        .object()?
+        .get("targetList")
+        .items()
+        .first()?
+        .object()?;
+    let readable = constants::are_readable(target.get("expr").object()?);
+    match rest {
+        _ if !readable => None,
+        [] => Some(Node::Nothing),
+        [query] => Some(query.clone()),
+        _ => None,
+    }
+}
+
+/// Sorts the error of making the function.
+fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
+    let Some(said) = error.as_db_error() else {
+        return Err(refused(error));
+    };
+    let code = said.code();
+    // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is refused: what controls transactions
+    // is not even in the grammar there.
+    let unsupported = *code == SqlState::FEATURE_NOT_SUPPORTED;
+    let in_body = said.routine() == Some("interpret_AS_clause");
+    if unsupported && in_body || *code == SqlState::SYNTAX_ERROR {
+        return Ok(Tree::Utility);
+    }
+    let reason = if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+        format!(
+            "Millpond's role may make no temporary objects, by which it finds out what a query depends on ({}); \
+             \"grant temporary on database … to …\" lets it",
+            said.message()
+        )
+    // A standby may not even ask for a transaction that writes.
+    } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION || unsupported {
+        format!(
+            "what a query depends on cannot be found out on a standby ({})",
+            said.message()
+        )
+    } else {
+        format!(
+            "PostgreSQL does not tell what it depends on: {}",
+            said.message()
+        )
+    };
+    Ok(Tree::Unknown(reason))
+}
+
+/// The type's name as SQL, wherever it is.
+fn type_name(param: &Type) -> String {
+    let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    format!("{}.{}", quote(param.schema()), quote(param.name()))
+}

@@ -1,0 +1,298 @@
+//! What a query tree names: relations, functions, operators, conversions.
+//!
+//! Only kinds of nodes that are known are taken; any other makes the query uncacheable, since it might call something that
+//! nobody has looked at. Names of nodes have changed from version to version, so some are there twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::nodes::{Node, Object};
+use super::restrict::{self, Restriction};
+use crate::postgres::catalog::{Catalog, types};
+
+/// Nodes that do nothing but hold others, or whose functions and operators stand in fields that [`Names`] looks at.
+const KNOWN: &[&str] = &[
+    "AGGREF",
+    "ALIAS",
+    "ARRAY",
+    "ARRAYCOERCEEXPR",
+    "ARRAYEXPR",
+    "BOOLEANTEST",
+    "BOOLEXPR",
+    "CASE",
+    "CASEEXPR",
+    "CASETESTEXPR",
+    "CASEWHEN",
+    "COALESCE",
+    "COALESCEEXPR",
+    // In halves, as the check for unfinished work finds one of its marks in them.
+    concat!("COERCETO", "DOMAIN"),
+    concat!("COERCETO", "DOMAINVALUE"),
+    "COERCEVIAIO",
+    "COLLATE",
+    "COLLATEEXPR",
+    "COMMONTABLEEXPR",
+    "CONST",
+    "CONVERTROWTYPEEXPR",
+    "CTECYCLECLAUSE",
+    "CTESEARCHCLAUSE",
+    "DISTINCTEXPR",
+    "FIELDSELECT",
+    "FIELDSTORE",
+    "FROMEXPR",
+    "FUNCEXPR",
+    "GROUPINGFUNC",
+    "GROUPINGSET",
+    "INFERENCEELEM",
+    "INTO",
+    "JOINEXPR",
+    "MERGEACTION",
+    "MINMAX",
+    "MINMAXEXPR",
+    "NAMEDARGEXPR",
+    "NEXTVALUEEXPR",
+    "NULLIFEXPR",
+    "NULLTEST",
+    "ONCONFLICTEXPR",
+    "OPEXPR",
+    "PARAM",
+    "QUERY",
+    "RANGETBLENTRY",
+    "RANGETBLFUNCTION",
+    "RANGETBLREF",
+    "RELABELTYPE",
+    "ROW",
+    "ROWCOMPARE",
+    "ROWCOMPAREEXPR",
+    "ROWEXPR",
+    "ROWMARKCLAUSE",
+    "RTE",
+    "RTEPERMISSIONINFO",
+    "SCALARARRAYOPEXPR",
+    "SETOPERATIONSTMT",
+    "SETTODEFAULT",
+    "SORTGROUPCLAUSE",
+    "SQLVALUEFUNCTION",
+    "SUBLINK",
+    "SUBSCRIPTINGREF",
+    "TABLESAMPLECLAUSE",
+    "TARGETENTRY",
+    "VAR",
+    "WHEN",
+    "WINDOWCLAUSE",
+    "WINDOWFUNC",
+    "WITHCHECKOPTION",
+];
+
+/// What one or several trees name.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Each reference to a relation, with the restrictions of which each one alone would do.
+    pub(crate) relations: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    pub(crate) functions: BTreeSet<u32>,
+    pub(crate) operators: BTreeSet<u32>,
+    /// Types whose values are read from text.
+    pub(crate) inputs: BTreeSet<u32>,
+    /// Types whose values are written as text.
+    pub(crate) outputs: BTreeSet<u32>,
+    /// Why the result must not be kept.
+    pub(crate) objections: Vec<String>,
+    /// It writes, or locks rows.
+    pub(crate) writes: bool,
+    /// A date or time stands in it as a constant.
+    pub(crate) has_time_constant: bool,
+}
+
+/// Adds what `tree` names.
+pub(crate) fn names(tree: &Node, catalog: &Catalog, into: &mut Names) {
+    let mut walk = Walk {
+        catalog,
+        names: into,
+    };
+    walk.node(tree);
+}
+
+struct Walk<'a> {
+    catalog: &'a Catalog,
+    names: &'a mut Names,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Node) {
+        match node {
+            Node::Object(object) => self.object(object),
+            Node::List(items) => items.iter().for_each(|item| self.node(item)),
+            Node::Nothing | Node::Token(_) | Node::Datum(_) => {}
+        }
+    }
+
+    fn object(&mut self, object: &Object) {
+        let name = object.name.as_str();
+        if KNOWN.binary_search(&name).is_err() {
+            self.object_to(format!(
+                "Millpond does not know what {} depends on",
+                name.to_ascii_lowercase()
+            ));
+        }
+        self.oids(object);
+        match name {
+            "QUERY" => self.query(object),
+            "TABLESAMPLECLAUSE" => self.object_to("TABLESAMPLE takes other rows each time".into()),
+            "SQLVALUEFUNCTION" => self.value_function(object),
+            "NEXTVALUEEXPR" => self.object_to("a sequence's changes are not told".into()),
+            "COERCEVIAIO" => self.conversion(object),
+            "CONST" => {
+                // date, time, timestamp, timestamptz
+                const TIMES: [u32; 4] = [1082, 1083, 1114, 1184];
+                const TIMETZ: u32 = 1266;
+                let of: u32 = object.number("consttype").unwrap_or(0);
+                self.names.has_time_constant |= TIMES.contains(&of);
+                if of == TIMETZ {
+                    self.object_to(
+                        "a time with a zone and without a date depends on today's".into(),
+                    );
+                }
+            }
+            _ => {}
+        }
+        for (_, value) in &object.fields {
+            self.node(value);
+        }
+    }
+
+    /// Functions and operators, wherever they are named.
+    fn oids(&mut self, object: &Object) {
+        for (field, value) in &object.fields {
+            let into = match field.as_str() {
+                "funcid" | "aggfnoid" | "winfnoid" | "startInRangeFunc" | "endInRangeFunc" => {
+                    &mut self.names.functions
+                }
+                "opno" | "eqop" | "sortop" | "opnos" | "cycle_mark_neop" => {
+                    &mut self.names.operators
+                }
+                _ => continue,
+            };
+            let numbers = std::slice::from_ref(value).iter().chain(value.items());
+            // A list of oids begins with the letter `o`.
+            into.extend(
+                numbers
+                    .filter_map(|node| node.token()?.parse::<u32>().ok())
+                    .filter(|oid| *oid != 0),
+            );
+        }
+    }
+
+    fn query(&mut self, query: &Object) {
+        const SELECT: u32 = 1;
+        if query.number("commandType") != Some(SELECT) {
+            self.names.writes = true;
+        }
+        if !query.get("rowMarks").items().is_empty() {
+            self.names.writes = true;
+            self.object_to("it locks rows".into());
+        }
+        let mut restrictions = restrict::of(query, self.catalog);
+        for (index, entry) in query.get("rtable").items().iter().enumerate() {
+            const RELATION: u32 = 0;
+            let Some(entry) = entry.object() else {
+                continue;
+            };
+            if entry.number("rtekind") != Some(RELATION) {
+                continue;
+            }
+            match entry.number("relid") {
+                Some(relation) => self
+                    .names
+                    .relations
+                    .entry(relation)
+                    .or_default()
+                    .push(restrictions.remove(&(index + 1)).unwrap_or_default()),
+                None => self.object_to("PostgreSQL names a table in an unknown way".into()),
+            }
+        }
+        if restrict::uses_row_versions(query) {
+            self.object_to(
+                "ctid, xmin and their like change without a change to the row's values".into(),
+            );
+        }
+    }
+
+    fn value_function(&mut self, object: &Object) {
+        // `SQLValueFunctionOp`: nine for the time, then five for who and where.
+        const LAST_TIME: u32 = 8;
+        let reads_clock = object.number::<u32>("op").is_none_or(|op| op <= LAST_TIME);
+        self.object_to(if reads_clock {
+            "it reads the clock".into()
+        } else {
+            "the result depends on who asks".into()
+        });
+    }
+
+    fn conversion(&mut self, object: &Object) {
+        match (
+            object.get("arg").object().and_then(type_of),
+            object.number("resulttype"),
+        ) {
+            (Some(from), Some(to)) => {
+                self.names.outputs.insert(from);
+                self.names.inputs.insert(to);
+            }
+            _ => self.object_to(
+                "it converts a value by way of text, of which the type is not known".into(),
+            ),
+        }
+    }
+
+    fn object_to(&mut self, reason: String) {
+        if !self.names.objections.contains(&reason) {
+            self.names.objections.push(reason);
+        }
+    }
+}
+
+/// The type of an expression, where its node says it.
+pub(crate) fn type_of(expression: &Object) -> Option<u32> {
+    const FIELDS: [&str; 16] = [
+        "vartype",
+        "consttype",
+        "paramtype",
+        "funcresulttype",
+        "opresulttype",
+        "aggtype",
+        "wintype",
+        "resulttype",
+        "casetype",
+        "coalescetype",
+        "minmaxtype",
+        "array_typeid",
+        "row_typeid",
+        "refrestype",
+        "typeId",
+        "type",
+    ];
+    match expression.name.as_str() {
+        "BOOLEXPR" | "NULLTEST" | "BOOLEANTEST" | "SCALARARRAYOPEXPR" => Some(types::BOOL),
+        "COLLATE" | "COLLATEEXPR" | "NAMEDARGEXPR" => {
+            expression.get("arg").object().and_then(type_of)
+        }
+        "SUBLINK" => {
+            const VALUE: u32 = 4;
+            if expression.number("subLinkType") != Some(VALUE) {
+                return None;
+            }
+            let query = expression.get("subselect").object()?;
+            let first = query.get("targetList").items().first()?.object()?;
+            first.get("expr").object().and_then(type_of)
+        }
+        _ => FIELDS.iter().find_map(|field| expression.number(field)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_for_the_search() {
+        assert!(KNOWN.is_sorted());
+    }
+}

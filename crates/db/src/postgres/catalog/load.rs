@@ -1,0 +1,200 @@
+//! Reads the catalogs in one statement, so in one snapshot.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Client;
+
+use super::{Catalog, Column, Identity, Publication, Relation};
+use crate::SqlError;
+use crate::postgres::families::Families;
+
+/// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are taken as JSON, because their
+/// columns for filters are younger than PostgreSQL 14.
+const EVERYTHING: &str = "\
+select 'relation' as what, array[c.oid::text, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, \
+  c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text]::text[] as fields \
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+  where c.oid >= 16384 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') \
+union all \
+select 'column', array[a.attrelid::text, a.attnum::text, a.attname, a.atttypid::text, a.attcollation::text, a.attgenerated::text, \
+  (a.attnum = any (i.indkey))::text]::text[] \
+  from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid \
+  left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisvalid \
+    and ((c.relreplident = 'd' and i.indisprimary) or (c.relreplident = 'i' and i.indisreplident)) \
+  where a.attrelid >= 16384 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p') \
+union all \
+select 'inherits', array[inhrelid::text, inhparent::text] from pg_catalog.pg_inherits i \
+  join pg_catalog.pg_class c on c.oid = i.inhrelid where c.relkind in ('r', 'p', 'f') \
+union all \
+select 'domain', array[oid::text, typbasetype::text] from pg_catalog.pg_type where typtype = 'd' \
+union all \
+select 'collation', array[oid::text] from pg_catalog.pg_collation where not collisdeterministic \
+union all \
+select 'publication', array[(pubinsert and pubupdate and pubdelete and pubtruncate)::text] \
+  from pg_catalog.pg_publication where pubname = $1 \
+union all \
+select 'published', array[c.oid::text] from pg_catalog.pg_publication_tables t \
+  join pg_catalog.pg_namespace n on n.nspname = t.schemaname \
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename \
+  where t.pubname = $1 \
+union all \
+select 'partial', array[r.prrelid::text] from pg_catalog.pg_publication_rel r \
+  join pg_catalog.pg_publication p on p.oid = r.prpubid \
+  where p.pubname = $1 and (pg_catalog.to_jsonb(r) ->> 'prqual' is not null or pg_catalog.to_jsonb(r) ->> 'prattrs' is not null)";
+
+pub(super) async fn load(client: &Client, publication: &str) -> Result<Catalog, SqlError> {
+    let statement = client
+        .prepare_typed(EVERYTHING, &[tokio_postgres::types::Type::TEXT])
+        .await
+        .map_err(|error| crate::postgres::analysis::refused(&error))?;
+    let rows = client
+        .query(&statement, &[&publication])
+        .await
+        .map_err(|error| crate::postgres::analysis::refused(&error))?;
+    let mut draft = Draft {
+        catalog: Catalog {
+            publication: Publication {
+                name: publication.to_owned(),
+                ..Publication::default()
+            },
+            ..Catalog::default()
+        },
+        columns: HashMap::new(),
+    };
+    for row in &rows {
+        let (what, fields): (&str, Vec<Option<&str>>) = (row.get(0), row.get(1));
+        draft.take(what, &Fields(fields)).ok_or_else(|| SqlError {
+            message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
+            offset: None,
+            hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
+        })?;
+    }
+    Ok(draft.finish())
+}
+
+struct Fields<'a>(Vec<Option<&'a str>>);
+
+impl<'a> Fields<'a> {
+    fn text(&self, index: usize) -> Option<&'a str> {
+        self.0.get(index).copied().flatten()
+    }
+
+    fn number<T: std::str::FromStr>(&self, index: usize) -> Option<T> {
+        self.text(index)?.parse().ok()
+    }
+
+    /// NULL is false: an outer join found nothing.
+    fn flag(&self, index: usize) -> bool {
+        self.text(index) == Some("true")
+    }
+
+    fn letter(&self, index: usize) -> Option<char> {
+        self.text(index)?.chars().next()
+    }
+}
+
+struct Draft {
+    catalog: Catalog,
+    columns: HashMap<u32, Vec<Column>>,
+}
+
+impl Draft {
+    fn take(&mut self, what: &str, fields: &Fields<'_>) -> Option<()> {
+        let catalog = &mut self.catalog;
+        match what {
+            "relation" => {
+                let relation = relation(fields)?;
+                catalog.relations.insert(relation.oid, relation);
+            }
+            "column" => self
+                .columns
+                .entry(fields.number(0)?)
+                .or_default()
+                .push(Column {
+                    number: fields.number(1)?,
+                    name: fields.text(2)?.to_owned(),
+                    type_oid: fields.number(3)?,
+                    collation: fields.number(4)?,
+                    is_generated: !fields.text(5)?.is_empty(),
+                    in_identity: fields.flag(6),
+                }),
+            "inherits" => {
+                let (child, parent) = (fields.number(0)?, fields.number(1)?);
+                catalog.children.entry(parent).or_default().push(child);
+                catalog.parents.entry(child).or_default().push(parent);
+            }
+            "domain" => {
+                catalog.domains.insert(fields.number(0)?, fields.number(1)?);
+            }
+            "collation" => {
+                catalog.nondeterministic.insert(fields.number(0)?);
+            }
+            "publication" => {
+                catalog.publication.exists = true;
+                catalog.publication.complete = fields.flag(0);
+            }
+            "published" => {
+                catalog.publication.tables.insert(fields.number(0)?);
+            }
+            "partial" => {
+                catalog.publication.partial.insert(fields.number(0)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn finish(self) -> Catalog {
+        let mut catalog = self.catalog;
+        for (table, mut columns) in self.columns {
+            if let Some(relation) = catalog.relations.get_mut(&table) {
+                columns.sort_by_key(|column| column.number);
+                let told = columns.iter().any(|column| column.in_identity);
+                if relation.identity == Identity::Columns && !told {
+                    relation.identity = Identity::None;
+                }
+                relation.columns = columns;
+            }
+        }
+        let has_rows = |table: &u32| {
+            catalog
+                .relations
+                .get(table)
+                .is_some_and(|relation| matches!(relation.kind, 'r' | 'p'))
+        };
+        let alone = catalog
+            .relations
+            .keys()
+            .filter(|table| has_rows(table))
+            .map(|table| (*table, 0));
+        let with_parent = catalog
+            .parents
+            .iter()
+            .filter(|(table, _)| has_rows(table))
+            .flat_map(|(table, parents)| parents.iter().map(|parent| (*table, *parent)));
+        let families = Families::new(alone.chain(with_parent));
+        Catalog {
+            families,
+            ..catalog
+        }
+    }
+}
+
+fn relation(fields: &Fields<'_>) -> Option<Relation> {
+    Some(Relation {
+        oid: fields.number(0)?,
+        schema: fields.text(1)?.to_owned(),
+        name: fields.text(2)?.to_owned(),
+        kind: fields.letter(3)?,
+        persistence: fields.letter(4)?,
+        identity: match fields.text(5)? {
+            "f" => Identity::Full,
+            "n" => Identity::None,
+            _ => Identity::Columns,
+        },
+        row_security: fields.flag(6),
+        is_partition: fields.flag(7),
+        is_visible: fields.flag(8),
+        columns: Vec::new(),
+    })
+}

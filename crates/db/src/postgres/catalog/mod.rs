@@ -1,0 +1,281 @@
+//! What PostgreSQL's catalogs say about the tables that queries may read.
+//!
+//! Loaded whole, in one snapshot, and thrown away when the fingerprint has changed. What a statement names is resolved by
+//! PostgreSQL's own parser (see [`super::analysis`]), so nothing here is looked up by name.
+
+mod fingerprint;
+mod load;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use tokio_postgres::Client;
+
+use super::families::Families;
+use super::tags::Class;
+use crate::SqlError;
+
+pub(crate) use fingerprint::FINGERPRINT;
+
+/// Oids below this one are of what PostgreSQL brings itself.
+pub(crate) const FIRST_OWN: u32 = 16_384;
+
+/// The catalogs at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    /// The tables that depend on each other's changes.
+    pub(crate) families: Families,
+    publication: Publication,
+    relations: HashMap<u32, Relation>,
+    /// Tables that inherit from a table or are partitions of it.
+    children: HashMap<u32, Vec<u32>>,
+    parents: HashMap<u32, Vec<u32>>,
+    /// The type beneath each domain.
+    domains: HashMap<u32, u32>,
+    /// Collations in which texts may be equal that are not the same bytes.
+    nondeterministic: HashSet<u32>,
+}
+
+/// The publication that the feed reads.
+#[derive(Debug, Default)]
+pub(crate) struct Publication {
+    pub(crate) name: String,
+    pub(crate) exists: bool,
+    /// Inserts, updates, deletes and truncations.
+    pub(crate) complete: bool,
+    tables: HashSet<u32>,
+    /// Those of which it leaves out rows or columns.
+    partial: HashSet<u32>,
+}
+
+/// A table, a view, a sequence.
+#[derive(Debug)]
+pub(crate) struct Relation {
+    pub(crate) oid: u32,
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    /// As in `pg_class.relkind`.
+    pub(crate) kind: char,
+    /// As in `pg_class.relpersistence`.
+    pub(crate) persistence: char,
+    pub(crate) identity: Identity,
+    pub(crate) row_security: bool,
+    pub(crate) is_partition: bool,
+    /// Whether its name alone finds it, with the session's search path.
+    pub(crate) is_visible: bool,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// What the feed tells about rows as they were (REPLICA IDENTITY).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// Everything.
+    Full,
+    /// The columns that are marked.
+    Columns,
+    /// Nothing: PostgreSQL refuses to update a published table.
+    None,
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) number: i16,
+    pub(crate) name: String,
+    /// Its type's oid, which may be a domain's.
+    pub(crate) type_oid: u32,
+    pub(crate) collation: u32,
+    pub(crate) is_generated: bool,
+    /// Whether the feed tells its old value also where the rest of a row is not told.
+    pub(crate) in_identity: bool,
+}
+
+/// Why the feed does not tell all changes of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Untold {
+    Foreign,
+    Unlogged,
+    Temporary,
+    NoPublication,
+    IncompletePublication,
+    Unpublished,
+    Partial,
+}
+
+/// Built-in types, by their oids, which are the same in every version.
+pub(crate) mod types {
+    pub(crate) const BOOL: u32 = 16;
+    pub(crate) const INT8: u32 = 20;
+    pub(crate) const INT2: u32 = 21;
+    pub(crate) const INT4: u32 = 23;
+    pub(crate) const TEXT: u32 = 25;
+    pub(crate) const VARCHAR: u32 = 1043;
+    pub(crate) const UUID: u32 = 2950;
+}
+
+impl Catalog {
+    /// Reads the catalogs; `publication` is the one that the feed reads.
+    pub(crate) async fn load(client: &Client, publication: &str) -> Result<Self, SqlError> {
+        load::load(client, publication).await
+    }
+
+    pub(crate) fn publication(&self) -> &Publication {
+        &self.publication
+    }
+
+    /// A relation by its oid; none of PostgreSQL's own.
+    pub(crate) fn relation(&self, oid: u32) -> Option<&Relation> {
+        self.relations.get(&oid)
+    }
+
+    /// The relation's name as the owner would write it.
+    pub(crate) fn display(&self, oid: u32) -> String {
+        self.relation(oid)
+            .map_or_else(|| format!("relation {oid}"), Relation::display)
+    }
+
+    /// The table and everything that a query on it reads with it.
+    pub(crate) fn tree(&self, oid: u32) -> BTreeSet<u32> {
+        let mut tree = BTreeSet::from([oid]);
+        let mut open = vec![oid];
+        while let Some(next) = open.pop() {
+            for child in self.children.get(&next).into_iter().flatten() {
+                if tree.insert(*child) {
+                    open.push(*child);
+                }
+            }
+        }
+        tree
+    }
+
+    /// Why not all changes to the rows that a query on the table reads are told, and of which of its parts.
+    pub(crate) fn untold(&self, oid: u32) -> Option<(u32, Untold)> {
+        self.tree(oid).into_iter().find_map(|part| {
+            let relation = self.relation(part)?;
+            let reason = match (relation.kind, relation.persistence) {
+                ('f', _) => Untold::Foreign,
+                (_, 'u') => Untold::Unlogged,
+                (_, 't') => Untold::Temporary,
+                // It has no rows of its own.
+                ('p', _) => return None,
+                _ => self.unpublished(part)?,
+            };
+            Some((part, reason))
+        })
+    }
+
+    fn unpublished(&self, table: u32) -> Option<Untold> {
+        let publication = &self.publication;
+        if !publication.exists {
+            return Some(Untold::NoPublication);
+        }
+        if !publication.complete {
+            return Some(Untold::IncompletePublication);
+        }
+        let line = self.partition_line(table);
+        if line.iter().any(|table| publication.partial.contains(table)) {
+            return Some(Untold::Partial);
+        }
+        let told = line.iter().any(|table| publication.tables.contains(table));
+        (!told).then_some(Untold::Unpublished)
+    }
+
+    /// The table and what it is a partition of, up to the root. A child that merely inherits is not published with its parent.
+    fn partition_line(&self, table: u32) -> Vec<u32> {
+        let mut line = vec![table];
+        let mut current = table;
+        while self
+            .relation(current)
+            .is_some_and(|relation| relation.is_partition)
+        {
+            match self.parents.get(&current).and_then(|all| all.first()) {
+                Some(parent) if !line.contains(parent) => current = *parent,
+                _ => break,
+            }
+            line.push(current);
+        }
+        line
+    }
+
+    /// Whether the feed tells the column's old value for every row that a query on the table reads.
+    pub(crate) fn tells_old(&self, oid: u32, column: &str) -> bool {
+        self.tree(oid).into_iter().all(|part| {
+            let Some(relation) = self.relation(part).filter(|part| part.kind == 'r') else {
+                return true;
+            };
+            match relation.identity {
+                Identity::Full => true,
+                Identity::None => false,
+                Identity::Columns => relation
+                    .columns
+                    .iter()
+                    .any(|found| found.name == column && found.in_identity),
+            }
+        })
+    }
+
+    /// The type beneath, if it is a domain.
+    pub(crate) fn base_type(&self, mut type_oid: u32) -> u32 {
+        while let Some(base) = self.domains.get(&type_oid) {
+            type_oid = *base;
+        }
+        type_oid
+    }
+
+    /// Whether texts that are equal in the collation are the same bytes.
+    pub(crate) fn is_deterministic(&self, collation: u32) -> bool {
+        !self.nondeterministic.contains(&collation)
+    }
+
+    /// How the equality of a column's values can be put into one form, if it can (COHERENCE, rule 11). The feed does not tell
+    /// generated columns.
+    pub(crate) fn class(&self, column: &Column) -> Option<Class> {
+        if column.is_generated {
+            return None;
+        }
+        match self.base_type(column.type_oid) {
+            types::INT2 | types::INT4 | types::INT8 => Some(Class::Integer),
+            types::TEXT | types::VARCHAR => self
+                .is_deterministic(column.collation)
+                .then_some(Class::Text),
+            types::UUID => Some(Class::Uuid),
+            types::BOOL => Some(Class::Boolean),
+            _ => None,
+        }
+    }
+}
+
+impl Relation {
+    /// The name as the owner would write it.
+    pub(crate) fn display(&self) -> String {
+        if self.is_visible {
+            self.name.clone()
+        } else {
+            format!("{}.{}", self.schema, self.name)
+        }
+    }
+
+    /// The name as SQL, whatever letters are in it.
+    pub(crate) fn quoted(&self) -> String {
+        let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+
+    /// The shortest name that is right in SQL.
+    pub(crate) fn display_quoted(&self) -> String {
+        let is_plain = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        };
+        if is_plain(&self.name) && (self.is_visible || is_plain(&self.schema)) {
+            self.display()
+        } else {
+            self.quoted()
+        }
+    }
+
+    pub(crate) fn column(&self, number: i16) -> Option<&Column> {
+        self.columns.iter().find(|column| column.number == number)
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection: how its session is set, and the statements that it has prepared.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::{CancelToken, Client};
+
+use super::Shared;
+use super::failure::chain;
+use super::feed::STARTED;
+use super::link::Link;
+use super::prepare::{POSITION, Ready, SNAPSHOT, own};
+use crate::Error;
+
+/// The time for the conversation after the socket has been opened: TLS, password, settings.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long it is waited for the server when a connection is closed or a statement cancelled.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Statements that a connection keeps prepared; each costs memory in the server.
+const MAX_STATEMENTS: usize = 1_024;
+/// The first version with `pg_current_snapshot`.
+const MIN_VERSION: i32 = 130_000;
+
+/// The statements that Millpond itself needs around those of the owner.
+pub(super) struct Own {
+    pub(super) begin_read: Rc<Ready>,
+    pub(super) snapshot: Rc<Ready>,
+    pub(super) begin_write: Rc<Ready>,
+    pub(super) emit: Rc<Ready>,
+    pub(super) commit: Rc<Ready>,
+    pub(super) rollback: Rc<Ready>,
+}
+
+const BEGIN_READ: &str = "begin isolation level repeatable read read only";
+const BEGIN_WRITE: &str = "begin isolation level read committed read write";
+const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::text";
+
+/// An open connection. Whoever has it is alone with it.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    pub(super) own: Own,
+    statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
+    /// The catalog's number for which the statements were prepared.
+    schema: u64,
+    /// When its server was started, as [`STARTED`] gives it.
+    started: String,
+    driver: JoinHandle<()>,
+}
+
+/// Connects, and sets what results and dependencies rely on.
+pub(super) async fn connect(shared: &Shared) -> Result<Connection, Error> {
+    let hosts = shared.target.config.get_hosts().len().max(1);
+    let per_host = shared.target.config.get_connect_timeout().copied();
+    let time = per_host.unwrap_or_default() * u32::try_from(hosts).unwrap_or(1) + GREETING;
+    match timeout(time, greet(shared)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Error::unavailable(format!(
+            "{} does not answer within {time:?}",
+            shared.place
+        ))),
+    }
+}
+
+async fn greet(shared: &Shared) -> Result<Connection, Error> {
+    let cannot = |error: tokio_postgres::Error| {
+        Error::unavailable(format!(
+            "cannot connect to {}: {}",
+            shared.place,
+            chain(&error)
+        ))
+    };
+    let connecting = shared.target.config.connect(shared.tls.clone());
+    let (client, connection) = connecting.await.map_err(cannot)?;
+    let driver = tokio::task::spawn_local(async move {
+        // Whoever waits for an answer is told by the client; notices are nobody's here.
+        let _ = connection.await;
+    });
+    client
+        .batch_execute(&session(shared))
+        .await
+        .map_err(cannot)?;
+    check_version(shared, &client).await?;
+    let started = client
+        .query_one(STARTED, &[])
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(cannot)?;
+    let snapshot = format!("select {SNAPSHOT}, {POSITION}");
+    let own = Own {
+        begin_read: own(&client, BEGIN_READ).await.map_err(cannot)?,
+        snapshot: own(&client, &snapshot).await.map_err(cannot)?,
+        begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
+        emit: own(&client, EMIT).await.map_err(cannot)?,
+        commit: own(&client, "commit").await.map_err(cannot)?,
+        rollback: own(&client, "rollback").await.map_err(cannot)?,
+    };
+    Ok(Connection {
+        client,
+        own,
+        statements: HashMap::default(),
+        schema: shared.link.schema(),
+        started,
+        driver,
+    })
+}
+
+/// Output forms are fixed, as results are kept and compared; what is not said to write only reads; a transaction that waits for
+/// us ends by itself.
+fn session(shared: &Shared) -> String {
+    let limit = shared.options.statement_timeout.as_millis().max(1);
+    format!(
+        "set timezone = 'UTC'; set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; \
+         set bytea_output = 'hex'; set extra_float_digits = 1; set xmloption = 'content'; \
+         set standard_conforming_strings = on; set client_min_messages = 'warning'; \
+         set default_transaction_isolation = 'repeatable read'; set default_transaction_read_only = on; \
+         set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}"
+    )
+}
+
+async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
+    let cannot = |error: tokio_postgres::Error| {
+        Error::unavailable(format!("{}: {}", shared.place, chain(&error)))
+    };
+    let version = client
+        .query_one("select current_setting('server_version_num')::integer", &[])
+        .await
+        .and_then(|row| row.try_get(0));
+    let version: i32 = version.map_err(cannot)?;
+    if version < MIN_VERSION {
+        return Err(Error::unavailable(format!(
+            "{} is PostgreSQL {}; Millpond needs 13 or later",
+            shared.place,
+            version / 10_000
+        )));
+    }
+    Ok(())
+}
+
+impl Connection {
+    /// Whether the server has gone; the driver notices by itself.
+    pub(super) fn is_dead(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Whether it leads where the feed does.
+    pub(super) fn is_feeds_server(&self, link: &Link) -> bool {
+        link.is_feeds_server(&self.started)
+    }
+
+    /// Forgets what was prepared for another catalog.
+    pub(super) fn keep_up_with(&mut self, schema: u64) {
+        if self.schema != schema {
+            self.statements.clear();
+            self.schema = schema;
+        }
+    }
+
+    /// A statement that was prepared here.
+    pub(super) fn known(&self, text: &str) -> Option<Rc<Ready>> {
+        self.statements.get(text).cloned()
+    }
+
+    /// Keeps a prepared statement.
+    pub(super) fn remember(&mut self, text: Arc<str>, ready: Rc<Ready>) {
+        if self.statements.len() >= MAX_STATEMENTS {
+            self.statements.clear();
+        }
+        self.statements.insert(text, ready);
+    }
+
+    /// Forgets all prepared statements: the server says that they are outdated.
+    pub(super) fn forget_all(&mut self) {
+        self.statements.clear();
+    }
+
+    /// Says goodbye.
+    pub(super) async fn close(self) {
+        let Self {
+            client,
+            own,
+            statements,
+            mut driver,
+            ..
+        } = self;
+        drop((client, own, statements));
+        if timeout(FAREWELL, &mut driver).await.is_err() {
+            driver.abort();
+        }
+    }
+
+    /// Closes a connection on which a commit may still run: to cancel that would make its outcome no clearer.
+    pub(super) fn abort(self) {
+        self.driver.abort();
+    }
+
+    /// Closes a connection on which something runs that nobody waits for, and asks the server to end it.
+    pub(super) fn abandon(self, shared: &Arc<Shared>) {
+        let token: CancelToken = self.client.cancel_token();
+        let tls = shared.tls.clone();
+        tokio::task::spawn_local(async move {
+            // If the server does not answer, there is nothing more to do for it.
+            let _ = timeout(FAREWELL, token.cancel_query(tls)).await;
+            self.driver.abort();
+        });
+    }
+}

@@ -1,0 +1,244 @@
+//! The beginning of a life: two connections, a slot, and the floor below which nothing is kept (see [`super`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+
+use super::FeedSettings;
+use super::heartbeat;
+use super::login::{self, Purpose};
+use super::relations::Tables;
+use super::replication;
+use super::setup::{self, Server};
+use super::socket::{Place, places};
+use super::wait::{End, Patience, Stop};
+use super::wire::{Answer, Connection, Row, unexpected};
+use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::families::TABLES;
+use crate::postgres::link::Link;
+
+/// How long anything may take while a life begins, but for the slot.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// While the slot is waited for, the server is asked this often for what it waits.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Sessions whose transactions have written and not ended, but for our own.
+const WRITERS: &str = "select pg_catalog.string_agg(pid::text, ', ' order by pid) from pg_catalog.pg_stat_activity \
+    where backend_xid is not null and pid <> pg_catalog.pg_backend_pid()";
+
+/// A life that is about to begin.
+pub(crate) struct Opened {
+    pub(crate) control: Connection,
+    pub(crate) stream: Connection,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) fingerprint: String,
+    /// Begun after the slot was ready.
+    pub(crate) floor: u64,
+    /// System identifier and timeline.
+    pub(crate) system: String,
+    /// When its server was started.
+    pub(crate) started: String,
+}
+
+/// Tries each place until one is a primary, and gets everything ready there.
+pub(crate) fn open(
+    settings: &FeedSettings,
+    link: &Link,
+    stop: &Stop,
+    slot: &str,
+) -> Result<Opened, End> {
+    let mut last = End::lost("database.url names no host");
+    let places = places(&settings.config);
+    for place in &places {
+        match at(settings, link, stop, slot, place) {
+            Err(End::Stopped) => return Err(End::Stopped),
+            Err(end) => last = End::lost(format!("{}: {end}", place.describe())),
+            opened => return opened,
+        }
+    }
+    Err(last)
+}
+
+fn at(
+    settings: &FeedSettings,
+    link: &Link,
+    stop: &Stop,
+    slot: &str,
+    place: &Place,
+) -> Result<Opened, End> {
+    let patience = || {
+        Patience::of(
+            stop,
+            settings
+                .config
+                .get_connect_timeout()
+                .map_or(PATIENCE, |time| (*time).min(PATIENCE)),
+        )
+    };
+    let connect = |purpose| {
+        let options = session_options(settings);
+        login::open(
+            &settings.config,
+            &settings.tls,
+            place,
+            purpose,
+            &options,
+            patience(),
+        )
+    };
+    let mut control = connect(Purpose::Control)?;
+    let server = setup::server(&mut control, patience())?;
+    let publication = setup::publication(&settings.publication);
+    setup::told_in_full(
+        &control.query(&publication, patience())?,
+        &settings.publication,
+    )?;
+    let mut stream = connect(Purpose::Replication).map_err(|end| setup::explain(end, &server))?;
+    let system = identify(&mut stream, &server, patience())?;
+    create_slot(
+        settings,
+        link,
+        stop,
+        slot,
+        &server,
+        &mut control,
+        &mut stream,
+    )
+    .map_err(|end| setup::explain(end, &server))?;
+    let patience = patience();
+    begin(
+        settings,
+        slot,
+        (system, server.started),
+        control,
+        stream,
+        patience,
+    )
+}
+
+/// The id of a transaction that begins now.
+pub(crate) const FLOOR: &str = "select pg_catalog.pg_current_xact_id()::text";
+
+/// The slot is ready. The order of what follows is the argument of [`super`].
+fn begin(
+    settings: &FeedSettings,
+    slot: &str,
+    (system, started): (String, String),
+    mut control: Connection,
+    mut stream: Connection,
+    patience: Patience<'_>,
+) -> Result<Opened, End> {
+    control.query(&heartbeat::prepare(), patience)?;
+    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
+    let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
+    let floor = one(&control.query(FLOOR, patience)?)?;
+    let floor = floor.parse().map_err(End::lost)?;
+    stream.ask(&replication::start(slot, &settings.publication))?;
+    match stream.expect(patience)?.tag {
+        b'W' => {}
+        tag => return Err(unexpected(tag)),
+    }
+    Ok(Opened {
+        control,
+        stream,
+        tables,
+        fingerprint,
+        floor,
+        system,
+        started,
+    })
+}
+
+/// What both sessions need whatever the owner has set for others.
+///
+/// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot, which keeps WAL back.
+/// `synchronous_commit = local`: a heartbeat waits for this server's disk and for no standby. One that waited would stop while a
+/// standby is away, and transactions that wait for a standby have not been acknowledged to anybody.
+fn session_options(settings: &FeedSettings) -> String {
+    format!(
+        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan",
+        settings.wal_sender_timeout.as_millis().max(1)
+    )
+}
+
+/// Both connections must have reached the same server; a balancer between may have thought otherwise.
+fn identify(
+    stream: &mut Connection,
+    server: &Server,
+    patience: Patience<'_>,
+) -> Result<String, End> {
+    if one(&stream.query(setup::STARTED, patience)?)? != server.started {
+        return Err(End::lost(
+            "two connections have reached two servers: database.url must lead to one, without a balancer between",
+        ));
+    }
+    let rows = stream.query("IDENTIFY_SYSTEM", patience)?;
+    let part = |at: usize| rows.first().and_then(|row| row.get(at)?.as_deref());
+    match (part(0), part(1)) {
+        (Some(system), Some(timeline)) => Ok(format!("{system}, timeline {timeline}")),
+        _ => Err(End::lost("the server does not say which it is")),
+    }
+}
+
+/// Makes the slot. That waits for all transactions that have written and are open; it is said once for which, and
+/// the other connection shows meanwhile that the server is there.
+fn create_slot(
+    settings: &FeedSettings,
+    link: &Link,
+    stop: &Stop,
+    slot: &str,
+    server: &Server,
+    control: &mut Connection,
+    stream: &mut Connection,
+) -> Result<(), End> {
+    stream.ask(&replication::create_slot(slot, server.version))?;
+    let mut answer = Answer::default();
+    let mut look = Boottime::now().plus(LOOK);
+    let mut said = false;
+    loop {
+        stream.fill()?;
+        while let Some(frame) = stream.next()? {
+            if answer.take(&frame)?.is_some() {
+                return Ok(());
+            }
+        }
+        stop.wait(
+            &[(std::os::fd::AsFd::as_fd(stream), stream.waits_for())],
+            look,
+        )?;
+        if Boottime::now() >= look {
+            let patience = Patience::of(stop, settings.wal_sender_timeout);
+            let rows = control.query(WRITERS, patience)?;
+            if !said {
+                // Others' transactions are shown only to members of pg_read_all_stats.
+                let writers =
+                    one(&rows).map_or_else(|_| String::new(), |pids| format!(" ({pids})"));
+                link.count_failure(&format!(
+                    "the feed waits for transactions that were open when it began, and until they end everything is served \
+                     uncached: see the processes with a backend_xid in pg_stat_activity{writers}"
+                ));
+                said = true;
+            }
+            look = Boottime::now().plus(LOOK);
+        }
+    }
+}
+
+/// The first value of the first row.
+pub(crate) fn one(rows: &[Row]) -> Result<String, End> {
+    let value = rows.first().and_then(|row| row.first()?.clone());
+    value.ok_or_else(|| End::lost("the server answers a question with nothing"))
+}
+
+/// From the rows of [`TABLES`].
+pub(crate) fn read_tables(rows: &[Row]) -> Result<Tables, End> {
+    let number = |row: &Row, at: usize| row.get(at)?.as_deref()?.parse::<u32>().ok();
+    let pairs: Option<Vec<(u32, u32)>> = rows
+        .iter()
+        .map(|row| Some((number(row, 0)?, number(row, 1)?)))
+        .collect();
+    let pairs = pairs.ok_or_else(|| End::lost("the list of tables makes no sense"))?;
+    Ok(Tables::new(&pairs))
+}

@@ -1,0 +1,274 @@
+//! From the tables of the stream to what a change in them touches.
+//!
+//! Which values a row had before is known as far as its table's replica identity goes. Where it is not known,
+//! [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use millpond_store::Tag;
+
+use super::pgoutput::{Field, Old, Relation, Tuple};
+use crate::postgres::families::Families;
+use crate::postgres::interest::Watch;
+use crate::postgres::tags::{ColumnName, broad};
+
+/// What the feed knows of the catalog.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tables {
+    pub(crate) families: Families,
+    /// Tables that others are partitions or children of.
+    parents: HashSet<u32>,
+}
+
+impl Tables {
+    /// From the rows of [`crate::postgres::families::TABLES`].
+    pub(crate) fn new(rows: &[(u32, u32)]) -> Self {
+        Self {
+            families: Families::new(rows.iter().copied()),
+            parents: rows.iter().map(|(_, parent)| *parent).collect(),
+        }
+    }
+}
+
+/// What tags are made from: the same for all changes of one transaction, so that it can be said at its end whether they are complete.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) tables: Arc<Tables>,
+}
+
+/// What a change in one table touches.
+pub(crate) struct Plan {
+    pub(crate) family: u32,
+    pub(crate) broad: Tag,
+    columns: Vec<Watched>,
+    /// Whether what comes of old rows can be believed. A change in a partition may come under the name of its root, with the
+    /// columns of the root's replica identity, but it was logged with those of the partition's. ✗ Root FULL, partition DEFAULT: the
+    /// stream has nulls where it should have old values.
+    trusted: bool,
+}
+
+struct Watched {
+    name: ColumnName,
+    /// Its place, and whether it is part of the replica identity; `None` if the table had no such column then.
+    at: Option<(usize, bool)>,
+}
+
+/// What is known of one value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known<'a> {
+    Null,
+    Text(&'a [u8]),
+    Unknown,
+}
+
+impl Plan {
+    /// `None` if the table was not there when the feed last looked.
+    pub(crate) fn new(view: &View, table: u32, relation: &Relation) -> Option<Self> {
+        let family = view.tables.families.of(table)?;
+        let place = |column: &str| {
+            let found = relation.columns.iter().position(|own| own.name == column);
+            found.map(|at| (at, relation.columns[at].key))
+        };
+        let watched = view.watch.get(&family).into_iter().flatten();
+        Some(Self {
+            family,
+            broad: broad(family),
+            columns: watched
+                .map(|(column, name)| Watched {
+                    name: *name,
+                    at: place(column),
+                })
+                .collect(),
+            trusted: !view.tables.parents.contains(&table),
+        })
+    }
+
+    /// All rows, as far as narrow dependencies go.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Tag> {
+        self.columns.iter().map(|column| column.name.unknown())
+    }
+
+    /// Tags of a row that was added, changed or removed.
+    pub(crate) fn row(
+        &self,
+        old: Option<&Old<'_>>,
+        new: Option<&Tuple<'_>>,
+        mut touch: impl FnMut(Tag),
+    ) {
+        for column in &self.columns {
+            let before = old.map(|old| self.before(column, old, new));
+            let after = new.map(|new| after(column, before, new));
+            for value in [before, after].into_iter().flatten() {
+                match value {
+                    // Nothing equals NULL.
+                    Known::Null => {}
+                    Known::Text(text) => touch(
+                        column
+                            .name
+                            .touched_by(text)
+                            .unwrap_or(column.name.unknown()),
+                    ),
+                    Known::Unknown => touch(column.name.unknown()),
+                }
+            }
+        }
+    }
+
+    fn before<'a>(&self, column: &Watched, old: &Old<'a>, new: Option<&Tuple<'a>>) -> Known<'a> {
+        let Some((at, key)) = column.at.filter(|_| self.trusted) else {
+            return Known::Unknown;
+        };
+        match (old, new) {
+            (Old::Full(row), _) => known(row, at),
+            // A column of a replica identity is not null.
+            (Old::Key(row), _) if key => match known(row, at) {
+                Known::Null => Known::Unknown,
+                value => value,
+            },
+            (Old::Same, Some(new)) if key => known(new, at),
+            _ => Known::Unknown,
+        }
+    }
+}
+
+fn after<'a>(column: &Watched, before: Option<Known<'a>>, new: &Tuple<'a>) -> Known<'a> {
+    match column.at {
+        // What was not changed and not sent is what it was, if that is known.
+        Some((at, _)) if new.get(at) == Some(&Field::Unchanged) => before.unwrap_or(Known::Unknown),
+        Some((at, _)) => known(new, at),
+        None => Known::Unknown,
+    }
+}
+
+fn known<'a>(row: &Tuple<'a>, at: usize) -> Known<'a> {
+    match row.get(at) {
+        Some(Field::Null) => Known::Null,
+        Some(Field::Text(text)) => Known::Text(text),
+        Some(Field::Unchanged | Field::Binary) | None => Known::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+    use crate::postgres::feed::pgoutput::Column;
+    use crate::postgres::interest::{Interest, Wanted};
+    use crate::postgres::tags::Class;
+
+    const TABLE: u32 = 16_400;
+
+    fn column(name: &str, key: bool) -> Column {
+        let name = name.to_owned();
+        Column { name, key }
+    }
+
+    fn name(column: &str) -> ColumnName {
+        ColumnName::new(TABLE, column, Class::Integer)
+    }
+
+    fn equal(column: &str, value: i64) -> Tag {
+        name(column).equal_to(&Value::Integer(value)).unwrap()
+    }
+
+    /// `id` is the key, `author` is not; both are watched.
+    fn plan(rows: &[(u32, u32)]) -> Plan {
+        let interest = Interest::default();
+        interest.add(["id", "author"].map(|column| Wanted {
+            family: TABLE,
+            column: column.to_owned(),
+            class: Class::Integer,
+        }));
+        let view = View {
+            watch: interest.watch(),
+            tables: Arc::new(Tables::new(rows)),
+        };
+        let columns = vec![
+            column("id", true),
+            column("title", false),
+            column("author", false),
+        ];
+        Plan::new(&view, TABLE, &Relation { columns }).unwrap()
+    }
+
+    fn row(id: &'static str, author: &'static str) -> Tuple<'static> {
+        let field = |text: &'static str| match text {
+            "" => Field::Null,
+            "?" => Field::Unchanged,
+            text => Field::Text(text.as_bytes()),
+        };
+        vec![field(id), Field::Text(b"title"), field(author)]
+    }
+
+    fn check(
+        old: Option<&Old<'_>>,
+        new: Option<&Tuple<'_>>,
+        expected: &[Tag],
+        rows: &[(u32, u32)],
+    ) {
+        let mut touched = HashSet::new();
+        plan(rows).row(old, new, |tag| {
+            touched.insert(tag);
+        });
+        let expected: HashSet<Tag> = expected.iter().copied().collect();
+        assert_eq!(touched, expected, "{old:?} {new:?}");
+    }
+
+    #[test]
+    fn old_values_are_known_as_far_as_the_replica_identity_goes() {
+        let unknown = name("author").unknown();
+        let one = equal("id", 1);
+        let alone = &[(TABLE, 0)];
+        let row_tags = &[one, equal("author", 7)];
+        check(None, Some(&row("1", "7")), row_tags, alone);
+        check(None, Some(&row("1", "")), &[one], alone);
+        let updated = &[one, unknown, equal("author", 7)];
+        check(Some(&Old::Same), Some(&row("1", "7")), updated, alone);
+        let moved = &[one, equal("id", 2), unknown, equal("author", 7)];
+        let key = Old::Key(row("1", ""));
+        check(Some(&key), Some(&row("2", "7")), moved, alone);
+        check(Some(&key), None, &[one, unknown], alone);
+        let full = Old::Full(row("1", "6"));
+        let both = &[one, equal("author", 6), equal("author", 7)];
+        check(Some(&full), Some(&row("1", "7")), both, alone);
+        check(Some(&full), None, &[one, equal("author", 6)], alone);
+    }
+
+    #[test]
+    fn what_is_unchanged_and_not_sent_is_what_it_was_or_unknown() {
+        let alone = &[(TABLE, 0)];
+        let unsent = row("1", "?");
+        let unknown = &[equal("id", 1), name("author").unknown()];
+        check(Some(&Old::Same), Some(&unsent), unknown, alone);
+        check(None, Some(&unsent), unknown, alone);
+        let full = Old::Full(row("1", "7"));
+        let same = &[equal("id", 1), equal("author", 7)];
+        check(Some(&full), Some(&unsent), same, alone);
+    }
+
+    #[test]
+    fn old_values_under_the_name_of_a_root_are_not_believed() {
+        let root = &[(TABLE, 0), (TABLE + 1, TABLE)];
+        let tags = &[
+            equal("id", 1),
+            name("id").unknown(),
+            equal("author", 7),
+            name("author").unknown(),
+        ];
+        let full = Old::Full(row("1", ""));
+        check(Some(&full), Some(&row("1", "7")), tags, root);
+        check(Some(&Old::Same), Some(&row("1", "7")), tags, root);
+    }
+
+    #[test]
+    fn a_value_that_is_no_integer_and_a_column_that_is_missing_are_all_rows() {
+        let alone = &[(TABLE, 0)];
+        let odd = &[name("id").unknown(), equal("author", 7)];
+        check(None, Some(&row("x", "7")), odd, alone);
+        let short = vec![Field::Text(b"1")];
+        let missing = &[equal("id", 1), name("author").unknown()];
+        check(None, Some(&short), missing, alone);
+    }
+}

@@ -1,0 +1,327 @@
+//! One life of the feed: the stream is read, applied and acknowledged, heartbeats go out, and nothing here ever blocks but the
+//! one wait for all of it.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+
+use super::FeedSettings;
+use super::heartbeat::{Beat, Heartbeat, Pulse};
+use super::messages::Note;
+use super::opening::{FLOOR, Opened, one, read_tables};
+use super::pgoutput::{Decoder, Malformed};
+use super::relations::{Tables, View};
+use super::replication::{self, Copied};
+use super::setup;
+use super::transactions::{Committed, Transactions};
+use super::wait::{End, Stop};
+use super::wire::{Answer, Connection, Frame, Row, unexpected};
+use crate::feed::{Mark, Snapshot};
+use crate::postgres::families::TABLES;
+use crate::postgres::link::Link;
+
+/// The server is told at least this often how far we are, so that it keeps no WAL for us.
+const STATUS: Duration = Duration::from_secs(1);
+
+/// What the control connection was asked.
+enum Asked {
+    Heartbeat,
+    /// For the publication, because the catalog has this fingerprint now; and then for the tables.
+    Publication(String),
+    Tables(String),
+    /// For a transaction id that all that was under way is below.
+    Floor(String),
+}
+
+struct Question {
+    asked: Asked,
+    answer: Answer,
+    since: Boottime,
+}
+
+/// A life.
+pub(crate) struct Life<'a> {
+    settings: &'a FeedSettings,
+    link: &'a Link,
+    control: Connection,
+    stream: Connection,
+    decoder: Decoder,
+    transactions: Transactions,
+    heartbeat: Heartbeat,
+    question: Option<Question>,
+    tables: Arc<Tables>,
+    fingerprint: String,
+    /// The newest transaction id that is known, all 64 bits of it.
+    newest: u64,
+    /// How far everything was applied.
+    position: u64,
+    status_due: Boottime,
+    heard: Boottime,
+}
+
+impl<'a> Life<'a> {
+    pub(crate) fn new(settings: &'a FeedSettings, link: &'a Link, opened: Opened) -> Self {
+        let now = Boottime::now();
+        Self {
+            settings,
+            link,
+            control: opened.control,
+            stream: opened.stream,
+            decoder: Decoder::default(),
+            transactions: Transactions::new(&settings.node),
+            heartbeat: Heartbeat::new(settings.heartbeat, now),
+            question: None,
+            tables: opened.tables,
+            fingerprint: opened.fingerprint,
+            newest: opened.floor,
+            position: 0,
+            status_due: now,
+            heard: now,
+        }
+    }
+
+    /// Lives until something is wrong.
+    pub(crate) fn run(&mut self, stop: &Stop) -> End {
+        loop {
+            if let Err(end) = self.turn(stop) {
+                return end;
+            }
+        }
+    }
+
+    fn turn(&mut self, stop: &Stop) -> Result<(), End> {
+        let now = Boottime::now();
+        if self.question.is_none() && self.heartbeat.due() <= now {
+            let sql = self.heartbeat.send(&self.settings.node, now);
+            self.ask(Asked::Heartbeat, &sql, now)?;
+        }
+        if self.status_due <= now {
+            self.send_status()?;
+        }
+        let sockets = [
+            (self.stream.as_fd(), self.stream.waits_for()),
+            (self.control.as_fd(), self.control.waits_for()),
+        ];
+        stop.wait(&sockets, self.until())?;
+        // Before anything is applied, which may take its time.
+        let woken = Boottime::now();
+        self.control.flush()?;
+        self.stream.flush()?;
+        if self.stream.fill()? {
+            self.heard = woken;
+        }
+        while let Some(frame) = self.stream.next()? {
+            self.streamed(&frame)?;
+        }
+        self.control.fill()?;
+        while let Some(frame) = self.control.next()? {
+            self.answered(&frame)?;
+        }
+        self.check_silence(woken)
+    }
+
+    /// When the next thing is due, if nothing comes.
+    fn until(&self) -> Boottime {
+        let patience = self.settings.wal_sender_timeout;
+        let answer = self.question.as_ref();
+        let mut until = self.status_due.min(self.heard.plus(patience));
+        until = until.min(answer.map_or(self.heartbeat.due(), |question| {
+            question.since.plus(patience)
+        }));
+        until
+    }
+
+    /// Heartbeats come back through the stream several times in a second, so silence is a connection that is dead, or a server that is.
+    fn check_silence(&self, now: Boottime) -> Result<(), End> {
+        let patience = self.settings.wal_sender_timeout;
+        let unanswered = self
+            .question
+            .as_ref()
+            .is_some_and(|question| now.since(question.since) >= patience);
+        if unanswered || now.since(self.heard) >= patience {
+            return Err(End::lost(format!(
+                "nothing has come from the server for {} s",
+                patience.as_secs_f64()
+            )));
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, asked: Asked, sql: &str, now: Boottime) -> Result<(), End> {
+        self.question = Some(Question {
+            asked,
+            answer: Answer::default(),
+            since: now,
+        });
+        self.control.ask(sql)
+    }
+
+    fn send_status(&mut self) -> Result<(), End> {
+        replication::status(self.position, self.stream.output());
+        self.status_due = Boottime::now().plus(STATUS);
+        self.stream.flush()
+    }
+
+    /// A message of the replication connection.
+    fn streamed(&mut self, frame: &Frame) -> Result<(), End> {
+        match frame.tag {
+            b'd' => {}
+            // The server shuts down in good order.
+            b'c' => return Err(End::lost("the server has ended the stream")),
+            tag => return Err(unexpected(tag)),
+        }
+        match replication::read(&frame.body) {
+            Some(Copied::Data(data)) => self.data(data),
+            Some(Copied::KeepAlive { end, reply }) => {
+                if !self.transactions.is_amid() {
+                    self.position = self.position.max(end);
+                }
+                if reply { self.send_status() } else { Ok(()) }
+            }
+            None => Err(End::lost("the stream has something unknown in it")),
+        }
+    }
+
+    fn data(&mut self, data: &[u8]) -> Result<(), End> {
+        let event = self.decoder.decode(data).map_err(|Malformed| {
+            let kind = data.first().map_or('-', |byte| char::from(*byte));
+            End::lost(format!(
+                "the stream has a message {kind:?} that is not understood"
+            ))
+        })?;
+        let (link, tables) = (self.link, &self.tables);
+        let view = || View {
+            watch: link.interest.watch(),
+            tables: Arc::clone(tables),
+        };
+        let committed = self.transactions.take(event, view);
+        match committed.map_err(|senseless| End::lost(senseless.0))? {
+            Some(committed) => self.deliver(committed),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies a transaction, and then tells those who wait for it.
+    fn deliver(&mut self, committed: Committed) -> Result<(), End> {
+        let Committed {
+            transaction,
+            end,
+            tags,
+            anything,
+            view,
+            notes,
+        } = committed;
+        let mark = Mark {
+            transaction: extend(transaction, self.newest),
+            at: end,
+        };
+        if !tags.is_empty() || anything.is_some() {
+            let incomplete = || {
+                let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
+                let known = Arc::ptr_eq(&view.tables, &self.tables);
+                anything
+                    .or((!watched).then_some("a query selects by a column that was not watched"))
+                    .or((!known).then_some("the schema has changed while a transaction ran"))
+            };
+            self.link.delivery.apply_unless(mark, tags, incomplete);
+        }
+        self.position = self.position.max(end);
+        for note in notes {
+            match note {
+                Note::Write(token) => self.link.pending.arrived(token, end),
+                Note::Heartbeat(number) => {
+                    let beat = self.heartbeat.back(number, end);
+                    self.beat(beat);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A message of the control connection.
+    fn answered(&mut self, frame: &Frame) -> Result<(), End> {
+        let Some(question) = &mut self.question else {
+            return Err(unexpected(frame.tag));
+        };
+        let Some(rows) = question.answer.take(frame)? else {
+            return Ok(());
+        };
+        let asked = self.question.take().map(|question| question.asked);
+        match asked {
+            Some(Asked::Heartbeat) => self.pulse(&rows),
+            Some(Asked::Publication(fingerprint)) => {
+                setup::told_in_full(&rows, &self.settings.publication)?;
+                self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
+            }
+            Some(Asked::Tables(fingerprint)) => {
+                let tables = read_tables(&rows)?;
+                // A transaction that is under way need not notice that nothing has changed.
+                if tables != *self.tables {
+                    self.tables = Arc::new(tables);
+                }
+                self.ask(Asked::Floor(fingerprint), FLOOR, Boottime::now())
+            }
+            Some(Asked::Floor(fingerprint)) => {
+                let floor = one(&rows)?.parse().map_err(End::lost)?;
+                self.fingerprint = fingerprint;
+                self.link
+                    .schema_changed_below(floor, "the schema has changed");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn pulse(&mut self, rows: &[Row]) -> Result<(), End> {
+        let pulse = Pulse::read(rows)
+            .ok_or_else(|| End::lost("the answer to a heartbeat makes no sense"))?;
+        setup::not_a_standby_ourselves(&pulse.standbys)?;
+        self.newest = self.newest.max(pulse.seen.xmax());
+        let Some(fingerprint) = pulse
+            .fingerprint
+            .filter(|fingerprint| *fingerprint != self.fingerprint)
+        else {
+            let beat = self.heartbeat.answered(pulse.seen, Boottime::now());
+            self.beat(beat);
+            return Ok(());
+        };
+        // What is read now is at least as new as the fingerprint; if it is newer, the next heartbeat finds it out.
+        self.heartbeat.void();
+        let publication = setup::publication(&self.settings.publication);
+        let asked = Asked::Publication(fingerprint);
+        self.ask(asked, &publication, Boottime::now())
+    }
+
+    fn beat(&mut self, beat: Option<Beat>) {
+        if let Some(beat) = beat {
+            let seen = Snapshot::Transactions(Arc::new(beat.seen));
+            // The answer may come after more has been applied.
+            let position = beat.position.max(self.position);
+            self.link.delivery.passed(&seen, position, beat.sent);
+        }
+    }
+}
+
+/// The 64-bit id whose lower half is `transaction`, the nearest to `newest`: ids that are alive lie within half of 32 bits.
+fn extend(transaction: u32, newest: u64) -> u64 {
+    // Two's complement makes the difference the shortest way round.
+    let ahead = transaction.wrapping_sub(newest as u32).cast_signed();
+    newest.wrapping_add_signed(i64::from(ahead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extend;
+
+    #[test]
+    fn an_id_is_extended_to_the_nearest() {
+        let epoch = 1_u64 << 32;
+        assert_eq!(extend(733, 700), 733);
+        assert_eq!(extend(700, 733), 700);
+        assert_eq!(extend(5, epoch - 3), epoch + 5);
+        assert_eq!(extend(u32::MAX - 2, epoch + 5), epoch - 3);
+        assert_eq!(extend(733, 3 * epoch + 700), 3 * epoch + 733);
+    }
+}

@@ -1,0 +1,181 @@
+//! What must be so before a life of the feed can begin, and the sentence for each thing that is not.
+
+use super::replication::{OLDEST, identifier, literal};
+use super::wait::{End, Patience};
+use super::wire::{Connection, Row};
+
+/// What was found out about a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) version: u32,
+    /// When it was started: no two servers that one could take for each other share that.
+    pub(crate) started: String,
+    pub(crate) user: String,
+}
+
+/// About the server itself. The last column is for [`not_a_standby_ourselves`].
+const SERVER: &str = "select pg_catalog.current_setting('server_version_num'), \
+    pg_catalog.pg_is_in_recovery()::text, pg_catalog.current_setting('wal_level'), \
+    extract(epoch from pg_catalog.pg_postmaster_start_time())::text, current_user::text, pg_catalog.current_setting('synchronous_standby_names')";
+
+/// When the server was started, for the other connections; as a number, whatever time zone a session has.
+pub(crate) const STARTED: &str =
+    "select extract(epoch from pg_catalog.pg_postmaster_start_time())::text";
+
+/// Whether it can be the feed's server.
+pub(crate) fn server(control: &mut Connection, patience: Patience<'_>) -> Result<Server, End> {
+    let rows = control.query(SERVER, patience)?;
+    read_server(&rows)
+}
+
+fn read_server(rows: &[Row]) -> Result<Server, End> {
+    let text = |at: usize| {
+        let text = rows.first().and_then(|row| row.get(at)?.clone());
+        text.ok_or_else(|| End::lost("the server does not say what it is"))
+    };
+    let version: u32 = text(0)?.parse().unwrap_or(0);
+    if version < OLDEST {
+        return Err(End::lost(
+            "the server is older than PostgreSQL 14, whose change stream shows no heartbeats: upgrade it",
+        ));
+    }
+    if text(1)? != "false" {
+        return Err(End::lost(
+            "the server is a standby; name the primary in database.url, several hosts with commas between them",
+        ));
+    }
+    let level = text(2)?;
+    if level != "logical" {
+        return Err(End::lost(format!(
+            "wal_level is {level} on the server; run ALTER SYSTEM SET wal_level = 'logical' and restart it"
+        )));
+    }
+    not_a_standby_ourselves(&text(5)?)?;
+    Ok(Server {
+        version,
+        started: text(3)?,
+        user: text(4)?,
+    })
+}
+
+/// A `*` among the synchronous standbys would count the feed as one: commits would be acknowledged because Millpond has seen them,
+/// which keeps nothing.
+pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), End> {
+    if standbys.contains('*') {
+        return Err(End::lost(
+            "synchronous_standby_names has a *, so that the server would take the feed for a standby: name the standbys there",
+        ));
+    }
+    Ok(())
+}
+
+/// Asks for a publication; [`told_in_full`] reads the answer.
+pub(crate) fn publication(name: &str) -> String {
+    format!(
+        "select (pubinsert and pubupdate and pubdelete and pubtruncate)::text from pg_catalog.pg_publication where pubname = {}",
+        literal(name)
+    )
+}
+
+/// Whether the publication is there and tells everything.
+pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), End> {
+    let quoted = identifier(name);
+    match rows.first().map(|row| row.first()) {
+        None => Err(End::lost(format!(
+            "there is no publication {quoted} in the database; run CREATE PUBLICATION {quoted} FOR ALL TABLES as a superuser, \
+             or FOR TABLE … as their owner"
+        ))),
+        Some(Some(Some(complete))) if complete == "true" => Ok(()),
+        Some(_) => Err(End::lost(format!(
+            "the publication {quoted} does not tell of all kinds of changes; run ALTER PUBLICATION {quoted} SET \
+             (publish = 'insert, update, delete, truncate')"
+        ))),
+    }
+}
+
+/// Explains why a replication connection was refused, where the server's own sentence does not say what to do.
+pub(crate) fn explain(end: End, server: &Server) -> End {
+    let End::Refused { code, sentence } = end else {
+        return end;
+    };
+    let user = identifier(&server.user);
+    let todo = match code.as_str() {
+        // insufficient_privilege
+        "42501" => format!("; run ALTER ROLE {user} REPLICATION as a superuser"),
+        // invalid_authorization_specification: no line in pg_hba.conf
+        "28000" => format!("; pg_hba.conf must let {user} in"),
+        // too_many_connections, of which max_wal_senders is one
+        "53300" => "; raise max_wal_senders or max_connections".to_owned(),
+        // configuration_limit_exceeded
+        "53400" => "; raise max_replication_slots".to_owned(),
+        _ => String::new(),
+    };
+    End::lost(format!("{sentence}{todo}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: [&str; 6]) -> Vec<Row> {
+        vec![
+            values
+                .iter()
+                .map(|value| Some((*value).to_owned()))
+                .collect(),
+        ]
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_to_do() {
+        let said = |values| read_server(&row(values)).unwrap_err().to_string();
+        let good = ["150014", "false", "logical", "now", "site", ""];
+        assert_eq!(read_server(&row(good)).unwrap().version, 150_014);
+        let with = |at: usize, value| {
+            let mut values = good;
+            values[at] = value;
+            values
+        };
+        assert!(said(with(0, "130022")).contains("PostgreSQL 14"));
+        assert!(said(with(1, "true")).contains("primary"));
+        assert!(said(with(2, "replica")).contains("ALTER SYSTEM SET wal_level"));
+        assert!(said(with(5, "FIRST 1 (*)")).contains("synchronous_standby_names"));
+        assert!(read_server(&[]).is_err());
+    }
+
+    #[test]
+    fn a_publication_must_tell_everything() {
+        let one = |text: &str| vec![vec![Some(text.to_owned())]];
+        assert_eq!(told_in_full(&one("true"), "millpond"), Ok(()));
+        let partial = told_in_full(&one("false"), "millpond").unwrap_err();
+        assert!(
+            partial
+                .to_string()
+                .contains("ALTER PUBLICATION \"millpond\"")
+        );
+        let none = told_in_full(&[], "millpond").unwrap_err();
+        assert!(none.to_string().contains("CREATE PUBLICATION \"millpond\""));
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let server = Server {
+            version: 150_000,
+            started: String::new(),
+            user: "site".to_owned(),
+        };
+        let refused = |code: &str| {
+            let refused = End::Refused {
+                code: code.to_owned(),
+                sentence: "no".to_owned(),
+            };
+            explain(refused, &server).to_string()
+        };
+        assert_eq!(
+            refused("42501"),
+            "no; run ALTER ROLE \"site\" REPLICATION as a superuser"
+        );
+        assert_eq!(refused("XX000"), "no");
+        assert_eq!(explain(End::Stopped, &server), End::Stopped);
+    }
+}

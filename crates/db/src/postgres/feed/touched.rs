@@ -1,0 +1,105 @@
+//! What one transaction has touched so far, in bounded memory however large it is.
+
+use std::collections::{HashMap, HashSet};
+
+use millpond_store::Tag;
+
+use super::pgoutput::{Old, Tuple};
+use super::relations::Plan;
+
+/// Narrow tags of one family in one transaction; more count as a change to all its rows.
+pub(crate) const MAX_NARROW: usize = 4_096;
+/// Tags of one transaction; more count as a change to everything. As many as the store's log holds.
+const MAX_TAGS: usize = 262_144;
+
+/// The tags of a transaction, each once.
+#[derive(Default)]
+pub(crate) struct Touched {
+    families: HashMap<u32, Family>,
+    tags: usize,
+    /// Why it may have touched anything.
+    anything: Option<&'static str>,
+}
+
+#[derive(Default)]
+struct Family {
+    broad: HashSet<Tag>,
+    narrow: HashSet<Tag>,
+    /// All rows are touched already.
+    all: bool,
+}
+
+impl Touched {
+    /// Takes a row in.
+    pub(crate) fn row(&mut self, plan: &Plan, old: Option<&Old<'_>>, new: Option<&Tuple<'_>>) {
+        self.change(plan, |family| {
+            if !family.all {
+                plan.row(old, new, |tag| {
+                    family.insert(tag);
+                });
+            }
+        })
+    }
+
+    /// Takes in that all rows of a table are gone.
+    pub(crate) fn all_rows(&mut self, plan: &Plan) {
+        self.change(plan, |family| family.all(plan))
+    }
+
+    fn change(&mut self, plan: &Plan, change: impl FnOnce(&mut Family)) {
+        if self.anything.is_some() {
+            return;
+        }
+        let family = self.families.entry(plan.family).or_default();
+        let before = family.len();
+        family.insert(plan.broad);
+        change(family);
+        if family.narrow.len() > MAX_NARROW {
+            family.all(plan);
+        }
+        let after = family.len();
+        self.tags = self.tags + after - before;
+        if self.tags > MAX_TAGS {
+            self.anything("a transaction has touched more than can be listed");
+        }
+    }
+
+    /// It may have touched anything.
+    pub(crate) fn anything(&mut self, why: &'static str) {
+        self.families = HashMap::new();
+        self.tags = 0;
+        self.anything.get_or_insert(why);
+    }
+
+    /// How many tags are held.
+    pub(crate) fn len(&self) -> usize {
+        self.tags
+    }
+
+    /// All tags, and why they are not all.
+    pub(crate) fn into_tags(self) -> (Vec<Tag>, Option<&'static str>) {
+        let families = self.families.into_values();
+        let tags = families.flat_map(|family| family.broad.into_iter().chain(family.narrow));
+        (tags.collect(), self.anything)
+    }
+}
+
+impl Family {
+    fn len(&self) -> usize {
+        self.broad.len() + self.narrow.len()
+    }
+
+    fn insert(&mut self, tag: Tag) {
+        if tag.is_broad() {
+            self.broad.insert(tag);
+        } else {
+            self.narrow.insert(tag);
+        }
+    }
+
+    fn all(&mut self, plan: &Plan) {
+        self.narrow = HashSet::new();
+        self.broad.extend(plan.all());
+        self.all = true;
+    }
+}

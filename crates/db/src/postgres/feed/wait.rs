@@ -1,0 +1,115 @@
+//! Waiting on sockets, on the clock, and on whoever ends the feed; and why a life of it ends.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// Why a life of the feed ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nobody needs it any more.
+    Stopped,
+    /// The server says no: its SQLSTATE and its sentence.
+    Refused { code: String, sentence: String },
+    /// Something is wrong; the sentence says what to do where that is known.
+    Lost(String),
+}
+
+impl End {
+    pub(crate) fn lost(why: impl fmt::Display) -> Self {
+        Self::Lost(why.to_string())
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::lost(error)
+    }
+}
+
+impl From<Errno> for End {
+    fn from(error: Errno) -> Self {
+        Self::lost(io::Error::from(error))
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("the feed is stopped"),
+            Self::Refused { sentence, .. } | Self::Lost(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+/// The end of a pair of sockets that becomes readable when the feed shall end: its other end is dropped then, whatever happens.
+pub(crate) struct Stop(pub(crate) UnixStream);
+
+impl Stop {
+    /// Waits until one of the sockets is ready or the moment has come; fails at once when the feed shall end.
+    pub(crate) fn wait(
+        &self,
+        sockets: &[(BorrowedFd<'_>, PollFlags)],
+        until: Boottime,
+    ) -> Result<(), End> {
+        let mut waiting = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
+        waiting.extend(
+            sockets
+                .iter()
+                .map(|(socket, flags)| PollFd::from_borrowed_fd(*socket, *flags)),
+        );
+        let left = until.since(Boottime::now());
+        let left = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut waiting, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if waiting[0].revents().is_empty() {
+            Ok(())
+        } else {
+            Err(End::Stopped)
+        }
+    }
+
+    /// Waits without anything else to wait for.
+    pub(crate) fn sleep(&self, time: Duration) -> Result<(), End> {
+        let until = Boottime::now().plus(time);
+        while Boottime::now() < until {
+            self.wait(&[], until)?;
+        }
+        Ok(())
+    }
+}
+
+/// How long an exchange with the server may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    pub(crate) stop: &'a Stop,
+    pub(crate) until: Boottime,
+}
+
+impl<'a> Patience<'a> {
+    pub(crate) fn of(stop: &'a Stop, time: Duration) -> Self {
+        Self {
+            stop,
+            until: Boottime::now().plus(time),
+        }
+    }
+
+    /// Waits for one socket; fails when the time is over.
+    pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), End> {
+        if Boottime::now() >= self.until {
+            return Err(End::lost("the server does not answer in time"));
+        }
+        self.stop.wait(&[(socket, flags)], self.until)
+    }
+}

@@ -1,0 +1,230 @@
+//! Threads with connections: each has its own event loop, its share of the pool, and a queue of jobs.
+//!
+//! A caller's thread keeps to one of them, so that its requests find the same connections. A job is taken up when a connection
+//! is free for it, and then runs to its end whether somebody still waits or not.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::task::{JoinSet, LocalSet};
+
+use super::pool::Pool;
+use super::rehearsal::{self, Rehearsal};
+use super::sql::Rewritten;
+use super::statement::Statement;
+use super::{Shared, migrate, read, requirements, statement, write};
+use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
+
+/// What is asked of a thread.
+pub(super) enum Job {
+    Read {
+        calls: Vec<Call>,
+        reply: oneshot::Sender<Result<Read, Error>>,
+    },
+    Write {
+        steps: Vec<Step>,
+        reply: oneshot::Sender<Result<Written, Error>>,
+    },
+    /// Connects, unless there is a connection.
+    Connect {
+        reply: std::sync::mpsc::Sender<Result<(), Error>>,
+    },
+    /// Its caller waits without an event loop, as for a migration.
+    Prepare {
+        sql: Rewritten,
+        depends: Option<Vec<String>>,
+        reply: std::sync::mpsc::Sender<Result<Statement, SqlError>>,
+    },
+    Migrate {
+        migrations: Vec<Migration>,
+        reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
+    },
+    Rehearse {
+        migrations: Vec<Migration>,
+        reply: std::sync::mpsc::Sender<Result<Rehearsal, Error>>,
+    },
+    /// What the server lacks so that results that are read from the tables may be kept.
+    Requirements {
+        tables: BTreeSet<u32>,
+        reply: std::sync::mpsc::Sender<Result<Vec<Requirement>, Error>>,
+    },
+    Mend {
+        requirement: Requirement,
+        reply: std::sync::mpsc::Sender<Result<(), Error>>,
+    },
+}
+
+/// Jobs that wait, by what they want.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) reads: AtomicUsize,
+    pub(super) writes: AtomicUsize,
+}
+
+impl Waiting {
+    fn of(&self, job: &Job) -> &AtomicUsize {
+        match job {
+            Job::Read { .. }
+            | Job::Prepare { .. }
+            | Job::Connect { .. }
+            | Job::Requirements { .. } => &self.reads,
+            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } | Job::Mend { .. } => {
+                &self.writes
+            }
+        }
+    }
+}
+
+/// The caller's side of one thread.
+pub(super) struct Lane {
+    jobs: mpsc::Sender<Job>,
+    stop: Arc<Notify>,
+}
+
+impl Lane {
+    /// Starts the thread with `connections` of the pool.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        index: usize,
+        connections: usize,
+        queue: usize,
+    ) -> Result<(Self, thread::JoinHandle<()>), Error> {
+        let no_thread = |error: std::io::Error| Error::unavailable(format!("no thread: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(no_thread)?;
+        let (jobs, taken) = mpsc::channel(queue);
+        let stop = Arc::new(Notify::new());
+        let shared = Arc::clone(shared);
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name(format!("millpond-db-{index}"))
+            .spawn(move || {
+                let pool = Rc::new(Pool::new(shared));
+                let work = serve(pool, connections, taken, stopped);
+                LocalSet::new().block_on(&runtime, work);
+            })
+            .map_err(no_thread)?;
+        Ok((Self { jobs, stop }, thread))
+    }
+
+    /// Hands a job over, or says at once why not: a caller never waits here.
+    pub(super) fn push(&self, shared: &Shared, job: Job) -> Result<(), Error> {
+        let waiting = shared.waiting.of(&job);
+        waiting.fetch_add(1, Ordering::Relaxed);
+        self.jobs.try_send(job).map_err(|refused| {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            match refused {
+                mpsc::error::TrySendError::Full(_) => Error::Overloaded,
+                mpsc::error::TrySendError::Closed(_) => super::stopped(),
+            }
+        })
+    }
+
+    /// Takes no more jobs; those that were taken are done.
+    pub(super) fn stop(&self) {
+        self.stop.notify_one();
+    }
+}
+
+/// Which of `lanes` the calling thread keeps to: each takes the next at its first call.
+pub(super) fn own(lanes: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    OWN.with(|own| {
+        let number = own.get().unwrap_or_else(|| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            own.set(Some(number));
+            number
+        });
+        number % lanes
+    })
+}
+
+/// The life of a thread: a permit for each connection, a task for each job.
+async fn serve(
+    pool: Rc<Pool>,
+    connections: usize,
+    mut jobs: mpsc::Receiver<Job>,
+    stop: Arc<Notify>,
+) {
+    let permits = Arc::new(Semaphore::new(connections));
+    let mut running = JoinSet::new();
+    loop {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+            break;
+        };
+        let job = tokio::select! {
+            job = jobs.recv() => job,
+            () = stop.notified() => {
+                jobs.close();
+                jobs.recv().await
+            }
+        };
+        let Some(job) = job else {
+            break;
+        };
+        pool.shared.waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
+        // A job that panicked has dropped its reply, and whoever waits for that says so.
+        while running.try_join_next().is_some() {}
+        running.spawn_local(work(Rc::clone(&pool), job, permit));
+    }
+    while running.join_next().await.is_some() {}
+    pool.close().await;
+}
+
+/// Does one job. Whoever asked may have gone: then there is nobody to tell.
+async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermit) {
+    match job {
+        Job::Read { calls, reply } => {
+            if !reply.is_closed() {
+                let _ = reply.send(read::read(&pool, &calls).await);
+            }
+        }
+        Job::Write { steps, reply } => {
+            if !reply.is_closed() {
+                let done = write::write(&pool, &steps).await;
+                // The next may have the connection while this one waits for the feed.
+                drop(permit);
+                let done = match done {
+                    Ok((written, arrival)) => {
+                        write::await_feed(&pool.shared, arrival).await;
+                        Ok(written)
+                    }
+                    Err(error) => Err(error),
+                };
+                let _ = reply.send(done);
+            }
+        }
+        Job::Connect { reply } => {
+            let _ = reply.send(pool.get().await.map(|connection| pool.put(connection)));
+        }
+        Job::Prepare {
+            sql,
+            depends,
+            reply,
+        } => {
+            let _ = reply.send(statement::prepare(&pool, sql, depends).await);
+        }
+        Job::Migrate { migrations, reply } => {
+            let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
+        }
+        Job::Rehearse { migrations, reply } => {
+            let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
+        }
+        Job::Requirements { tables, reply } => {
+            let _ = reply.send(requirements::ask(&pool, &tables).await);
+        }
+        Job::Mend { requirement, reply } => {
+            let _ = reply.send(requirements::mend(&pool, &requirement).await);
+        }
+    }
+}

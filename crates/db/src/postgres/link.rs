@@ -1,0 +1,158 @@
+//! What the feed and those who read and write share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::interest::{Interest, Wanted};
+use super::pending::Pending;
+use crate::feed::{Delivery, Transactions};
+
+/// No transaction id: nothing may be kept.
+const NONE: u64 = u64::MAX;
+
+/// Between the feed's thread and the connections that read and write.
+pub(crate) struct Link {
+    pub(crate) delivery: Delivery,
+    pub(crate) interest: Interest,
+    pub(crate) pending: Pending,
+    floor: AtomicU64,
+    /// When the feed's server was started, while there is a feed: it tells that server from all others.
+    server: Mutex<Option<Arc<str>>>,
+    schema: AtomicU64,
+    registering: Mutex<()>,
+    failures: Mutex<Failures>,
+}
+
+#[derive(Default)]
+struct Failures {
+    count: u64,
+    last: Option<Arc<str>>,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            delivery: Delivery::default(),
+            interest: Interest::default(),
+            pending: Pending::default(),
+            floor: AtomicU64::new(NONE),
+            server: Mutex::default(),
+            schema: AtomicU64::new(0),
+            registering: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+}
+
+impl Link {
+    /// Whether a result that was read in `snapshot` may be kept at all (COHERENCE, rule 7): every transaction that may have
+    /// written its commit record before the feed began must have ended in it. Never while there is no feed.
+    pub(crate) fn may_keep(&self, snapshot: &Transactions) -> bool {
+        snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
+    }
+
+    /// Whether there is a feed now.
+    pub(crate) fn has_feed(&self) -> bool {
+        self.floor.load(Ordering::SeqCst) != NONE
+    }
+
+    /// The feed has begun, and `transaction` was begun after that. The epoch is new: a fill from before must not be measured
+    /// by the new floor, so the floor is there before the epoch is.
+    pub(crate) fn began(&self, transaction: u64, started: &str, reason: &str) {
+        *self.server.lock() = Some(started.into());
+        self.floor.store(transaction, Ordering::SeqCst);
+        self.delivery.new_epoch(reason);
+        self.pending.restored();
+    }
+
+    /// The feed is lost: nothing that was kept is given any more, nothing is kept until there is another, and nobody waits for it.
+    pub(crate) fn lost(&self, reason: &str) {
+        *self.server.lock() = None;
+        self.floor.store(NONE, Ordering::SeqCst);
+        self.delivery.new_epoch(reason);
+        self.pending.lost();
+    }
+
+    /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result
+    /// from before the write may have been kept, and its change may not have come yet.
+    pub(crate) fn committed_unawaited(&self) {
+        if self.floor.load(Ordering::SeqCst) != NONE {
+            self.delivery.new_epoch("a write began before the feed did");
+        }
+    }
+
+    /// Moves whenever tables, views, functions or policies may have changed; what was found out about a statement is good for
+    /// one of its values.
+    pub(crate) fn schema(&self) -> u64 {
+        self.schema.load(Ordering::SeqCst)
+    }
+
+    /// Whether a connection to the server that was started then reads what the feed tells about (COHERENCE, rule 18). A standby, and
+    /// another primary under the same name, may be behind or beside it. While there is no feed, any server will do: nothing is kept.
+    pub(crate) fn is_feeds_server(&self, started: &str) -> bool {
+        self.server
+            .lock()
+            .as_deref()
+            .is_none_or(|server| server == started)
+    }
+
+    /// As [`Link::schema_changed`], and what was under way when the feed found it out, whose ids are below `transaction`, may
+    /// never be told: tables that are published from now on were not before.
+    pub(crate) fn schema_changed_below(&self, transaction: u64, reason: &str) {
+        self.floor.store(transaction, Ordering::SeqCst);
+        self.schema_changed(reason);
+    }
+
+    /// The catalog has changed, in a way that the feed does not tell (COHERENCE, rule 9).
+    pub(crate) fn schema_changed(&self, reason: &str) {
+        self.schema.fetch_add(1, Ordering::SeqCst);
+        self.delivery.new_epoch(reason);
+    }
+
+    /// Registers columns that a statement selects by. Must come before dependencies on them are given to anybody.
+    ///
+    /// One at a time, epoch included: whoever finds the column registered already must not go on before the epoch has begun.
+    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = Wanted>) {
+        let _one_at_a_time = self.registering.lock();
+        if self.interest.add(wanted) {
+            self.delivery
+                .new_epoch("a query selects by a column that was not watched");
+        }
+    }
+
+    /// Something failed in the background.
+    pub(crate) fn count_failure(&self, message: &str) {
+        let mut failures = self.failures.lock();
+        failures.count += 1;
+        failures.last = Some(message.into());
+    }
+
+    /// How often something has failed, and what it was last.
+    pub(crate) fn failures(&self) -> (u64, Option<Arc<str>>) {
+        let failures = self.failures.lock();
+        (failures.count, failures.last.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_without_a_feed_nor_from_before_it() {
+        let link = Link::default();
+        let snapshot = |xmin| Transactions::new(xmin, xmin + 10, Vec::new());
+        assert!(!link.may_keep(&snapshot(100)));
+        link.began(100, "noon", "a test");
+        assert!(!link.may_keep(&snapshot(99)));
+        assert!(link.may_keep(&snapshot(100)));
+        assert!(link.is_feeds_server("noon") && !link.is_feeds_server("one"));
+        link.schema_changed_below(110, "a test");
+        assert!(!link.may_keep(&snapshot(109)) && link.may_keep(&snapshot(110)));
+        link.lost("a test");
+        assert!(!link.may_keep(&snapshot(1_000)));
+        assert!(link.is_feeds_server("one"));
+    }
+}

@@ -1,0 +1,257 @@
+//! PostgreSQL: threads with connections that read and write, the feed by logical replication, and what the two share.
+//!
+//! A read takes its queries and `pg_current_snapshot()` in one transaction and one round trip (`read`). A write leaves a
+//! token in its transaction, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
+//! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
+
+pub(crate) mod analysis;
+mod backoff;
+pub(crate) mod catalog;
+mod connect;
+mod failure;
+pub(crate) mod families;
+pub(crate) mod feed;
+pub(crate) mod interest;
+mod lane;
+pub(crate) mod link;
+mod migrate;
+mod options;
+pub(crate) mod pending;
+mod pool;
+mod prepare;
+mod read;
+mod rehearsal;
+pub(crate) mod requirements;
+mod run;
+mod session;
+mod sql;
+pub(crate) mod statement;
+pub(crate) mod tags;
+mod tls;
+mod types;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use millpond_store::Sink;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::feed::DatabaseFeed;
+use crate::{Call, Error, Health, Migration, Read, Requirement, SqlError, Step, Written};
+use feed::{FeedHandle, FeedSettings, heartbeat_for};
+use lane::{Job, Lane, Waiting};
+use link::Link;
+pub use options::PostgresOptions;
+use options::Target;
+pub use rehearsal::Rehearsal;
+pub use session::{PostgresSession, TextRow};
+use statement::{Catalogs, Statement};
+use tls::Tls;
+
+/// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
+const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What all threads of a database share.
+pub(crate) struct Shared {
+    options: PostgresOptions,
+    target: Target,
+    /// Its hosts and ports, for messages.
+    place: String,
+    tls: Tls,
+    link: Arc<Link>,
+    catalogs: Catalogs,
+    waiting: Waiting,
+    /// Whether the one connection is in a transaction that is never committed.
+    rehearsing: AtomicBool,
+    /// Tells this program's messages in the log from those of others.
+    node: String,
+}
+
+/// An open PostgreSQL database. Cheap to clone. Its methods are those of [`crate::Database`].
+#[derive(Clone)]
+pub(crate) struct Postgres {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    lanes: Vec<Lane>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    feed: Mutex<Option<FeedHandle>>,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres")
+            .field("place", &self.inner.shared.place)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn stopped() -> Error {
+    Error::unavailable("it is stopping")
+}
+
+impl Postgres {
+    /// Starts the threads, and connects once: what is wrong with the URL or the server is said now.
+    pub(crate) fn open(options: PostgresOptions) -> Result<Self, Error> {
+        let target = Target::parse(&options.url)?;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let pool = options.pool.max(1);
+        let count = options.workers.min(pool).min(cores).max(1);
+        let queue = options.queue.div_ceil(count).max(1);
+        let shared = Arc::new(Shared {
+            place: target.place(),
+            tls: Tls::new(&target.trust)?,
+            target,
+            link: Arc::default(),
+            catalogs: Catalogs::default(),
+            waiting: Waiting::default(),
+            rehearsing: AtomicBool::new(false),
+            node: format!("{:016x}", backoff::random()),
+            options,
+        });
+        let mut lanes = Vec::with_capacity(count);
+        let mut threads = Vec::with_capacity(count);
+        for index in 0..count {
+            let connections = pool / count + usize::from(index < pool % count);
+            let (lane, thread) = Lane::start(&shared, index, connections, queue)?;
+            lanes.push(lane);
+            threads.push(thread);
+        }
+        let database = Self {
+            inner: Arc::new(Inner {
+                shared,
+                lanes,
+                threads: Mutex::new(threads),
+                feed: Mutex::default(),
+            }),
+        };
+        database.ask(|reply| Job::Connect { reply })??;
+        Ok(database)
+    }
+
+    fn push(&self, job: Job) -> Result<(), Error> {
+        let Inner { shared, lanes, .. } = &*self.inner;
+        lanes[lane::own(lanes.len())].push(shared, job)
+    }
+
+    /// Waits for the answer without an event loop.
+    fn ask<T>(&self, job: impl FnOnce(std::sync::mpsc::Sender<T>) -> Job) -> Result<T, Error> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.push(job(reply))?;
+        answer.recv().map_err(|_| self.unanswered())
+    }
+
+    /// Nobody answers any more: the job was dropped.
+    fn unanswered(&self) -> Error {
+        let message = "what was asked of PostgreSQL failed unexpectedly";
+        self.inner.shared.link.count_failure(message);
+        Error::unavailable(message)
+    }
+
+    pub(crate) fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
+        let migrations = migrations.to_vec();
+        self.ask(|reply| Job::Migrate { migrations, reply })?
+    }
+
+    pub(crate) fn rehearse(&self, migrations: &[Migration]) -> Result<Rehearsal, Error> {
+        let migrations = migrations.to_vec();
+        self.ask(|reply| Job::Rehearse { migrations, reply })?
+    }
+
+    pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
+        let shared = &self.inner.shared;
+        shared.link.delivery.start(sink);
+        let settings = FeedSettings {
+            config: shared.target.config.clone(),
+            tls: Arc::clone(shared.tls.config()),
+            node: shared.node.clone(),
+            publication: shared.options.publication.clone(),
+            heartbeat: heartbeat_for(shared.options.max_staleness),
+            wal_sender_timeout: WAL_SENDER_TIMEOUT,
+        };
+        match feed::start(settings, Arc::clone(&shared.link)) {
+            Ok(handle) => *self.inner.feed.lock() = Some(handle),
+            Err(error) => shared
+                .link
+                .count_failure(&format!("the feed does not start: {error}")),
+        }
+    }
+
+    pub(crate) fn prepare(
+        &self,
+        sql: &str,
+        depends: Option<&[String]>,
+    ) -> Result<Statement, SqlError> {
+        let sql = sql::rewrite(sql)?;
+        let outcome = self.ask(|reply| Job::Prepare {
+            sql,
+            depends: depends.map(<[String]>::to_vec),
+            reply,
+        });
+        outcome.unwrap_or_else(|error| {
+            Err(SqlError {
+                message: error.to_string(),
+                offset: None,
+                hint: None,
+            })
+        })
+    }
+
+    pub(crate) async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.push(Job::Read { calls, reply })?;
+        answer.await.map_err(|_| self.unanswered())?
+    }
+
+    pub(crate) async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.push(Job::Write { steps, reply })?;
+        answer.await.map_err(|_| self.unanswered())?
+    }
+
+    pub(crate) fn requirements<'a>(
+        &self,
+        statements: impl Iterator<Item = &'a Statement>,
+    ) -> Result<Vec<Requirement>, Error> {
+        let tables = statements
+            .flat_map(|statement| statement.analysis().reads().collect::<Vec<u32>>())
+            .collect();
+        self.ask(|reply| Job::Requirements { tables, reply })?
+    }
+
+    pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+        let requirement = requirement.clone();
+        self.ask(|reply| Job::Mend { requirement, reply })?
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let shared = &self.inner.shared;
+        let (failures, last_failure) = shared.link.failures();
+        Health {
+            failures,
+            last_failure,
+            waiting_reads: shared.waiting.reads.load(Ordering::Relaxed),
+            waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)
+                + shared.link.pending.len(),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        for lane in &self.inner.lanes {
+            lane.stop();
+        }
+        for thread in std::mem::take(&mut *self.inner.threads.lock()) {
+            // A thread that panicked has ended, which is what is asked for.
+            let _ = thread.join();
+        }
+        // Last: the writes that were taken have waited for it.
+        drop(self.inner.feed.lock().take());
+    }
+}

@@ -1,0 +1,250 @@
+//! How a PostgreSQL database is reached, and within which limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::Error;
+
+/// How a PostgreSQL database is opened.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between them: the first that
+    /// answers is taken.
+    pub url: String,
+    /// Connections that read and write.
+    pub pool: usize,
+    /// Reads and writes that may wait for a connection; one more is [`Error::Overloaded`].
+    pub queue: usize,
+    /// How long one statement may run, and how long a write may wait for its change in the feed.
+    pub statement_timeout: Duration,
+    /// The bound that the feed's heartbeat keeps pace with.
+    pub max_staleness: Duration,
+    /// The publication of the tables that the feed tells of.
+    pub publication: String,
+    /// The caller's threads; there are no more threads for connections than that.
+    pub workers: usize,
+}
+
+impl std::fmt::Debug for PostgresOptions {
+    /// Without the URL, which may have a password in it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("pool", &self.pool)
+            .field("queue", &self.queue)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("max_staleness", &self.max_staleness)
+            .field("publication", &self.publication)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresOptions {
+    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, the publication `millpond`, and
+    /// as many threads as there are processors.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            pool: 8,
+            queue: 1_024,
+            statement_timeout: Duration::from_secs(5),
+            max_staleness: Duration::from_secs(1),
+            publication: "millpond".to_owned(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+impl PostgresOptions {
+    /// Whether the URL is right, and what may be shown of it: hosts, ports and the database.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], without the password.
+    pub fn place(&self) -> Result<String, Error> {
+        let target = Target::parse(&self.url)?;
+        let place = target.place();
+        // Without a name the server takes that of the user.
+        let database = target.config.get_dbname().or(target.config.get_user());
+        Ok(match database {
+            Some(database) => format!("{place}/{database}"),
+            None => place,
+        })
+    }
+}
+
+/// How the server proves who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trust {
+    pub(crate) proof: Proof,
+    /// `sslrootcert`: the certificates to trust, in PEM; without it those of the system.
+    pub(crate) roots: Option<PathBuf>,
+}
+
+/// What is asked of the server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Nothing: it keeps out who only listens (`prefer`, `require`).
+    None,
+    /// That somebody trusted has signed it (`verify-ca`).
+    Signed,
+    /// And that it is for this host (`verify-full`).
+    Host,
+}
+
+/// Where to connect, and whom to trust there.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    pub(crate) trust: Trust,
+}
+
+/// How long a connection may take to open where the URL says nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Target {
+    /// Reads the URL. The parameters about certificates are libpq's, which the driver does not know.
+    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(Error::usage(
+                "the database URL does not begin with postgres://; write postgres://user:password@host/database",
+            ));
+        }
+        let mut trust = Trust {
+            proof: Proof::None,
+            roots: None,
+        };
+        let mut required = false;
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut left = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", "verify-ca")) => (trust.proof, required) = (Proof::Signed, true),
+                Some(("sslmode", "verify-full")) => (trust.proof, required) = (Proof::Host, true),
+                Some(("sslrootcert", "system")) => trust.roots = None,
+                Some(("sslrootcert", path)) => trust.roots = Some(decoded(path).into()),
+                _ => left.push(pair),
+            }
+        }
+        let rest = if left.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", left.join("&"))
+        };
+        let mut config: Config = rest.parse().map_err(|error| {
+            Error::usage(format!(
+                "the database URL is not right: {}",
+                crate::postgres::failure::chain(&error)
+            ))
+        })?;
+        if required {
+            config.ssl_mode(SslMode::Require);
+        }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(Error::usage(
+                "the database URL names no host; write postgres://user:password@host/database",
+            ));
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        config.application_name("millpond");
+        Ok(Self { config, trust })
+    }
+
+    /// The hosts and ports, for messages; never the password.
+    pub(crate) fn place(&self) -> String {
+        let ports = self.config.get_ports();
+        let port = |index: usize| *ports.get(index).or(ports.first()).unwrap_or(&5432);
+        let hosts = self.config.get_hosts();
+        let mut places: Vec<String> = hosts
+            .iter()
+            .enumerate()
+            .map(|(index, host)| match host {
+                Host::Tcp(host) => format!("{host}:{}", port(index)),
+                Host::Unix(folder) => format!("{}/.s.PGSQL.{}", folder.display(), port(index)),
+            })
+            .collect();
+        if hosts.is_empty() {
+            let addresses = self.config.get_hostaddrs().iter().enumerate();
+            places = addresses
+                .map(|(index, address)| format!("{address}:{}", port(index)))
+                .collect();
+        }
+        places.join(", ")
+    }
+}
+
+/// Undoes the URL's `%41`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|code| std::str::from_utf8(code).ok())
+            .and_then(|code| u8::from_str_radix(code, 16).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        match Target::parse(url) {
+            Ok(_) => panic!("{url} was taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn reads_who_is_to_be_trusted() {
+        let target = Target::parse(
+            "postgres://u:secret@a,b/db?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&target_session_attrs=read-write",
+        )
+        .unwrap();
+        assert_eq!(target.trust.proof, Proof::Host);
+        assert_eq!(target.trust.roots, Some("/etc/ca.pem".into()));
+        assert_eq!(target.config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(target.place(), "a:5432, b:5432");
+        let plain = Target::parse("postgresql://h:5433/db").unwrap();
+        assert_eq!(plain.trust.proof, Proof::None);
+        assert_eq!(plain.config.get_ssl_mode(), SslMode::Prefer);
+        assert_eq!(plain.place(), "h:5433");
+        let socket = Target::parse("postgres://u@%2Frun%2Fpg/db?sslmode=disable").unwrap();
+        assert_eq!(socket.place(), "/run/pg/.s.PGSQL.5432");
+    }
+
+    #[test]
+    fn says_what_is_wrong_without_the_password() {
+        for url in [
+            "mysql://u:secret@h/db",
+            "postgres://u:secret@h:port/db",
+            "postgres://u:secret@h/db?sslmode=maybe",
+            "postgres://u:secret@h/db?nothing=1",
+            "postgres:///db",
+        ] {
+            let message = refused(url);
+            assert!(message.contains("URL"), "{message}");
+            assert!(!message.contains("secret"), "{message}");
+        }
+        let options = PostgresOptions::new("postgres://u:secret@h/db");
+        assert!(!format!("{options:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The connections of one thread: opened when they are needed, kept while they live.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use millpond_store::clock::Boottime;
+
+use super::Shared;
+use super::backoff::Backoff;
+use super::connect::{Connection, connect};
+use crate::Error;
+
+/// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s to limit.
+pub(super) struct Pool {
+    pub(super) shared: Arc<Shared>,
+    idle: RefCell<Vec<Connection>>,
+    backoff: RefCell<Backoff>,
+}
+
+impl Pool {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            idle: RefCell::default(),
+            backoff: RefCell::default(),
+        }
+    }
+
+    /// A connection that was used before and is not known to be dead, or a new one; to the feed's server, while there is a feed.
+    pub(super) async fn get(&self) -> Result<Connection, Error> {
+        while let Some(connection) = self.pop() {
+            // What leads elsewhere is closed by being dropped.
+            if !connection.is_dead() && connection.is_feeds_server(&self.shared.link) {
+                return Ok(connection);
+            }
+        }
+        self.open().await
+    }
+
+    /// The one that was used last: its statements are the warmest, and those that nobody needs stay at the bottom.
+    fn pop(&self) -> Option<Connection> {
+        self.idle.borrow_mut().pop()
+    }
+
+    /// A new connection.
+    pub(super) async fn open(&self) -> Result<Connection, Error> {
+        self.backoff.borrow_mut().ask(Boottime::now())?;
+        let attempt = Attempt { pool: self };
+        let outcome = connect(&self.shared).await;
+        std::mem::forget(attempt);
+        let outcome = outcome.and_then(|connection| self.checked(connection));
+        match &outcome {
+            Ok(_) => self.backoff.borrow_mut().succeeded(),
+            Err(error) => self.failed(error.clone()),
+        }
+        outcome
+    }
+
+    fn checked(&self, connection: Connection) -> Result<Connection, Error> {
+        if connection.is_feeds_server(&self.shared.link) {
+            return Ok(connection);
+        }
+        Err(Error::unavailable(format!(
+            "{} has led to another server than the one whose changes are followed; of several hosts only one may take writes",
+            self.shared.place
+        )))
+    }
+
+    fn failed(&self, error: Error) {
+        self.shared.link.count_failure(&error.to_string());
+        self.backoff.borrow_mut().failed(error, Boottime::now());
+    }
+
+    /// Keeps a connection for the next.
+    pub(super) fn put(&self, connection: Connection) {
+        self.idle.borrow_mut().push(connection);
+    }
+
+    /// Takes leave of the server.
+    pub(super) async fn close(&self) {
+        while let Some(connection) = self.pop() {
+            connection.close().await;
+        }
+    }
+}
+
+/// An attempt to connect: if whoever made it gives up, it has failed, and the next may try.
+struct Attempt<'a> {
+    pool: &'a Pool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let place = &self.pool.shared.place;
+        let given_up = format!("{place} took too long to connect to");
+        self.pool.failed(Error::unavailable(given_up));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a server needs so that its changes can be told, as data for `millpond check`.
+//!
+//! What must be published is what the site's queries read. Partitions are told under their own names (`publish_via_partition_root`
+//! stays off): then the replica identity that the feed is told is that of the table which holds the row, and old values can be
+//! believed. A table without a replica identity is never published here: from then on PostgreSQL would refuse the application's
+//! UPDATE and DELETE (COHERENCE, rule 20).
+
+mod publication;
+mod server;
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Client;
+
+use super::analysis::refused;
+use super::catalog::Catalog;
+use super::pool::Pool;
+use crate::{Error, SqlError};
+use server::Facts;
+
+/// Something that a database lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// What is missing.
+    pub missing: String,
+    /// Why it matters.
+    pub reason: String,
+    /// The statement that mends it.
+    pub statement: Option<String>,
+    /// Whether `millpond check --fix` may run the statement: it harms nobody, and the role has the right to.
+    pub may_fix: bool,
+    /// Whether the server has to be started anew afterwards.
+    pub restart: bool,
+}
+
+impl Requirement {
+    fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            missing: missing.into(),
+            reason: reason.into(),
+            statement: None,
+            may_fix: false,
+            restart: false,
+        }
+    }
+
+    fn mended_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
+        Self {
+            statement: Some(statement.into()),
+            may_fix,
+            ..self
+        }
+    }
+}
+
+/// What is missing so that results that are read from `tables` may be kept; the most basic first. `running` says that this
+/// program's own feed runs, and has a slot already.
+pub(crate) async fn requirements(
+    client: &Client,
+    catalog: &Catalog,
+    tables: &BTreeSet<u32>,
+    running: bool,
+) -> Result<Vec<Requirement>, SqlError> {
+    let facts = Facts::ask(client, &catalog.publication().name).await?;
+    let mut all = server::lacks(&facts, running);
+    let owned = publication::owned(client, catalog, tables).await?;
+    all.extend(publication::lacks(&facts, catalog, tables, &owned));
+    Ok(all)
+}
+
+/// Runs the statement of a requirement that may be mended so.
+pub(crate) async fn fix(client: &Client, requirement: &Requirement) -> Result<(), SqlError> {
+    match &requirement.statement {
+        Some(statement) if requirement.may_fix => client
+            .batch_execute(statement)
+            .await
+            .map_err(|error| refused(&error)),
+        _ => Err(SqlError {
+            message: format!("{}: this is not for Millpond to mend", requirement.missing),
+            offset: None,
+            hint: requirement.statement.clone(),
+        }),
+    }
+}
+
+/// The same on a connection of the pool.
+pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requirement>, Error> {
+    let connection = pool.get().await?;
+    let publication = &pool.shared.options.publication;
+    let found = match Catalog::load(&connection.client, publication).await {
+        Ok(catalog) => {
+            let running = pool.shared.link.has_feed();
+            requirements(&connection.client, &catalog, tables, running).await
+        }
+        Err(error) => Err(error),
+    };
+    pool.put(connection);
+    found.map_err(Error::unavailable)
+}
+
+/// Mends one of them on a connection of the pool.
+pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
+    let connection = pool.get().await?;
+    // The sessions of the pool only read, so this one is not given back.
+    let writing = connection
+        .client
+        .batch_execute("set default_transaction_read_only = off");
+    let done = match writing.await {
+        Ok(()) => fix(&connection.client, requirement).await,
+        Err(error) => Err(refused(&error)),
+    };
+    connection.close().await;
+    done.map_err(|error| Error::usage(error.to_string()))
+}

@@ -1,0 +1,242 @@
+//! What the publication lacks, and the tables that are to be in it.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Client;
+
+use super::Requirement;
+use super::server::Facts;
+use crate::SqlError;
+use crate::postgres::analysis::refused;
+use crate::postgres::catalog::{Catalog, Identity, Untold};
+
+/// Which of the tables the role owns, so that it may publish them.
+pub(super) async fn owned(
+    client: &Client,
+    catalog: &Catalog,
+    tables: &BTreeSet<u32>,
+) -> Result<BTreeSet<u32>, SqlError> {
+    const OWNED: &str = "select oid from pg_catalog.pg_class where oid = any ($1) and pg_catalog.pg_has_role(relowner, 'USAGE')";
+    let all: BTreeSet<u32> = tables
+        .iter()
+        .flat_map(|table| catalog.tree(*table))
+        .collect();
+    let all: Vec<u32> = all.into_iter().collect();
+    let rows = client
+        .query(OWNED, &[&all])
+        .await
+        .map_err(|error| refused(&error))?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// What is to be published.
+struct Wanted {
+    /// As the owner would write them.
+    shown: String,
+    /// As they stand in the publication's list.
+    entries: String,
+    /// Whether the role may publish them.
+    owned: bool,
+}
+
+impl Wanted {
+    fn new(
+        facts: &Facts,
+        catalog: &Catalog,
+        tables: &BTreeSet<u32>,
+        owned: &BTreeSet<u32>,
+    ) -> Self {
+        let entries: Vec<String> = tables.iter().map(|table| entry(catalog, *table)).collect();
+        Self {
+            shown: displays(catalog, tables),
+            entries: entries.join(", "),
+            owned: facts.superuser || tables.is_subset(owned),
+        }
+    }
+
+    fn whose(&self) -> &'static str {
+        if self.owned {
+            ""
+        } else {
+            "; only the tables' owner can add them"
+        }
+    }
+}
+
+/// What the publication lacks so that results that are read from `tables` may be kept; the role owns those in `owned`.
+pub(super) fn lacks(
+    facts: &Facts,
+    catalog: &Catalog,
+    tables: &BTreeSet<u32>,
+    owned: &BTreeSet<u32>,
+) -> Vec<Requirement> {
+    let wanted: BTreeSet<u32> = tables
+        .iter()
+        .flat_map(|table| missing(catalog, *table))
+        .collect();
+    let (told, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
+        .into_iter()
+        .partition(|table| silent_parts(catalog, *table).is_empty());
+    let wanted = Wanted::new(facts, catalog, &told, owned);
+    let mut all = if catalog.publication().exists {
+        existing(facts, catalog, &wanted)
+    } else {
+        vec![absent(facts, catalog, &wanted)]
+    };
+    all.extend(silent.into_iter().map(|table| mute(catalog, table)));
+    all.extend(tables.iter().filter_map(|table| partial(catalog, *table)));
+    all
+}
+
+/// The publication's name as SQL.
+fn quoted(catalog: &Catalog) -> String {
+    format!("\"{}\"", catalog.publication().name.replace('"', "\"\""))
+}
+
+fn existing(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Vec<Requirement> {
+    let publication = catalog.publication();
+    let (name, quoted) = (&publication.name, quoted(catalog));
+    let owns = facts.superuser || facts.owns_publication;
+    let mut all = Vec::new();
+    if !publication.complete {
+        all.push(
+            Requirement::new(
+                format!("the publication {name} leaves out some kinds of changes"),
+                "what it does not tell would be missed, so nothing is kept",
+            )
+            .mended_by(
+                format!(
+                    "alter publication {quoted} set (publish = 'insert, update, delete, truncate')"
+                ),
+                owns,
+            ),
+        );
+    }
+    if !wanted.entries.is_empty() {
+        all.push(
+            Requirement::new(
+                format!("the publication {name} lacks {}", wanted.shown),
+                format!(
+                    "results that are read from there cannot be kept{}",
+                    wanted.whose()
+                ),
+            )
+            .mended_by(
+                format!("alter publication {quoted} add table {}", wanted.entries),
+                owns && wanted.owned,
+            ),
+        );
+    }
+    all
+}
+
+fn absent(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Requirement {
+    let list = if wanted.entries.is_empty() {
+        String::new()
+    } else {
+        format!(" for table {}", wanted.entries)
+    };
+    Requirement::new(
+        format!("there is no publication {}", catalog.publication().name),
+        format!(
+            "it says of which tables the server tells changes{}",
+            wanted.whose()
+        ),
+    )
+    .mended_by(
+        format!("create publication {}{list}", quoted(catalog)),
+        wanted.owned && (facts.superuser || facts.creates),
+    )
+}
+
+/// A table that must not be published as it is.
+fn mute(catalog: &Catalog, table: u32) -> Requirement {
+    Requirement::new(
+        format!("{} has no replica identity", catalog.display(table)),
+        "it has no primary key; once it were published, PostgreSQL would refuse to update or delete its rows",
+    )
+    .mended_by(identity_statements(catalog, table), false)
+}
+
+fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
+    let (part, reason) = catalog.untold(table)?;
+    (reason == Untold::Partial).then(|| {
+        Requirement::new(
+            format!(
+                "the publication {} leaves out rows or columns of {}",
+                catalog.publication().name,
+                catalog.display(part)
+            ),
+            "what it does not tell would be missed; add the table without WHERE and without a list of columns",
+        )
+    })
+}
+
+/// What has to be published so that all changes to what a query on the table reads are told.
+fn missing(catalog: &Catalog, table: u32) -> Vec<u32> {
+    let lacks = |part: &u32| {
+        catalog
+            .relation(*part)
+            .is_some_and(|relation| relation.kind == 'r')
+            && matches!(
+                catalog.untold(*part),
+                Some((_, Untold::Unpublished | Untold::NoPublication))
+            )
+            && catalog.untold(*part).is_some_and(|(of, _)| of == *part)
+    };
+    let parts: Vec<u32> = catalog.tree(table).into_iter().filter(lacks).collect();
+    match catalog.relation(table) {
+        Some(relation) if relation.kind == 'p' && !parts.is_empty() => vec![table],
+        _ => parts,
+    }
+}
+
+/// The parts of a table whose rows PostgreSQL would no longer update if it were published.
+fn silent_parts(catalog: &Catalog, table: u32) -> Vec<u32> {
+    let is_root = catalog
+        .relation(table)
+        .is_some_and(|relation| relation.kind == 'p');
+    let parts = if is_root {
+        catalog.tree(table)
+    } else {
+        BTreeSet::from([table])
+    };
+    parts
+        .into_iter()
+        .filter(|part| {
+            catalog
+                .relation(*part)
+                .is_some_and(|relation| relation.kind == 'r' && relation.identity == Identity::None)
+        })
+        .collect()
+}
+
+fn identity_statements(catalog: &Catalog, table: u32) -> String {
+    let statements: Vec<String> = silent_parts(catalog, table)
+        .into_iter()
+        .filter_map(|part| {
+            let name = catalog.relation(part)?.display_quoted();
+            Some(format!("alter table {name} replica identity full"))
+        })
+        .collect();
+    statements.join("; ")
+}
+
+/// A table in the list of a publication. ONLY, as children that inherit are in the list by themselves.
+fn entry(catalog: &Catalog, table: u32) -> String {
+    let Some(relation) = catalog.relation(table) else {
+        return String::new();
+    };
+    let name = relation.display_quoted();
+    let has_children = relation.kind == 'r' && catalog.tree(table).len() > 1;
+    if has_children {
+        format!("only {name}")
+    } else {
+        name
+    }
+}
+
+fn displays(catalog: &Catalog, tables: &BTreeSet<u32>) -> String {
+    let names: Vec<String> = tables.iter().map(|table| catalog.display(*table)).collect();
+    names.join(", ")
+}

@@ -1,0 +1,140 @@
+//! What the server itself and the role lack.
+
+use tokio_postgres::Client;
+
+use super::Requirement;
+use crate::SqlError;
+use crate::postgres::analysis::refused;
+
+/// What the server says about itself and the role.
+pub(super) struct Facts {
+    version: i32,
+    wal_level: String,
+    role: String,
+    database: String,
+    pub(super) superuser: bool,
+    replication: bool,
+    temporary: bool,
+    pub(super) creates: bool,
+    pub(super) owns_publication: bool,
+    slots: (i64, i64),
+    senders: (i64, i64),
+    any_standby: bool,
+}
+
+const FACTS: &str = "select pg_catalog.current_setting('server_version_num')::int, pg_catalog.current_setting('wal_level'), \
+    pg_catalog.quote_ident(current_user), pg_catalog.quote_ident(pg_catalog.current_database()), r.rolsuper, r.rolreplication, \
+    pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY'), \
+    pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'), \
+    coalesce((select pg_catalog.pg_has_role(p.pubowner, 'USAGE') from pg_catalog.pg_publication p where p.pubname = $1), false), \
+    (select count(*) from pg_catalog.pg_replication_slots), pg_catalog.current_setting('max_replication_slots')::bigint, \
+    (select count(*) from pg_catalog.pg_stat_replication), pg_catalog.current_setting('max_wal_senders')::bigint, \
+    pg_catalog.current_setting('synchronous_standby_names') like '%*%' \
+    from pg_catalog.pg_roles r where r.rolname = current_user";
+
+impl Facts {
+    pub(super) async fn ask(client: &Client, publication: &str) -> Result<Self, SqlError> {
+        let row = client
+            .query_one(FACTS, &[&publication])
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(Self {
+            version: row.get(0),
+            wal_level: row.get(1),
+            role: row.get(2),
+            database: row.get(3),
+            superuser: row.get(4),
+            replication: row.get(5),
+            temporary: row.get(6),
+            creates: row.get(7),
+            owns_publication: row.get(8),
+            slots: (row.get(9), row.get(10)),
+            senders: (row.get(11), row.get(12)),
+            any_standby: row.get(13),
+        })
+    }
+}
+
+/// `running` says that the feed has its slot already.
+pub(super) fn lacks(facts: &Facts, running: bool) -> Vec<Requirement> {
+    let mut all = Vec::new();
+    basics(facts, &mut all);
+    rights(facts, &mut all);
+    if !running {
+        room(facts, &mut all);
+    }
+    all
+}
+
+fn basics(facts: &Facts, all: &mut Vec<Requirement>) {
+    const OLDEST: i32 = 140_000;
+    if facts.version < OLDEST {
+        all.push(Requirement::new(
+            "the server is older than PostgreSQL 14",
+            "older ones send a large transaction only once it has ended, and do not tell what a query names",
+        ));
+    }
+    if facts.wal_level != "logical" {
+        let mut missing = Requirement::new(
+            format!("wal_level is {}, not logical", facts.wal_level),
+            "without it the server tells nobody of changes, and nothing is kept",
+        )
+        .mended_by("alter system set wal_level = logical", facts.superuser);
+        missing.restart = true;
+        all.push(missing);
+    }
+}
+
+fn rights(facts: &Facts, all: &mut Vec<Requirement>) {
+    if !facts.replication && !facts.superuser {
+        all.push(
+            Requirement::new(
+                format!("the role {} has no REPLICATION right", facts.role),
+                "the feed of changes is a replication connection",
+            )
+            .mended_by(format!("alter role {} replication", facts.role), false),
+        );
+    }
+    if facts.any_standby {
+        all.push(Requirement::new(
+            "synchronous_standby_names has a *",
+            "the feed would count as a standby, and commits would wait for it; name the standbys",
+        ));
+    }
+    if !facts.temporary {
+        all.push(
+            Requirement::new(
+                format!("the role {} may make no temporary objects", facts.role),
+                "PostgreSQL tells what a query names by a temporary function, which is dropped at once",
+            )
+            .mended_by(
+                format!(
+                    "grant temporary on database {} to {}",
+                    facts.database, facts.role
+                ),
+                false,
+            ),
+        );
+    }
+}
+
+/// One slot and one connection have to be free for a feed that does not run yet.
+fn room(facts: &Facts, all: &mut Vec<Requirement>) {
+    for (setting, what, (used, most)) in [
+        ("max_replication_slots", "replication slots", facts.slots),
+        ("max_wal_senders", "replication connections", facts.senders),
+    ] {
+        if used >= most {
+            let mut missing = Requirement::new(
+                format!("all {most} {what} are in use"),
+                "the feed of changes needs one",
+            )
+            .mended_by(
+                format!("alter system set {setting} = {}", most + 2),
+                facts.superuser,
+            );
+            missing.restart = true;
+            all.push(missing);
+        }
+    }
+}

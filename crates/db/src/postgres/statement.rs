@@ -1,0 +1,238 @@
+//! One statement of the owner: its text for PostgreSQL, and what it depends on in the present catalog.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use tokio::time::timeout;
+
+use super::Shared;
+use super::analysis::{Analysis, analyse};
+use super::catalog::Catalog;
+use super::connect::Connection;
+use super::failure::chain;
+use super::pool::Pool;
+use super::prepare::{Ready, Unprepared, prepare as prepare_on};
+use super::sql::Rewritten;
+use crate::{Error, SqlError};
+
+/// What is kept of a statement that PostgreSQL has accepted.
+pub(crate) struct Statement {
+    pub(super) sql: Rewritten,
+    /// The text once more, as the connections' key.
+    text: Arc<str>,
+    /// The tables of the owner's `-- depends:` line, if there is one.
+    depends: Option<Vec<String>>,
+    found: Mutex<Found>,
+}
+
+/// What was found out, and for which value of [`super::link::Link::schema`].
+#[derive(Clone)]
+struct Found {
+    schema: u64,
+    analysis: Arc<Analysis>,
+}
+
+impl Statement {
+    pub(crate) fn analysis(&self) -> Arc<Analysis> {
+        Arc::clone(&self.found.lock().analysis)
+    }
+
+    /// Prepares it on a connection, unless it is prepared there already.
+    pub(super) async fn ready(&self, connection: &mut Connection) -> Result<Rc<Ready>, Unprepared> {
+        if let Some(ready) = connection.known(&self.text) {
+            return Ok(ready);
+        }
+        let ready = Rc::new(prepare_on(&connection.client, &self.sql).await?);
+        connection.remember(Arc::clone(&self.text), Rc::clone(&ready));
+        Ok(ready)
+    }
+
+    /// What it is in the present catalog; found out anew if the catalog has changed.
+    pub(super) async fn current(
+        &self,
+        shared: &Shared,
+        connection: &mut Connection,
+    ) -> Result<Arc<Analysis>, Unprepared> {
+        let schema = shared.link.schema();
+        // Another connection may have found out what the statement is now; this one may still have it as it was. ✗ Two columns swap
+        // their names: where results are cast, the server runs on what was prepared.
+        connection.keep_up_with(schema);
+        let known = self.found.lock().clone();
+        if known.schema == schema {
+            return Ok(known.analysis);
+        }
+        let depends = self.depends.as_deref();
+        let found = find_out(shared, connection, &self.sql, &self.text, depends).await?;
+        let analysis = Arc::clone(&found.analysis);
+        *self.found.lock() = found;
+        Ok(analysis)
+    }
+}
+
+/// The catalog as it was loaded last, and for which number.
+#[derive(Default)]
+pub(super) struct Catalogs {
+    last: Mutex<Option<(u64, Arc<Catalog>)>>,
+}
+
+impl Catalogs {
+    async fn at(
+        &self,
+        schema: u64,
+        publication: &str,
+        connection: &Connection,
+    ) -> Result<Arc<Catalog>, Unprepared> {
+        if let Some((number, catalog)) = &*self.last.lock()
+            && *number == schema
+        {
+            return Ok(Arc::clone(catalog));
+        }
+        let loaded = Catalog::load(&connection.client, publication).await;
+        let catalog = Arc::new(loaded.map_err(|error| unprepared(error, connection))?);
+        *self.last.lock() = Some((schema, Arc::clone(&catalog)));
+        Ok(catalog)
+    }
+}
+
+/// What came between may have been the end of the connection.
+fn unprepared(error: SqlError, connection: &Connection) -> Unprepared {
+    if connection.is_dead() {
+        Unprepared::Lost(error.to_string())
+    } else {
+        Unprepared::Refused(error)
+    }
+}
+
+/// Statements of our own that it takes to prepare one, at most: each has the time of one.
+const STATEMENTS: u32 = 8;
+
+/// Prepares `sql` for [`crate::Database::prepare`].
+pub(super) async fn prepare(
+    pool: &Pool,
+    sql: Rewritten,
+    depends: Option<Vec<String>>,
+) -> Result<Statement, SqlError> {
+    let shared = &pool.shared;
+    let limit = shared.options.statement_timeout.saturating_mul(STATEMENTS);
+    let done = timeout(limit, prepare_in_time(pool, sql, depends)).await;
+    done.unwrap_or_else(|_| {
+        Err(SqlError {
+            message: format!("{} does not answer within {limit:?}", shared.place),
+            offset: None,
+            hint: None,
+        })
+    })
+}
+
+async fn prepare_in_time(
+    pool: &Pool,
+    sql: Rewritten,
+    depends: Option<Vec<String>>,
+) -> Result<Statement, SqlError> {
+    let text: Arc<str> = sql.text.as_str().into();
+    let unavailable = |error: Error| SqlError {
+        message: error.to_string(),
+        offset: None,
+        hint: None,
+    };
+    let mut connection = pool.get().await.map_err(unavailable)?;
+    if pool.shared.rehearsing.load(Ordering::SeqCst) {
+        return rehearsed(pool, connection, sql, text, depends).await;
+    }
+    let tables = depends.as_deref();
+    let mut found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
+    if let Err(Unprepared::Lost(_)) = found {
+        connection = pool.open().await.map_err(unavailable)?;
+        found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
+    }
+    let found = match found {
+        Ok(found) => Ok(found),
+        Err(Unprepared::Refused(error)) => Err(error),
+        Err(Unprepared::Lost(reason)) => {
+            let place = &pool.shared.place;
+            return Err(unavailable(Error::unavailable(format!(
+                "{place}: {reason}"
+            ))));
+        }
+    };
+    pool.put(connection);
+    Ok(Statement {
+        sql,
+        text,
+        depends,
+        found: Mutex::new(found?),
+    })
+}
+
+/// The same in the transaction of a rehearsal, which a statement that is refused must not end.
+async fn rehearsed(
+    pool: &Pool,
+    mut connection: Connection,
+    sql: Rewritten,
+    text: Arc<str>,
+    depends: Option<Vec<String>>,
+) -> Result<Statement, SqlError> {
+    let failed = |message: String| SqlError {
+        message,
+        offset: None,
+        hint: None,
+    };
+    let mark = connection.client.batch_execute("savepoint millpond").await;
+    mark.map_err(|error| failed(chain(&error)))?;
+    let tables = depends.as_deref();
+    let found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
+    let back = "rollback to savepoint millpond";
+    let back = connection.client.batch_execute(back).await;
+    pool.put(connection);
+    match (found, back) {
+        (Ok(found), Ok(())) => Ok(Statement {
+            sql,
+            text,
+            depends,
+            found: Mutex::new(found),
+        }),
+        (Err(Unprepared::Refused(error)), _) => Err(error),
+        (Err(Unprepared::Lost(reason)), _) => Err(failed(reason)),
+        (Ok(_), Err(error)) => Err(failed(chain(&error))),
+    }
+}
+
+/// Prepares the statement, asks the database and the catalog what it is, and registers the columns that it selects by.
+async fn find_out(
+    shared: &Shared,
+    connection: &mut Connection,
+    sql: &Rewritten,
+    text: &Arc<str>,
+    depends: Option<&[String]>,
+) -> Result<Found, Unprepared> {
+    // Before the catalog is looked at: what changes meanwhile moves it again.
+    let schema = shared.link.schema();
+    connection.keep_up_with(schema);
+    let publication = &shared.options.publication;
+    let catalog = shared.catalogs.at(schema, publication, connection).await?;
+    let ready = match connection.known(text) {
+        Some(ready) => ready,
+        None => {
+            let ready = Rc::new(prepare_on(&connection.client, sql).await?);
+            connection.remember(Arc::clone(text), Rc::clone(&ready));
+            ready
+        }
+    };
+    let analysis = analyse(
+        &connection.client,
+        &catalog,
+        &sql.text,
+        &sql.names,
+        depends,
+        &ready.described,
+    )
+    .await
+    .map_err(|error| unprepared(error, connection))?;
+    shared.link.take_interest(analysis.wanted());
+    Ok(Found {
+        schema,
+        analysis: Arc::new(analysis),
+    })
+}

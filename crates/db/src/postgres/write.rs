@@ -1,0 +1,276 @@
+//! Writes: one transaction, and the wait for its change in the feed.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::Shared;
+use super::connect::Connection;
+use super::failure;
+use super::pending::{Arrival, PREFIX};
+use super::pool::Pool;
+use super::read::{check_values, refusal, statement, unreadable};
+use super::run::{Failure, MAX_RESULT, Run, run, together};
+use crate::{Error, Expect, Rows, Step, Value, Written, bind};
+
+/// What our own deadline leaves to the server's.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often a transaction is run that others get in the way of.
+const ATTEMPTS: u32 = 3;
+
+/// A commit's token, and what is told when its change has come.
+pub(super) type Awaited = Option<(u64, Arrival)>;
+
+/// Why a transaction came to nothing, and what becomes of its connection.
+enum Outcome {
+    /// Rolled back; the connection is good.
+    Failed(Error),
+    /// Rolled back, since another transaction was in the way.
+    Conflict(Error),
+    /// A statement was prepared for another schema than there is now; rolled back.
+    Outdated(Error),
+    /// Something still runs on the connection.
+    Abandoned(Error),
+    /// The connection was gone before the commit was asked for: nothing has been changed.
+    Lost(String),
+    /// The connection was lost while the commit ran.
+    Unknown(String),
+}
+
+/// Runs the steps in one transaction on a connection of the pool.
+pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Written, Awaited), Error> {
+    let mut connection = pool.get().await?;
+    let mut conflicts = 0;
+    let mut renewed = false;
+    loop {
+        let outcome = attempt(&pool.shared, &mut connection, steps).await;
+        match outcome {
+            Ok(done) => {
+                pool.put(connection);
+                return Ok(done);
+            }
+            Err(Outcome::Failed(error)) => {
+                // A server that takes no writes may be a standby by now: the next connection finds the primary.
+                if !matches!(error, Error::Unavailable { .. }) {
+                    pool.put(connection);
+                }
+                return Err(error);
+            }
+            Err(Outcome::Conflict(error)) => {
+                conflicts += 1;
+                if conflicts == ATTEMPTS {
+                    pool.put(connection);
+                    return Err(error);
+                }
+            }
+            Err(Outcome::Outdated(error)) => {
+                connection.forget_all();
+                if std::mem::replace(&mut renewed, true) {
+                    pool.put(connection);
+                    return Err(error);
+                }
+            }
+            Err(Outcome::Abandoned(error)) => {
+                connection.abandon(&pool.shared);
+                return Err(error);
+            }
+            Err(Outcome::Lost(reason)) => {
+                if std::mem::replace(&mut renewed, true) {
+                    return Err(lost(pool, &reason));
+                }
+                connection = pool.open().await?;
+            }
+            Err(Outcome::Unknown(reason)) => {
+                connection.abort();
+                return Err(Error::unavailable(format!(
+                    "{}: {reason}; it is not known whether the write was committed",
+                    pool.shared.place
+                )));
+            }
+        }
+    }
+}
+
+fn lost(pool: &Pool, reason: &str) -> Error {
+    Error::unavailable(format!("{}: {reason}", pool.shared.place))
+}
+
+/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere.
+pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) {
+    let Some((token, arrival)) = awaited else {
+        shared.link.committed_unawaited();
+        return;
+    };
+    // The end of the feed is an end of the wait too: then nothing that was kept is given any more.
+    if timeout(shared.options.statement_timeout, arrival)
+        .await
+        .is_err()
+    {
+        shared.link.pending.forget(token);
+        shared
+            .link
+            .delivery
+            .new_epoch("a write's change has not come through the feed");
+    }
+}
+
+async fn attempt(
+    shared: &Shared,
+    connection: &mut Connection,
+    steps: &[Step],
+) -> Result<(Written, Awaited), Outcome> {
+    let begin = Run::own(&connection.own.begin_write);
+    own(
+        within(shared, run(&connection.client, begin)).await?,
+        shared,
+    )?;
+    let mut results: Vec<Rows> = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        match one(shared, connection, index, step, &results).await {
+            Ok(rows) => results.push(rows),
+            Err(outcome) => return Err(rolled_back(shared, connection, outcome).await),
+        }
+    }
+    let awaited = commit(shared, connection).await?;
+    Ok((Written { results }, awaited))
+}
+
+/// One step, with the values that earlier ones gave.
+async fn one(
+    shared: &Shared,
+    connection: &mut Connection,
+    index: usize,
+    step: &Step,
+    results: &[Rows],
+) -> Result<Rows, Outcome> {
+    let Step {
+        query,
+        bind,
+        expect,
+    } = step;
+    let values = bind
+        .iter()
+        .map(|bind| bind::value(bind, results))
+        .collect::<Result<Vec<Value>, Error>>()
+        .map_err(Outcome::Failed)?;
+    let statement = statement(query).map_err(Outcome::Failed)?;
+    connection.keep_up_with(shared.link.schema());
+    let ready = match within(shared, statement.ready(connection)).await? {
+        Ok(ready) => ready,
+        Err(error) => {
+            return Err(match refusal(error, query) {
+                Ok(error) => Outcome::Failed(error),
+                Err(reason) => Outcome::Lost(reason),
+            });
+        }
+    };
+    check_values(query, &ready, &values).map_err(Outcome::Failed)?;
+    let columns = ready.columns.clone();
+    let one = Run {
+        ready,
+        params: &values,
+        expect: *expect,
+    };
+    let names = &statement.sql.names;
+    let done = within(shared, run(&connection.client, one)).await?;
+    let rows = done.map_err(|failure| sort(failure, query.sql_arc(), names, shared))?;
+    if *expect == Expect::One && rows.is_empty() {
+        return Err(Outcome::Failed(Error::NoRow { step: index }));
+    }
+    Ok(Rows { columns, rows })
+}
+
+/// Leaves the token in the transaction and commits it, in one round trip.
+async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+    let awaited = shared.link.pending.expect();
+    let mut runs = Vec::with_capacity(2);
+    let message = awaited.as_ref().map(|(token, _)| {
+        [
+            Value::from(PREFIX),
+            Value::from(format!("{}:w:{token}", shared.node).as_str()),
+        ]
+    });
+    if let Some(params) = &message {
+        runs.push(Run {
+            ready: connection.own.emit.clone(),
+            params,
+            expect: Expect::Exec,
+        });
+    }
+    runs.push(Run::own(&connection.own.commit));
+    let done = within(shared, together(&connection.client, runs)).await;
+    let failed = match done {
+        Ok(outcomes) => outcomes.into_iter().find_map(Result::err),
+        Err(_) => {
+            forget(shared, awaited.as_ref());
+            return Err(Outcome::Unknown("it does not answer in time".to_owned()));
+        }
+    };
+    let Some(failed) = failed else {
+        return Ok(awaited);
+    };
+    forget(shared, awaited.as_ref());
+    Err(match sort(failed, &"commit".into(), &[], shared) {
+        Outcome::Lost(reason) => Outcome::Unknown(reason),
+        outcome => outcome,
+    })
+}
+
+fn forget(shared: &Shared, awaited: Option<&(u64, Arrival)>) {
+    if let Some((token, _)) = awaited {
+        shared.link.pending.forget(*token);
+    }
+}
+
+/// Ends the transaction that failed, if the connection still serves.
+async fn rolled_back(shared: &Shared, connection: &Connection, outcome: Outcome) -> Outcome {
+    if matches!(
+        outcome,
+        Outcome::Lost(_) | Outcome::Abandoned(_) | Outcome::Unknown(_)
+    ) {
+        return outcome;
+    }
+    let rollback = run(&connection.client, Run::own(&connection.own.rollback));
+    match (within(shared, rollback).await, outcome) {
+        (Ok(Ok(_)), outcome) => outcome,
+        // The transaction ends with the connection.
+        (_, Outcome::Failed(error) | Outcome::Conflict(error) | Outcome::Outdated(error)) => {
+            Outcome::Abandoned(error)
+        }
+        (_, outcome) => outcome,
+    }
+}
+
+/// Bounds one statement from our side.
+async fn within<T>(shared: &Shared, work: impl Future<Output = T>) -> Result<T, Outcome> {
+    let limit = shared.options.statement_timeout + GRACE;
+    let done = timeout(limit, work).await;
+    done.map_err(|_| Outcome::Abandoned(Error::Timeout))
+}
+
+/// The outcome of one of our own statements.
+fn own<T>(done: Result<T, Failure>, shared: &Shared) -> Result<T, Outcome> {
+    done.map_err(|failure| sort(failure, &"begin".into(), &[], shared))
+}
+
+fn sort(failure: Failure, sql: &Arc<str>, names: &[String], shared: &Shared) -> Outcome {
+    match failure {
+        Failure::TooLarge => Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
+        Failure::Unreadable(column) => Outcome::Abandoned(unreadable(column, Arc::clone(sql))),
+        Failure::Database(error) => {
+            if failure::is_lost(&error) {
+                return Outcome::Lost(failure::chain(&error));
+            }
+            let sorted = failure::sort(&error, sql, names, &shared.place);
+            if failure::is_conflict(&error) {
+                Outcome::Conflict(sorted)
+            } else if failure::is_outdated(&error) {
+                Outcome::Outdated(sorted)
+            } else {
+                Outcome::Failed(sorted)
+            }
+        }
+    }
+}

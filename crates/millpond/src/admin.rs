@@ -1,0 +1,113 @@
+//! The answers for the owner of a running server (`[admin]`), on an address of their own.
+//!
+//! It is HTTP for programs on the same machine. A page in a browser must not be able to read it by a name of its own that
+//! leads here (DNS rebinding), so a host that is a name other than `localhost` is refused.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use millpond_http::{Limits, Reply, Request, Response, Service};
+use millpond_site::Sites;
+
+use crate::events::Event;
+use crate::failure::{Failure, Outcome};
+use crate::server::{Server, bind};
+
+/// Where an address of the server is explained; its parameters are `target` and `host`.
+pub(crate) const EXPLAIN: &str = "/explain";
+
+/// Starts answering on `address`, with one thread.
+pub(crate) fn start(
+    address: SocketAddr,
+    sites: &Arc<Sites>,
+    events: &Sender<Event>,
+) -> Outcome<Server> {
+    let listeners = bind(address, 1)?;
+    let service = {
+        let sites = Arc::clone(sites);
+        move || Admin(Arc::clone(&sites))
+    };
+    let limits = Limits {
+        connections: 64,
+        ..Limits::default()
+    };
+    Server::start_with(service, "admin", listeners, &limits, events).map_err(|error| {
+        Failure::new(format!(
+            "cannot answer on {address} (admin.listen): {error}"
+        ))
+    })
+}
+
+struct Admin(Arc<Sites>);
+
+impl Service for Admin {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        if !request.host().is_some_and(is_own) {
+            return text(421, "Ask by address or as localhost.\n");
+        }
+        if request.method != "GET" {
+            return text(405, "Only GET.\n");
+        }
+        if request.path != EXPLAIN {
+            return text(404, "There is /explain?target=/path here.\n");
+        }
+        let given = |name: &str| {
+            let query = request.query.unwrap_or_default().as_bytes();
+            form_urlencoded::parse(query)
+                .find_map(|(found, value)| (found == name).then_some(value))
+        };
+        let Some(target) = given("target").filter(|target| target.starts_with('/')) else {
+            return text(400, "/explain wants target=/path, percent-encoded.\n");
+        };
+        match self.0.explain(given("host").as_deref(), &target) {
+            Some(told) => Response::builder(200)
+                .field("Content-Type", "application/json")
+                .field("Cache-Control", "no-store")
+                .field("X-Content-Type-Options", "nosniff")
+                .body(format!("{told:#}\n"))
+                .into(),
+            None => text(404, "No site has that host.\n"),
+        }
+    }
+}
+
+fn text(status: u16, sentence: &'static str) -> Reply {
+    Response::text(status, sentence).into()
+}
+
+/// Whether a Host field is an address or `localhost`, with a port or without.
+fn is_own(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || IpAddr::from_str(name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[test]
+    fn names_that_others_could_give_this_machine_are_not_its_own() {
+        for own in [
+            "127.0.0.1:9180",
+            "localhost",
+            "LocalHost:1",
+            "[::1]:9180",
+            "10.0.0.7",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "",
+            "example.org",
+            "127.0.0.1.example.org:80",
+            "localhost.example.org",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}

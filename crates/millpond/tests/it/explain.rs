@@ -1,0 +1,131 @@
+//! `millpond explain`: what a running server says of its own answers.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Connection, Server, fail, run, text, write};
+
+fn site() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, contents) in [
+        ("millpond.toml", "[admin]\nlisten = \"127.0.0.1:0\"\n"),
+        (
+            "migrations/0001_start.sql",
+            "create table article (id integer primary key, title text not null) strict;\n\
+             insert into article values (1, 'first'), (2, 'second');\n",
+        ),
+        (
+            "pages/read.sql",
+            "-- param: id integer\n-- name: article :one\nselect title from article where id = :id;\n",
+        ),
+        ("pages/read.html", "{{ article.title }}"),
+        (
+            "pages/edit.post.sql",
+            "-- param: id integer\n-- param: title text\n-- name: article :exec\n\
+             update article set title = :title where id = :id;\n-- redirect: /read?id=:id\n",
+        ),
+        ("static/a.txt", "a"),
+    ] {
+        write(dir.path(), name, contents);
+    }
+    dir
+}
+
+/// Where the server answers its owner.
+fn admin(server: &Server) -> String {
+    let notes = server.wait_for("is answered on");
+    let line = notes.lines().find(|line| line.contains("is answered on"));
+    line.unwrap().rsplit(' ').next().unwrap().to_owned()
+}
+
+fn explain(dir: &Path, admin: &str, url: &str) -> Value {
+    let output = run(dir, &["explain", url, "--admin", admin, "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_answer_and_what_ended_it_are_explained() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    let ask = |url: &str| explain(site.path(), &admin, url);
+    let before = ask("/read?id=1");
+    assert_eq!(
+        (&before["kind"], &before["route"]),
+        (&"page".into(), &"/read".into())
+    );
+    assert_eq!(before["page"]["state"], "miss");
+    assert_eq!(before["parameters"]["id"], 1);
+
+    server.get("/read?id=1");
+    let hit = ask(&format!(
+        "http://{}/read?id=1&utm_source=x",
+        server.address()
+    ));
+    assert_eq!(hit["page"]["state"], "hit");
+    assert_eq!(
+        hit["queries"][0]["depends"][0],
+        "article: rows with id = :id"
+    );
+    assert_eq!(hit["feed"]["within_bound"], true);
+
+    // Another row, then this one.
+    Connection::open(server.address()).post("/edit", "id=2&title=x");
+    assert_eq!(ask("/read?id=1")["page"]["state"], "hit");
+    Connection::open(server.address()).post("/edit", "id=1&title=x");
+    let ended = ask("/read?id=1");
+    assert_eq!(ended["page"]["state"], "miss");
+    let cause = &ended["page"]["ended_by"];
+    assert_eq!(cause["certain"], true);
+    assert!(cause["transaction"].as_u64() > Some(0), "{ended}");
+
+    for (target, kind) in [
+        ("/a.txt", "file"),
+        ("/nothing", "nothing"),
+        ("/edit", "form"),
+    ] {
+        assert_eq!(ask(target)["kind"], kind, "{target}");
+    }
+    assert!(
+        ask("/read?id=x")["refused"]
+            .as_str()
+            .unwrap()
+            .contains("id")
+    );
+
+    let shown = run(site.path(), &["explain", "/read?id=1", "--admin", &admin]);
+    let shown = text(&shown.stdout);
+    for part in [
+        "is the page /read",
+        "not in memory: a change",
+        "ended by transaction",
+        "the bound is 1",
+    ] {
+        assert!(shown.contains(part), "{part:?} in\n{shown}");
+    }
+}
+
+#[test]
+fn nobody_else_may_ask_and_mistakes_are_told() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    let mut connection = Connection::open(admin.parse().unwrap());
+    connection.send("GET /explain?target=/read HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert_eq!(connection.receive().status, 421);
+    for (target, status) in [("/explain", 400), ("/explain?target=read", 400), ("/", 404)] {
+        let answer = Connection::open(admin.parse().unwrap()).get(target);
+        assert_eq!(answer.status, status, "{target}");
+    }
+    let asked = |args: &[&str]| fail(site.path(), &[&["explain"], args].concat());
+    let (status, said) = asked(&["read?id=1"]);
+    assert!(status == 1 && said.contains("is no address"), "{said}");
+    write(site.path(), "millpond.toml", "");
+    let (status, said) = asked(&["/read?id=1"]);
+    assert!(status == 1 && said.contains("admin.listen"), "{said}");
+    drop(server);
+    let (status, said) = asked(&["/read?id=1", "--admin", &admin]);
+    assert!(status == 1 && said.contains("does not answer"), "{said}");
+}

@@ -1,0 +1,75 @@
+//! `[session]`: the settings of sessions, and their texts.
+
+use std::{fmt, time::Duration};
+
+use toml::de::DeValue;
+
+use super::value::text;
+use crate::session::SHORTEST_KEY;
+
+/// The settings as they stand in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SessionSettings {
+    /// The keys, or where they are; none is a file of the server's own.
+    pub(crate) secret: Secret,
+    pub(crate) lifetime: Duration,
+    /// The cookie's name, without a prefix.
+    pub(crate) cookie: String,
+    pub(crate) secure: bool,
+}
+
+/// A text that is not shown where settings are.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secret(Option<String>);
+
+impl Secret {
+    #[cfg(test)]
+    pub(crate) fn new(text: &str) -> Self {
+        Self(Some(text.to_owned()))
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "given" } else { "absent" })
+    }
+}
+
+/// What is wrong with it never repeats it.
+pub(super) fn secret(value: &DeValue<'_>) -> Result<Secret, String> {
+    let given = text(value)?;
+    match given.strip_prefix("env:") {
+        Some("") => return Err("after `env:` stands the name of a variable".to_owned()),
+        Some(name) if name.contains(['=', '\0']) => {
+            return Err(format!("`{name}` is no name of a variable"));
+        }
+        Some(_) => {}
+        None => {
+            let words = given.split(|c: char| c.is_whitespace() || c == ',');
+            let mut words = words.filter(|word| !word.is_empty()).peekable();
+            if words.peek().is_none() || words.any(|word| word.len() < SHORTEST_KEY) {
+                return Err(format!("a key has at least {SHORTEST_KEY} characters"));
+            }
+        }
+    }
+    Ok(Secret(Some(given.to_owned())))
+}
+
+/// A token (RFC 6265 section 4.1.1); the prefix is the server's to set.
+pub(super) fn cookie(value: &DeValue<'_>) -> Result<String, String> {
+    let name = text(value)?;
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_token) {
+        return Err(format!("`{name}` is no name for a cookie"));
+    }
+    if name.to_ascii_lowercase().starts_with("__") {
+        return Err(
+            "the prefix is not part of the name: it is set with `session.secure`".to_owned(),
+        );
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,208 @@
+//! Why an address is answered as it is, for `millpond explain`.
+//!
+//! The key of the page is made as a request would make it, and the store is asked what it knows of it and of the results that
+//! the page is rendered from. Nothing is counted and nothing is kept for it.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use millpond_db::{DatabaseFeed, Mark};
+use millpond_http::path;
+use millpond_store::{Cause, Explanation, FeedState, Why, clock::Boottime};
+use serde_json::{Value, json};
+
+use crate::{
+    Site,
+    cached::{Cached, bundle_key, object_key, page_key},
+    core::Generation,
+    page::{Counters, PageQuery},
+    params::{BadParam, Given},
+    route::Match,
+};
+
+type Found = Explanation<Cached, DatabaseFeed>;
+
+impl Site {
+    /// What `target` (a path, with a query string or without) is answered with, and why. The visitor is taken for one without a
+    /// session, and request fields that a page varies by for absent.
+    #[must_use]
+    pub fn explain(&self, target: &str) -> Value {
+        let now = Boottime::now();
+        let generation = self.core().current.load_full();
+        let (raw, query) = match target.split_once('?') {
+            Some((raw, query)) => (raw, Some(query)),
+            None => (target, None),
+        };
+        let mut told = json!({ "target": target, "feed": self.feed(&self.core().store.feed(now)) });
+        let Ok(path) = path::normalize(raw) else {
+            told["kind"] = "unreadable".into();
+            return told;
+        };
+        if let Some(to) = generation
+            .rules
+            .as_ref()
+            .and_then(|rules| rules.rewrite(&path, query))
+        {
+            told["rewritten_to"] = to.into();
+        }
+        match generation.router_match(&path) {
+            Some(found) => self.endpoint(&mut told, &generation, &found, query, now),
+            None if generation.statics.find(&path).is_some() => told["kind"] = "file".into(),
+            None => told["kind"] = "nothing".into(),
+        }
+        told
+    }
+
+    fn endpoint(
+        &self,
+        told: &mut Value,
+        generation: &Generation,
+        found: &Match<'_>,
+        query: Option<&str>,
+        now: Boottime,
+    ) {
+        let endpoint = &generation.pages.endpoints[found.page];
+        let Some(page) = &endpoint.page else {
+            told["kind"] = "form".into();
+            return;
+        };
+        told["kind"] = "page".into();
+        told["route"] = page.route.as_str().into();
+        told["template"] = json!(page.template);
+        told["route_so_far"] = so_far(&page.counters);
+        let given = Given {
+            path: &found.values,
+            form: &[],
+            query,
+        };
+        let mut key = Vec::new();
+        let values = page_key(&mut key, generation.number, page, &given, None, |_| None)
+            .and_then(|()| given.values(&page.params));
+        let values = match values {
+            Ok(mut values) => {
+                values.extend(page.needs.values(None));
+                values
+            }
+            Err(BadParam(sentence)) => {
+                told["refused"] = sentence.into();
+                return;
+            }
+        };
+        let store = &self.core().store;
+        let private = page.private.load(Ordering::Relaxed);
+        if private {
+            key = bundle_key(generation.number, page, &values);
+        }
+        told["shared"] = (!private).into();
+        told["needs_session"] = (!page.needs.is_none()).into();
+        told["cached"] = self.core().cache.into();
+        told["parameters"] = page
+            .params
+            .iter()
+            .zip(&values)
+            .map(|(param, value)| (param.name.clone(), crate::object::json(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        told["page"] = self.entry(&store.explain(&key, now), now);
+        told["queries"] = page
+            .queries
+            .iter()
+            .map(|query| {
+                let key = object_key(generation.number, query, &values);
+                self.query(query, &store.explain(&key, now), now)
+            })
+            .collect();
+    }
+
+    fn query(&self, query: &PageQuery, found: &Found, now: Boottime) -> Value {
+        let mut told = self.entry(found, now);
+        told["name"] = query.name.as_str().into();
+        told["file"] = query.file.to_string_lossy().into();
+        told["depends"] = query.query.describe().into();
+        told["max_age_s"] = json!(query.max_age.map(|age| age.as_secs_f64()));
+        told
+    }
+
+    /// What is known of one key.
+    fn entry(&self, found: &Found, now: Boottime) -> Value {
+        let seconds = |since: Boottime| now.since(since).as_secs_f64();
+        let stored = found.entry.as_ref().map(|entry| {
+            json!({
+                "ago_s": seconds(entry.at),
+                "position": self.core().database.show_position(entry.position),
+                "bytes": entry.weight,
+                "depends_on": entry.tags,
+                "cost_of_mean": entry.cost,
+                "missing": matches!(&*entry.value, Cached::Missing),
+                "ends_in_s": entry.expires.map(|end| end.since(now).as_secs_f64()),
+            })
+        });
+        json!({
+            "state": if found.state.is_ok() { "hit" } else { "miss" },
+            "because": because(found),
+            "being_made": found.is_flying,
+            "stored": stored,
+            "ended_by": found.ended_by.map(|cause| self.cause(cause, now)),
+        })
+    }
+
+    fn cause(&self, cause: Cause<Mark>, now: Boottime) -> Value {
+        json!({
+            "transaction": cause.mark.transaction,
+            "position": self.core().database.show_position(cause.mark.at),
+            "ago_s": now.since(cause.applied).as_secs_f64(),
+            "certain": cause.is_certain,
+        })
+    }
+
+    fn feed(&self, feed: &FeedState<DatabaseFeed>) -> Value {
+        let bound = self.max_staleness();
+        json!({
+            "age_s": feed.age.map(|age| age.as_secs_f64()),
+            "bound_s": bound.as_secs_f64(),
+            "within_bound": feed.age.is_some_and(|age| age <= bound),
+            "position": feed.position.map(|position| self.core().database.show_position(position)),
+            "epoch": feed.epoch,
+            "epoch_because": feed.epoch_reason,
+            "epoch_age_s": feed.epoch_age.as_secs_f64(),
+        })
+    }
+}
+
+/// A sentence without its capital and its dot.
+fn because(found: &Found) -> String {
+    match found.state {
+        Ok(()) => "nothing that it depends on has changed since it was stored".to_owned(),
+        Err(Why::Absent) if found.is_flying => "it is being made just now".to_owned(),
+        Err(Why::Absent) => {
+            "it is not in memory: not asked for yet, evicted, or not kept".to_owned()
+        }
+        Err(Why::Invalidated) => "a change has touched what it depends on".to_owned(),
+        Err(Why::Epoch) => format!("a new epoch has begun: {}", found.feed.epoch_reason),
+        Err(Why::Expired) => "its own max-age is over".to_owned(),
+        Err(Why::FeedOld) => {
+            "the database has not been heard of within the bound, so nothing is given from memory"
+                .to_owned()
+        }
+    }
+}
+
+fn so_far(counters: &Counters) -> Value {
+    let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let (hits, fills) = (counters.hits(), read(&counters.fills));
+    let mean = |nanos: u64| nanos.checked_div(fills).map(|nanos| nanos as f64 / 1e6);
+    let saved = Duration::from_nanos(
+        read(&counters.fill_nanos)
+            .checked_div(fills)
+            .unwrap_or(0)
+            .saturating_mul(hits),
+    );
+    json!({
+        "hits": hits,
+        "misses": read(&counters.misses),
+        "waits": read(&counters.waits),
+        "bypassed": read(&counters.bypassed),
+        "made_in_ms": mean(read(&counters.fill_nanos)),
+        "database_ms": mean(read(&counters.database_nanos)),
+        "saved_s": saved.as_secs_f64(),
+    })
+}

@@ -1,0 +1,187 @@
+//! The database of a site: opened, waited for, and brought up to date.
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use millpond_db::{Database, Error, Options as SqliteOptions, PostgresOptions};
+use millpond_store::clock::Boottime;
+
+use crate::{
+    Config, DatabaseUrl, Options, PostgresUrl, Problem,
+    dialect::Dialect,
+    folder::{Migrations, migrations},
+};
+
+/// The time between two attempts to reach a server.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The time between two notes to the owner who waits.
+const REMINDER: Duration = Duration::from_secs(5);
+
+/// Opens the database and applies the site's migrations.
+pub(crate) fn open(
+    dir: &Path,
+    config: &Config,
+    options: &Options,
+) -> Result<Database, Vec<Problem>> {
+    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let database = match &config.database {
+        DatabaseUrl::Sqlite(path) => {
+            sqlite(dir, path, options.readers.unwrap_or(config.pool)).map_err(|p| vec![p])?
+        }
+        DatabaseUrl::Postgres(url) => {
+            postgres(url, config, options).map_err(|problem| vec![problem])?
+        }
+    };
+    migrate(&database, &migrations, &shown(dir, &config.database))
+        .inspect_err(|_| database.stop())
+        .map_err(|problem| vec![problem])?;
+    Ok(database)
+}
+
+/// Connects to a PostgreSQL server.
+pub(crate) fn postgres(
+    url: &PostgresUrl,
+    config: &Config,
+    options: &Options,
+) -> Result<Database, Problem> {
+    let wanted = PostgresOptions {
+        pool: options.readers.unwrap_or(config.pool),
+        max_staleness: config.max_staleness,
+        publication: config.publication.clone(),
+        ..PostgresOptions::new(url.reveal())
+    };
+    let wanted = match options.workers {
+        0 => wanted,
+        workers => PostgresOptions { workers, ..wanted },
+    };
+    patiently(options.patience, || Database::connect(wanted.clone()))
+        .map_err(|error| unreached(&error))
+}
+
+/// Opens an SQLite file.
+pub(crate) fn sqlite(dir: &Path, path: &Path, readers: usize) -> Result<Database, Problem> {
+    let options = SqliteOptions {
+        readers,
+        ..SqliteOptions::new(path)
+    };
+    Database::open(options).map_err(|error| {
+        Problem::new(
+            path.strip_prefix(dir).unwrap_or(path),
+            format!("the database cannot be opened: {error}"),
+        )
+    })
+}
+
+/// Applies what was not applied before.
+pub(crate) fn migrate(
+    database: &Database,
+    migrations: &Migrations,
+    shown: &Path,
+) -> Result<(), Problem> {
+    database
+        .migrate(&migrations.list)
+        .map(drop)
+        .map_err(|error| refused(error, migrations, shown))
+}
+
+/// A migration that failed, with the place in its file.
+pub(crate) fn refused(error: Error, migrations: &Migrations, shown: &Path) -> Problem {
+    match error {
+        Error::Migration {
+            name,
+            line,
+            column,
+            message,
+        } => Problem::new(migrations.file(&name), message).at(line, column),
+        Error::MigrationChanged { name } => Problem::new(
+            migrations.file(&name),
+            "the migration has been edited since it was applied",
+        )
+        .hint("restore it, and put the change into a new migration"),
+        other => Problem::new(shown, other.to_string()),
+    }
+}
+
+/// The database as a problem names it: its file, or the setting.
+pub(crate) fn shown(dir: &Path, database: &DatabaseUrl) -> PathBuf {
+    match database {
+        DatabaseUrl::Sqlite(path) => path.strip_prefix(dir).unwrap_or(path).to_owned(),
+        DatabaseUrl::Postgres(_) => PathBuf::from("database.url"),
+    }
+}
+
+/// Why there is no connection to a server.
+fn unreached(error: &Error) -> Problem {
+    Problem::new("database.url", error.to_string()).hint(
+        "is the server running, and do host, port, user, password and database in the URL fit it? \
+         `psql` with the same URL tells more",
+    )
+}
+
+/// Tries until it succeeds, fails for another reason than that the server is away, or `patience` ends. The owner is told
+/// while it lasts.
+fn patiently<T>(
+    patience: Duration,
+    mut attempt: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let began = Boottime::now();
+    let mut told = None;
+    loop {
+        let error = match attempt() {
+            Err(error @ Error::Unavailable { .. }) => error,
+            outcome => return outcome,
+        };
+        let waited = Boottime::now().since(began);
+        if waited + PAUSE > patience {
+            return Err(error);
+        }
+        if told.is_none_or(|told| waited.saturating_sub(told) >= REMINDER) {
+            told = Some(waited);
+            let left = (patience - waited).as_secs();
+            eprintln!("millpond: {error}; trying for another {left} s");
+        }
+        // Nothing tells when a server comes up.
+        thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn away() -> Error {
+        Error::Unavailable {
+            message: "away".into(),
+        }
+    }
+
+    #[test]
+    fn a_server_that_comes_up_in_time_is_waited_for() {
+        let mut attempts = 0;
+        let outcome = patiently(Duration::from_secs(60), || {
+            attempts += 1;
+            if attempts < 2 {
+                Err(away())
+            } else {
+                Ok(attempts)
+            }
+        });
+        assert_eq!(outcome.ok(), Some(2));
+    }
+
+    #[test]
+    fn impatience_and_other_failures_end_the_wait_at_once() {
+        for error in [away(), Error::Overloaded] {
+            let mut attempts = 0;
+            let outcome: Result<(), _> = patiently(Duration::ZERO, || {
+                attempts += 1;
+                Err(error.clone())
+            });
+            assert!(outcome.is_err());
+            assert_eq!(attempts, 1);
+        }
+    }
+}

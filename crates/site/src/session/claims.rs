@@ -1,0 +1,111 @@
+//! What a visitor's session says of them, and what pages and queries ask of it.
+
+use millpond_db::{Kind, Value};
+
+/// Names with their values, none of which is null: what is not there is no claim.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Claims(Vec<(String, Value)>);
+
+impl Claims {
+    pub(crate) fn new(claims: Vec<(String, Value)>) -> Self {
+        Self(claims)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        let found = self.0.iter().find(|(claim, _)| claim == name);
+        found.map(|(_, value)| value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+/// A claim that a page's queries use, as the kind of value that the database compares it with. Its value is part of every key
+/// that is made from what the queries give (COHERENCE, rule 15).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimUse {
+    pub(crate) name: String,
+    /// None where the database takes what it gets, and for `-- vary:`.
+    pub(crate) kind: Option<Kind>,
+}
+
+impl ClaimUse {
+    /// The value that is bound: null where the session, or the claim, is not there.
+    pub(crate) fn value(&self, claims: &Claims) -> Value {
+        claims
+            .get(&self.name)
+            .map_or(Value::Null, |value| as_kind(value, self.kind))
+    }
+}
+
+/// A claim as another kind of value; null if it is no such. A claim that is `'7'` finds the integer 7: whoever signs in with a column
+/// of another type is the same visitor all the same.
+fn as_kind(value: &Value, kind: Option<Kind>) -> Value {
+    match (kind, value) {
+        (None, _) => value.clone(),
+        (Some(Kind::Integer), Value::Integer(_))
+        | (Some(Kind::Real), Value::Real(_))
+        | (Some(Kind::Text | Kind::Other), Value::Text(_))
+        | (Some(Kind::Boolean), Value::Boolean(_)) => value.clone(),
+        (Some(Kind::Integer), Value::Boolean(truth)) => Value::Integer((*truth).into()),
+        (Some(Kind::Integer), Value::Text(text)) => {
+            text.parse().map_or(Value::Null, Value::Integer)
+        }
+        (Some(Kind::Boolean), Value::Integer(number @ (0 | 1))) => Value::Boolean(*number == 1),
+        (Some(Kind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
+        // What has no kind of its own is given as text, which the database reads.
+        (Some(Kind::Text | Kind::Other), Value::Integer(integer)) => {
+            Value::Text(integer.to_string().as_str().into())
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Whether a claim is the value that a page wants: by what it says, not by its kind.
+pub(crate) fn is_same(claim: &Value, wanted: &Value) -> bool {
+    match wanted {
+        Value::Integer(_) => as_kind(claim, Some(Kind::Integer)) == *wanted,
+        Value::Boolean(_) => as_kind(claim, Some(Kind::Boolean)) == *wanted,
+        _ => claim == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_what_the_database_compares_it_with() {
+        let claims = Claims::new(vec![
+            ("id".to_owned(), 7.into()),
+            ("text".to_owned(), "7".into()),
+            ("word".to_owned(), "x".into()),
+            ("admin".to_owned(), Value::Boolean(true)),
+        ]);
+        let value = |name: &str, kind| {
+            let name = name.to_owned();
+            ClaimUse { name, kind }.value(&claims)
+        };
+        for (name, kind, expected) in [
+            ("id", None, 7.into()),
+            ("id", Some(Kind::Integer), 7.into()),
+            ("id", Some(Kind::Text), "7".into()),
+            ("id", Some(Kind::Other), "7".into()),
+            ("id", Some(Kind::Real), Value::Real(7.0)),
+            ("text", Some(Kind::Integer), 7.into()),
+            ("text", None, "7".into()),
+            ("word", Some(Kind::Integer), Value::Null),
+            ("word", Some(Kind::Blob), Value::Null),
+            ("admin", Some(Kind::Integer), 1.into()),
+            ("admin", Some(Kind::Boolean), Value::Boolean(true)),
+            ("none", Some(Kind::Text), Value::Null),
+        ] {
+            assert_eq!(value(name, kind), expected, "{name} as {kind:?}");
+        }
+        assert!(is_same(&"7".into(), &7.into()));
+        assert!(is_same(&1.into(), &Value::Boolean(true)));
+        assert!(!is_same(&"8".into(), &7.into()));
+        assert!(!is_same(&7.into(), &"7".into()));
+    }
+}

@@ -1,0 +1,441 @@
+//! The lines of a `.sql` file that speak of sessions and passwords.
+//!
+//! ```sql
+//! -- require: claims.role = 'editor' else /login
+//! -- verify: account.password_hash = :password else /login?failed=1
+//! -- hash: password_hash = :password
+//! -- claims: user = account.id, name = account.name
+//! -- logout
+//! ```
+
+use millpond_db::Value;
+
+use super::{Require, token::MOST_CLAIMS};
+use crate::script::is_name;
+
+/// The words that such lines begin with.
+pub(crate) const WORDS: &[&str] = &["require", "verify", "hash", "claims", "logout"];
+
+/// A line as it was written, to name the place of a fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) number: usize,
+    pub(crate) text: String,
+}
+
+impl Line {
+    /// Line and column of a word in it; the line's beginning if it is not there.
+    pub(crate) fn place(&self, word: &str) -> (usize, usize) {
+        let is_part = |byte: Option<&u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        };
+        let bytes = self.text.as_bytes();
+        let mut found = self.text.match_indices(word).map(|(at, _)| at);
+        let whole = found.find(|at| {
+            let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+            !is_part(before) && !is_part(bytes.get(at + word.len()))
+        });
+        let column = whole.or_else(|| self.text.find(word)).unwrap_or(0);
+        (self.number, self.text[..column].chars().count() + 1)
+    }
+}
+
+/// `query.column = :password`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VerifyLine {
+    pub(crate) query: String,
+    pub(crate) column: String,
+    pub(crate) password: String,
+    /// Where a visitor goes whose password is wrong.
+    pub(crate) otherwise: Option<String>,
+    /// How many queries stand above it.
+    pub(crate) after: usize,
+    pub(crate) line: Line,
+}
+
+/// `name = :password`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HashLine {
+    pub(crate) name: String,
+    pub(crate) password: String,
+    pub(crate) line: Line,
+}
+
+/// `name = query.column` or `name = :param`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimLine {
+    pub(crate) name: String,
+    pub(crate) from: From,
+    pub(crate) line: Line,
+}
+
+/// Where a claim's value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    Column { query: String, column: String },
+    Param(String),
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SessionLines {
+    pub(crate) require: Vec<Require>,
+    /// The claims of `-- vary:`.
+    pub(crate) vary: Vec<String>,
+    pub(crate) verify: Option<VerifyLine>,
+    pub(crate) hashes: Vec<HashLine>,
+    pub(crate) claims: Vec<ClaimLine>,
+    pub(crate) logout: Option<Line>,
+    /// The parameter of `-- redirect: :next else /path`.
+    pub(crate) next: Option<(String, Line)>,
+}
+
+/// What is wrong: the word, a message, a hint.
+pub(crate) type Fault = (String, String, String);
+
+impl SessionLines {
+    /// The first line that only a form may have.
+    pub(crate) fn of_forms(&self) -> Option<&Line> {
+        let verify = self.verify.as_ref().map(|verify| &verify.line);
+        let hash = self.hashes.first().map(|hash| &hash.line);
+        let claims = self.claims.first().map(|claim| &claim.line);
+        [verify, hash, claims, self.logout.as_ref()]
+            .into_iter()
+            .flatten()
+            .min_by_key(|line| line.number)
+    }
+
+    /// Takes up one line; `queries` stand above it.
+    pub(crate) fn direct(
+        &mut self,
+        word: &str,
+        rest: &str,
+        line: Line,
+        queries: usize,
+    ) -> Result<(), Fault> {
+        match word {
+            "require" => self.require.push(require(rest)?),
+            "verify" => {
+                let verify = verify(rest, line, queries)?;
+                if self.verify.replace(verify).is_some() {
+                    return Err(fault(
+                        word,
+                        "a second `verify`",
+                        "a form verifies one password",
+                    ));
+                }
+            }
+            "hash" => self.hashes.push(hash(rest, line)?),
+            "claims" => {
+                for part in rest.split(',') {
+                    let claim = claim(part.trim(), line.clone())?;
+                    if self.claims.iter().any(|other| other.name == claim.name) {
+                        let message = format!("claim `{}` is given twice", claim.name);
+                        return Err(fault(part.trim(), message, "keep one of them"));
+                    }
+                    self.claims.push(claim);
+                }
+                if self.claims.len() > MOST_CLAIMS {
+                    let message = format!("a session has at most {MOST_CLAIMS} claims");
+                    return Err(fault(
+                        word,
+                        message,
+                        "let a query find the rest by one of them",
+                    ));
+                }
+            }
+            _ => {
+                if !rest.is_empty() {
+                    return Err(fault(
+                        rest,
+                        "`logout` stands alone on its line",
+                        "-- logout",
+                    ));
+                }
+                self.logout = Some(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// `claims.name` of a `-- vary:` line; none if it is something else.
+    pub(crate) fn vary(&mut self, field: &str) -> Option<Result<(), Fault>> {
+        let name = field.strip_prefix("claims.")?;
+        if !is_name(name) {
+            return Some(Err(fault(
+                field,
+                format!("`{field}` names no claim"),
+                "for example: -- vary: claims.name",
+            )));
+        }
+        self.vary.push(name.to_owned());
+        Some(Ok(()))
+    }
+
+    /// The path of `:next else /path`; none where the redirect does not begin with a parameter.
+    pub(crate) fn next<'r>(&mut self, rest: &'r str, line: Line) -> Option<Result<&'r str, Fault>> {
+        let after = rest.strip_prefix(':')?;
+        let example = "for example: -- redirect: :next else /account";
+        let found = after.split_once(" else ");
+        let Some((name, path)) = found.map(|(name, path)| (name.trim(), path.trim())) else {
+            let message =
+                "a redirect to a parameter says where to go if that is no path of this site";
+            return Some(Err(fault(rest, message, example)));
+        };
+        if !is_name(name) {
+            return Some(Err(fault(
+                name,
+                format!("`:{name}` is no parameter"),
+                example,
+            )));
+        }
+        self.next = Some((name.to_owned(), line));
+        Some(Ok(path))
+    }
+}
+
+fn fault(word: &str, message: impl Into<String>, hint: &str) -> Fault {
+    (word.to_owned(), message.into(), hint.to_owned())
+}
+
+const REQUIRE: &str = "for example: -- require: claims.user else /login";
+const VERIFY: &str =
+    "for example: -- verify: account.password_hash = :password else /login?failed=1";
+const HASH: &str = "for example: -- hash: password_hash = :password";
+const CLAIMS: &str = "for example: -- claims: user = account.id, name = account.name";
+
+fn require(rest: &str) -> Result<Require, Fault> {
+    let (condition, otherwise) = otherwise(rest)?;
+    let (claim, value) = match condition.split_once('=') {
+        Some((claim, value)) => (claim.trim(), Some(value.trim())),
+        None => (condition, None),
+    };
+    let name = claim.strip_prefix("claims.").filter(|name| is_name(name));
+    let Some(name) = name else {
+        return Err(fault(claim, format!("`{claim}` is no claim"), REQUIRE));
+    };
+    let value = value
+        .map(|text| literal(text).ok_or_else(|| fault(text, format!("`{text}` is no value"), "a text in quotes, a whole number, true or false: -- require: claims.role = 'editor'")))
+        .transpose()?;
+    Ok(Require {
+        claim: name.to_owned(),
+        value,
+        otherwise,
+    })
+}
+
+fn literal(text: &str) -> Option<Value> {
+    match text {
+        "true" => return Some(Value::Boolean(true)),
+        "false" => return Some(Value::Boolean(false)),
+        _ => {}
+    }
+    if let Ok(integer) = text.parse() {
+        return Some(Value::Integer(integer));
+    }
+    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
+    Some(inner.replace("''", "'").as_str().into())
+}
+
+fn verify(rest: &str, line: Line, after: usize) -> Result<VerifyLine, Fault> {
+    let (condition, otherwise) = otherwise(rest)?;
+    let (hash, password) = assignment(condition, VERIFY)?;
+    let (query, column) = column(hash, VERIFY)?;
+    Ok(VerifyLine {
+        query,
+        column,
+        password: param(password, VERIFY)?,
+        otherwise,
+        after,
+        line,
+    })
+}
+
+fn hash(rest: &str, line: Line) -> Result<HashLine, Fault> {
+    let (name, password) = assignment(rest, HASH)?;
+    if !is_name(name) {
+        return Err(fault(
+            name,
+            format!("`{name}` is no name for a parameter"),
+            HASH,
+        ));
+    }
+    Ok(HashLine {
+        name: name.to_owned(),
+        password: param(password, HASH)?,
+        line,
+    })
+}
+
+fn claim(part: &str, line: Line) -> Result<ClaimLine, Fault> {
+    let (name, from) = assignment(part, CLAIMS)?;
+    if !is_name(name) || name.len() > 64 {
+        return Err(fault(
+            name,
+            format!("`{name}` is no name for a claim"),
+            CLAIMS,
+        ));
+    }
+    let from = if from.starts_with(':') {
+        From::Param(param(from, CLAIMS)?)
+    } else {
+        let (query, column) = column(from, CLAIMS)?;
+        From::Column { query, column }
+    };
+    Ok(ClaimLine {
+        name: name.to_owned(),
+        from,
+        line,
+    })
+}
+
+/// Cuts `… else /path`.
+fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
+    let Some((condition, path)) = rest.split_once(" else ") else {
+        return Ok((rest.trim(), None));
+    };
+    let path = path.trim();
+    if !is_path(path) {
+        return Err(fault(
+            path,
+            format!("`{path}` is no path of this site"),
+            "after `else` stands a path that begins with one `/`, such as /login",
+        ));
+    }
+    Ok((condition.trim(), Some(path.to_owned())))
+}
+
+fn assignment<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), Fault> {
+    let found = text.split_once('=');
+    let (name, value) =
+        found.ok_or_else(|| fault(text, format!("`{text}` has no `=`"), example))?;
+    Ok((name.trim(), value.trim()))
+}
+
+fn column(text: &str, example: &str) -> Result<(String, String), Fault> {
+    let found = text.split_once('.');
+    let found = found.filter(|(query, column)| is_name(query) && is_name(column));
+    found
+        .map(|(query, column)| (query.to_owned(), column.to_owned()))
+        .ok_or_else(|| fault(text, format!("`{text}` is no column of a query"), example))
+}
+
+fn param(text: &str, example: &str) -> Result<String, Fault> {
+    let name = text.strip_prefix(':').filter(|name| is_name(name));
+    name.map(str::to_owned)
+        .ok_or_else(|| fault(text, format!("`{text}` is no parameter"), example))
+}
+
+/// Whether a browser that is told to go there stays on this site. It takes a backslash for a slash, two slashes for another host, and
+/// leaves out tabs and line ends; so only what has none of them is a path.
+pub(crate) fn is_path(text: &str) -> bool {
+    let rest = text.strip_prefix('/');
+    rest.is_some_and(|rest| !rest.starts_with('/'))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        Line::default()
+    }
+
+    #[test]
+    fn lines_are_read() {
+        let mut lines = SessionLines::default();
+        for (word, rest) in [
+            ("require", "claims.user else /login"),
+            ("require", "claims.role = 'it''s'"),
+            ("require", "claims.admin = true else /login?a=b"),
+            (
+                "verify",
+                "account.password_hash = :password else /login?failed=1",
+            ),
+            ("hash", "hash = :new"),
+            ("claims", "user = account.id,name=:name"),
+            ("logout", ""),
+        ] {
+            lines.direct(word, rest, line(), 2).unwrap();
+        }
+        assert_eq!(lines.require[0].otherwise.as_deref(), Some("/login"));
+        assert_eq!(lines.require[1].value, Some("it's".into()));
+        assert_eq!(lines.require[2].value, Some(Value::Boolean(true)));
+        let verify = lines.verify.as_ref().unwrap();
+        assert_eq!(
+            (
+                &*verify.query,
+                &*verify.column,
+                &*verify.password,
+                verify.after
+            ),
+            ("account", "password_hash", "password", 2)
+        );
+        assert_eq!(lines.hashes[0].name, "hash");
+        assert_eq!(lines.claims[1].from, From::Param("name".to_owned()));
+        assert!(lines.logout.is_some());
+        assert_eq!(lines.next(":next else /a", line()), Some(Ok("/a")));
+        assert_eq!(lines.next("/a", line()), None);
+        assert_eq!(lines.vary("claims.name"), Some(Ok(())));
+        assert_eq!(lines.vary("accept-language"), None);
+    }
+
+    #[test]
+    fn faults_name_the_word() {
+        for (word, rest, at) in [
+            ("require", "user", "user"),
+            ("require", "claims.", "claims."),
+            ("require", "claims.role = editor", "editor"),
+            ("require", "claims.user else login", "login"),
+            (
+                "require",
+                "claims.user else //evil.example",
+                "//evil.example",
+            ),
+            ("verify", "password_hash = :password", "password_hash"),
+            ("verify", "account.password_hash = password", "password"),
+            ("verify", "account.password_hash", "account.password_hash"),
+            ("hash", "a-b = :p", "a-b"),
+            ("hash", "a = p", "p"),
+            ("claims", "user", "user"),
+            ("claims", "user = 7", "7"),
+            ("claims", "user = a.id, user = b.id", "user = b.id"),
+            ("logout", "now", "now"),
+        ] {
+            let found = SessionLines::default().direct(word, rest, line(), 0);
+            assert_eq!(found.unwrap_err().0, at, "{word}: {rest}");
+        }
+        let mut lines = SessionLines::default();
+        for rest in [":next", ":next else", ":a-b else /x"] {
+            assert!(lines.next(rest, line()).unwrap().is_err(), "{rest}");
+        }
+        let shown = Line {
+            number: 3,
+            text: "-- é hash: a = p".to_owned(),
+        };
+        assert_eq!(shown.place("p"), (3, 16));
+    }
+
+    #[test]
+    fn only_paths_of_this_site() {
+        for (text, good) in [
+            ("/", true),
+            ("/a?b=c#d", true),
+            ("/%2F%2Fevil.example", true),
+            ("", false),
+            ("a", false),
+            ("//evil.example", false),
+            ("/\\evil.example", false),
+            ("/\t/evil.example", false),
+            ("/\n/evil.example", false),
+            ("https://evil.example", false),
+            ("/a b", false),
+            ("/é", false),
+        ] {
+            assert_eq!(is_path(text), good, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Sessions: what a visitor is known as, signed into a cookie.
+//!
+//! There is no table of sessions. A cookie holds the claims, the moments at which they were made and end, and a tag that only this
+//! site's keys can make. So a request is known without a look at the database, and nothing has to be kept, shared or swept. The price:
+//! a session cannot be taken back before it ends, unless a query compares a claim with a column (`docs/site.md`).
+//!
+//! Whatever a query makes of claims has them in its key; whatever a template makes of them is this visitor's alone (COHERENCE, rule
+//! 15). A session that is over is none, also for an answer that was kept: see [`Until`].
+
+mod attempts;
+mod claims;
+mod clock;
+mod cookie;
+mod keys;
+mod lines;
+mod needs;
+mod passwords;
+mod sql;
+mod token;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use millpond_http::Request;
+use millpond_store::clock::Boottime;
+
+pub(crate) use attempts::{Attempt, Attempts};
+pub(crate) use claims::{ClaimUse, Claims};
+pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
+pub(crate) use lines::{ClaimLine, From, Line, SessionLines, VerifyLine, WORDS, is_path};
+pub(crate) use needs::{Gate, Needs, Require};
+pub(crate) use passwords::{
+    LONGEST as LONGEST_PASSWORD, Passwords, Refused as PasswordRefused,
+    SHORTEST as SHORTEST_PASSWORD,
+};
+pub(crate) use sql::{PREFIX as RESERVED, with_claims};
+
+use crate::{Problem, config::SessionSettings};
+use cookie::Cookie;
+use keys::Keys;
+
+/// What was signed for one visitor.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Session {
+    /// Seconds since 1970.
+    pub(crate) issued: u64,
+    /// From this second on it is none.
+    pub(crate) expires: u64,
+    pub(crate) claims: Claims,
+}
+
+impl Session {
+    /// When an answer that was made of it stops being one.
+    pub(crate) const fn until(&self) -> Until {
+        Until(self.expires)
+    }
+}
+
+/// The end of a session, which an answer that was kept has to be asked for each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Until(u64);
+
+impl Until {
+    /// Whether it is over for a request that was received at `received`.
+    pub(crate) fn is_over(self, received: Boottime) -> bool {
+        clock::unix_at(received) >= self.0
+    }
+}
+
+/// What a site makes of the `[session]` settings. Read anew with the folder.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    keys: Keys,
+    cookie: Cookie,
+    lifetime: Duration,
+}
+
+/// What sessions are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be served: the key file is made if the site `issues` sessions and has no other key.
+    Serve { issues: bool },
+    /// To be looked at: nothing is made, and the environment may be another than the server's.
+    Check,
+}
+
+impl Sessions {
+    /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may lie there: `site` is the name of this
+    /// one's, so that a session of one site is none of another.
+    ///
+    /// # Errors
+    /// Keys that are not there or not good.
+    pub(crate) fn load(
+        settings: &SessionSettings,
+        beside: &Path,
+        site: &str,
+        purpose: Purpose,
+    ) -> Result<Arc<Self>, Problem> {
+        let file = beside.join(KEY_FILE);
+        let keys = match (settings.secret.text(), purpose) {
+            (Some(secret), Purpose::Check) if secret.starts_with("env:") => Keys::default(),
+            (Some(secret), _) => Keys::of_secret(secret)?,
+            (None, Purpose::Serve { issues: true }) => Keys::read_or_make(&file, site)?,
+            (None, _) => Keys::read(&file, site)?.unwrap_or_default(),
+        };
+        Ok(Arc::new(Self {
+            keys,
+            cookie: Cookie::new(&settings.cookie, settings.secure),
+            lifetime: settings.lifetime,
+        }))
+    }
+
+    /// The session of a request, if it has a cookie that was signed here and is not over.
+    pub(crate) fn of(&self, request: &Request<'_>) -> Option<Session> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let mut tokens = self.cookie.values(request);
+        tokens.find_map(|token| {
+            token::open(token, &self.keys)
+                .filter(|session| !session.until().is_over(request.received))
+        })
+    }
+
+    /// The field value that begins a session with these claims; none if they are too long for a cookie, or of a kind that is no claim.
+    pub(crate) fn begin(&self, claims: Claims, now: Boottime) -> Option<String> {
+        let issued = clock::unix_at(now);
+        let session = Session {
+            issued,
+            expires: issued.saturating_add(self.lifetime.as_secs()),
+            claims,
+        };
+        let token = token::seal(&session, &self.keys)?;
+        Some(self.cookie.set(&token, self.lifetime))
+    }
+
+    /// The field value that ends the session in the browser.
+    pub(crate) fn end(&self) -> String {
+        self.cookie.set("", Duration::ZERO)
+    }
+
+    /// Whether a browser at this origin drops the cookie: one over plain http, on another machine.
+    pub(crate) fn is_dropped_at(&self, origin: &str) -> bool {
+        self.cookie.is_secure() && cookie::is_plain(origin)
+    }
+}
+
+/// What the fuzz targets need of the token's parser.
+#[cfg(test)]
+pub(crate) mod parts {
+    pub(crate) use super::{
+        keys::Keys,
+        token::{LONGEST, open, read, seal},
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_http::OwnedRequest;
+
+    use super::*;
+    use crate::config::Secret;
+
+    fn sessions(secret: &str, lifetime: u64) -> Arc<Sessions> {
+        let settings = SessionSettings {
+            secret: Secret::new(secret),
+            lifetime: Duration::from_secs(lifetime),
+            cookie: "session".to_owned(),
+            secure: true,
+        };
+        Sessions::load(&settings, Path::new("/nowhere"), "", Purpose::Check).unwrap()
+    }
+
+    fn claims() -> Claims {
+        Claims::new(vec![("user".to_owned(), 7.into())])
+    }
+
+    /// The `name=value` of a field that sets a cookie.
+    fn pair(field: &str) -> &str {
+        field.split(';').next().unwrap()
+    }
+
+    #[test]
+    fn a_session_ends_when_its_time_is_over() {
+        let sessions = sessions(&"k".repeat(32), 3600);
+        let now = Boottime::now();
+        let field = sessions.begin(claims(), now).unwrap();
+        let at = |seconds: u64| {
+            let received = now.plus(Duration::from_secs(seconds));
+            let request = OwnedRequest::new("GET", "/")
+                .field("Cookie", pair(&field))
+                .from_peer(([127, 0, 0, 1], 1).into(), received);
+            sessions.of(&request.as_request())
+        };
+        let first = at(0).unwrap();
+        assert_eq!(first.claims, claims());
+        assert!(at(3500).is_some());
+        assert!(at(3602).is_none());
+        assert!(!first.until().is_over(now));
+        assert!(first.until().is_over(now.plus(Duration::from_secs(3602))));
+    }
+
+    #[test]
+    fn whatever_else_is_sent_is_no_session() {
+        let ours = sessions(&"k".repeat(32), 3600);
+        let rotated = sessions(&format!("{},{}", "n".repeat(32), "k".repeat(32)), 3600);
+        let foreign = sessions(&"f".repeat(32), 3600);
+        let field = ours.begin(claims(), Boottime::now()).unwrap();
+        let cookie = pair(&field);
+        let of = |sessions: &Sessions, cookies: &[&str]| {
+            let request = cookies
+                .iter()
+                .fold(OwnedRequest::new("GET", "/"), |request, cookie| {
+                    request.field("Cookie", cookie)
+                });
+            sessions.of(&request.as_request()).is_some()
+        };
+        assert!(of(&ours, &[cookie]));
+        assert!(
+            of(&ours, &["a=b", &format!("x=y; {cookie};z")]),
+            "among others"
+        );
+        assert!(
+            of(&ours, &["__Host-session=1.x.y", cookie]),
+            "behind a bad one"
+        );
+        assert!(of(&rotated, &[cookie]), "signed with the key before");
+        assert!(!of(&foreign, &[cookie]));
+        assert!(!of(&ours, &[]));
+        assert!(!of(&ours, &[&cookie.replace("__Host-", "")]));
+        assert!(!of(&ours, &[&cookie[..cookie.len() - 1]]));
+        assert!(!of(
+            &ours,
+            &[&format!("__Host-session={}", "x".repeat(100_000))]
+        ));
+        let none = Sessions::load(
+            &SessionSettings::default(),
+            Path::new("/nowhere"),
+            "",
+            Purpose::Serve { issues: false },
+        );
+        assert!(!of(&none.unwrap(), &[cookie]));
+    }
+}

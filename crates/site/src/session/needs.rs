@@ -1,0 +1,155 @@
+//! What a page or a form wants of the visitor's session.
+
+use millpond_db::Value;
+
+use super::{ClaimUse, Claims, Session, claims::is_same};
+
+/// A `-- require:` line: who may ask.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Require {
+    pub(crate) claim: String,
+    /// None where any value will do.
+    pub(crate) value: Option<Value>,
+    /// The path of this site where a visitor without the claim is led.
+    pub(crate) otherwise: Option<String>,
+}
+
+/// All that a page or a form wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Needs {
+    pub(crate) require: Vec<Require>,
+    /// The claims that queries are given, and those of `-- vary:`.
+    pub(crate) claims: Vec<ClaimUse>,
+}
+
+/// Whether a visitor may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate<'n> {
+    Open,
+    /// A claim is not there: signing in may help, at this path.
+    SignIn(&'n str),
+    /// It would not help, or nobody says where.
+    Closed,
+}
+
+impl Needs {
+    /// Whether every visitor is the same to it.
+    pub(crate) fn is_none(&self) -> bool {
+        self.require.is_empty() && self.claims.is_empty()
+    }
+
+    /// Whether the key holds a claim, so that a template may show it.
+    pub(crate) fn is_in_key(&self, claim: &str) -> bool {
+        self.claims.iter().any(|used| used.name == claim)
+    }
+
+    pub(crate) fn gate(&self, session: Option<&Session>) -> Gate<'_> {
+        for wanted in &self.require {
+            let claim = session.and_then(|session| session.claims.get(&wanted.claim));
+            match (claim, &wanted.value, &wanted.otherwise) {
+                (Some(_), None, _) => {}
+                (Some(claim), Some(value), _) if is_same(claim, value) => {}
+                (None, _, Some(path)) => return Gate::SignIn(path),
+                _ => return Gate::Closed,
+            }
+        }
+        Gate::Open
+    }
+
+    /// The claims as the session has them, which is what a template sees: as a kind of value, different ones may be the same.
+    pub(crate) fn claims<'s>(
+        &'s self,
+        session: Option<&'s Session>,
+    ) -> impl Iterator<Item = Option<&'s Value>> {
+        self.claims
+            .iter()
+            .map(move |used| session.and_then(|session| session.claims.get(&used.name)))
+    }
+
+    /// The values of the claims, in their order.
+    pub(crate) fn values(&self, session: Option<&Session>) -> impl Iterator<Item = Value> {
+        let nobody = Claims::default();
+        self.claims
+            .iter()
+            .map(move |used| used.value(session.map_or(&nobody, |session| &session.claims)))
+    }
+
+    /// The place of a claim as a kind of value among [`Needs::values`]; it is added if it is not there.
+    pub(crate) fn place_of(&mut self, used: ClaimUse) -> usize {
+        let found = self.claims.iter().position(|other| *other == used);
+        found.unwrap_or_else(|| {
+            self.claims.push(used);
+            self.claims.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn require(claim: &str, value: Option<Value>, otherwise: Option<&str>) -> Require {
+        Require {
+            claim: claim.to_owned(),
+            value,
+            otherwise: otherwise.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn who_may_pass() {
+        let session = |claims: &[(&str, Value)]| {
+            let claims = claims.iter();
+            Session {
+                claims: Claims::new(
+                    claims
+                        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                        .collect(),
+                ),
+                ..Session::default()
+            }
+        };
+        let needs = |require: Vec<Require>| Needs {
+            require,
+            claims: Vec::new(),
+        };
+        let ann = session(&[("user", 1.into()), ("role", "reader".into())]);
+        let editor = session(&[("user", 2.into()), ("role", "editor".into())]);
+        let user = needs(vec![require("user", None, Some("/login"))]);
+        assert_eq!(user.gate(None), Gate::SignIn("/login"));
+        assert_eq!(user.gate(Some(&session(&[]))), Gate::SignIn("/login"));
+        assert_eq!(user.gate(Some(&ann)), Gate::Open);
+        let closed = needs(vec![require("user", None, None)]);
+        assert_eq!(closed.gate(None), Gate::Closed);
+        let editors = needs(vec![require("role", Some("editor".into()), Some("/login"))]);
+        assert_eq!(editors.gate(None), Gate::SignIn("/login"));
+        // Who is signed in already would come back from there as the same visitor.
+        assert_eq!(editors.gate(Some(&ann)), Gate::Closed);
+        assert_eq!(editors.gate(Some(&editor)), Gate::Open);
+        assert_eq!(needs(Vec::new()).gate(None), Gate::Open);
+    }
+
+    #[test]
+    fn a_claim_of_another_kind_is_nothing_to_a_query_and_still_itself_in_the_key() {
+        let needs = Needs {
+            require: Vec::new(),
+            claims: vec![ClaimUse {
+                name: "admin".to_owned(),
+                kind: Some(millpond_db::Kind::Integer),
+            }],
+        };
+        let admin = Session {
+            claims: Claims::new(vec![("admin".to_owned(), "yes".into())]),
+            ..Session::default()
+        };
+        let given = |session| needs.values(session).collect::<Vec<_>>();
+        assert_eq!(given(Some(&admin)), given(None));
+        let keyed = |session| {
+            needs
+                .claims(session)
+                .map(Option::<&Value>::cloned)
+                .collect::<Vec<_>>()
+        };
+        assert_ne!(keyed(Some(&admin)), keyed(None));
+    }
+}

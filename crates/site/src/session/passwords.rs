@@ -1,0 +1,272 @@
+//! Passwords are hashed by threads of their own.
+//!
+//! Argon2id is made to cost: tens of milliseconds of a processor and 19 MiB, each time. On a worker's loop that would hold up every
+//! other request, so it happens on a few threads of low priority, behind a short queue; past that the form is answered with 503.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use argon2::{
+    Argon2, Params,
+    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+};
+use parking_lot::Mutex;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::oneshot;
+
+/// The fewest characters of a password that is hashed (NIST SP 800-63B section 5.1.1.2).
+pub(crate) const SHORTEST: usize = 8;
+/// The most bytes.
+pub(crate) const LONGEST: usize = 1_024;
+/// Hashes that wait: at some twenty a second for each thread, whoever comes last waits for two seconds.
+const QUEUE: usize = 32;
+const MOST_THREADS: usize = 4;
+/// Added to the threads' nice value: a worker that wants the processor gets it first.
+const NICENESS: i32 = 5;
+/// A stored hash may ask for so many KiB and passes; one that asks for more was not made for a server.
+const MOST_MEMORY: u32 = 1 << 20;
+const MOST_PASSES: u32 = 64;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Why a password was neither hashed nor verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Too many wait.
+    Busy,
+    /// The system has no memory, no random bytes or no threads to give.
+    Failed,
+}
+
+/// The threads, which are started with the first password.
+#[derive(Default)]
+pub(crate) struct Passwords {
+    queue: Mutex<Option<SyncSender<Job>>>,
+    /// A hash that no password has, for accounts that are not there.
+    stand_in: Arc<OnceLock<String>>,
+}
+
+impl Passwords {
+    /// The hash to keep, in the PHC format: Argon2id with 19 MiB, two passes and one lane, as OWASP's cheat sheet has it.
+    pub(crate) async fn hash(&self, password: String) -> Result<String, Refused> {
+        let hash = self.run(move || hash(&password)).await?;
+        hash.ok_or(Refused::Failed)
+    }
+
+    /// Whether `known` is the hash of a password. Without one, or with what is no hash, the work is the same, so that the time tells
+    /// nobody which accounts there are.
+    pub(crate) async fn verify(
+        &self,
+        password: String,
+        known: Option<Arc<str>>,
+    ) -> Result<bool, Refused> {
+        let stand_in = Arc::clone(&self.stand_in);
+        let verified = self.run(move || verify(&password, known.as_deref(), &stand_in));
+        verified.await?.ok_or(Refused::Failed)
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let (done, result) = oneshot::channel();
+        let job = move || {
+            // Who has gone away wants no answer.
+            if !done.is_closed() {
+                let _ = done.send(work());
+            }
+        };
+        self.enqueue(Box::new(job))?;
+        result.await.map_err(|_| Refused::Failed)
+    }
+
+    fn enqueue(&self, job: Job) -> Result<(), Refused> {
+        let mut queue = self.queue.lock();
+        if queue.is_none() {
+            *queue = Some(start().ok_or(Refused::Failed)?);
+        }
+        let sent = queue.as_ref().map(|queue| queue.try_send(job));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(Refused::Busy),
+        }
+    }
+}
+
+/// Half of the processors, so that the others serve on.
+fn start() -> Option<SyncSender<Job>> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let (queue, jobs) = sync_channel(QUEUE);
+    let jobs = Arc::new(Mutex::new(jobs));
+    let threads = (0..(processors / 2).clamp(1, MOST_THREADS)).filter(|number| {
+        let jobs = Arc::clone(&jobs);
+        thread::Builder::new()
+            .name(format!("passwords-{number}"))
+            .spawn(move || {
+                let _ = rustix::process::nice(NICENESS);
+                work(&jobs);
+            })
+            .is_ok()
+    });
+    (threads.count() > 0).then_some(queue)
+}
+
+/// Until the last sender is gone.
+fn work(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = jobs.lock().recv();
+        let Ok(job) = job else {
+            return;
+        };
+        // Who waits for it is told, because the sender of its answer is dropped.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    }
+}
+
+fn hash(password: &str) -> Option<String> {
+    let mut salt = [0; 16];
+    SystemRandom::new().fill(&mut salt).ok()?;
+    let hash: PasswordHash = Argon2::default()
+        .hash_password_with_salt(password.as_bytes(), &salt)
+        .ok()?;
+    Some(hash.to_string())
+}
+
+/// One verification, whatever there is to verify.
+fn verify(password: &str, known: Option<&str>, stand_in: &OnceLock<String>) -> Option<bool> {
+    let known = known.and_then(usable);
+    let is_known = known.is_some();
+    let hash = match known {
+        Some(hash) => hash,
+        None => PasswordHash::new(stand_in_of(stand_in)?).ok()?,
+    };
+    let is_right = count(|| {
+        Argon2::default()
+            .verify_password(password.as_bytes(), &hash)
+            .is_ok()
+    });
+    Some(is_right & is_known)
+}
+
+fn usable(text: &str) -> Option<PasswordHash> {
+    let hash = PasswordHash::new(text).ok()?;
+    let params = Params::try_from(&hash).ok()?;
+    let is_argon2 = hash.algorithm.as_str().starts_with("argon2");
+    let is_sane = params.m_cost() <= MOST_MEMORY && params.t_cost() <= MOST_PASSES;
+    (is_argon2 && is_sane && hash.hash.is_some()).then_some(hash)
+}
+
+/// Of a password that nobody knows, its maker included.
+fn stand_in_of(stand_in: &OnceLock<String>) -> Option<&str> {
+    if stand_in.get().is_none() {
+        let mut random = [0; 32];
+        SystemRandom::new().fill(&mut random).ok()?;
+        let password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let _ = stand_in.set(hash(&password)?);
+    }
+    stand_in.get().map(String::as_str)
+}
+
+#[cfg(not(test))]
+fn count<T>(verification: impl FnOnce() -> T) -> T {
+    verification()
+}
+
+#[cfg(test)]
+use tests::count;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static COUNTED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count<T>(verification: impl FnOnce() -> T) -> T {
+        COUNTED.set(COUNTED.get() + 1);
+        verification()
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(future)
+    }
+
+    #[test]
+    fn the_right_password_and_no_other() {
+        let passwords = Passwords::default();
+        let known = block_on(passwords.hash("correct horse".to_owned())).unwrap();
+        assert!(
+            known.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+            "{known}"
+        );
+        let verify = |password: &str, known: Option<&str>| {
+            block_on(passwords.verify(password.to_owned(), known.map(Arc::from)))
+        };
+        assert_eq!(verify("correct horse", Some(&known)), Ok(true));
+        assert_eq!(verify("correct horsf", Some(&known)), Ok(false));
+        assert_eq!(verify("", Some(&known)), Ok(false));
+        let again = block_on(passwords.hash("correct horse".to_owned())).unwrap();
+        assert_ne!(known, again, "each has a salt of its own");
+    }
+
+    #[test]
+    fn an_account_that_is_not_there_costs_the_same_work() {
+        let stand_in = OnceLock::new();
+        let good = hash("secret words").unwrap();
+        let huge = good.replace("m=19456", "m=4194304");
+        let params = |hash: &str| Params::try_from(&PasswordHash::new(hash).unwrap()).unwrap();
+        let own = stand_in_of(&stand_in).unwrap();
+        assert_eq!(params(own), params(&good), "the same memory and passes");
+        for known in [
+            Some(&*good),
+            None,
+            Some(""),
+            Some("secret words"),
+            Some("$2b$12$abcdefghijklmnopqrstuv"),
+            Some(&huge),
+            Some("$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ"),
+        ] {
+            let before = COUNTED.get();
+            let expected = known == Some(&*good);
+            assert_eq!(
+                verify("secret words", known, &stand_in),
+                Some(expected),
+                "{known:?}"
+            );
+            assert_eq!(COUNTED.get() - before, 1, "{known:?}");
+        }
+    }
+
+    #[test]
+    fn past_the_queue_it_is_refused_and_a_panic_ends_no_thread() {
+        let passwords = Passwords::default();
+        let panicked = block_on(passwords.run(|| panic!("a test's")));
+        assert_eq!(panicked, Err::<(), _>(Refused::Failed));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let mut refused = 0;
+        for _ in 0..QUEUE + 2 * MOST_THREADS + 1 {
+            let wait = Arc::clone(&wait);
+            let job = Box::new(move || {
+                // Until the test lets all of them go.
+                let _ = wait.lock().recv();
+            });
+            refused += usize::from(passwords.enqueue(job) == Err(Refused::Busy));
+        }
+        assert!(refused > 0);
+        drop(go);
+        // Another that waits is taken as soon as there is room.
+        let done = std::iter::repeat_with(|| block_on(passwords.run(|| 1)));
+        assert_eq!(done.flatten().next(), Some(1));
+    }
+}

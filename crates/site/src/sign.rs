@@ -1,0 +1,271 @@
+//! Forms that sign in and out: accounts are looked up, passwords verified and hashed, sessions begun and ended.
+//!
+//! A password is verified between two visits to the database: the queries above `-- verify:` are read first, and the transaction of those
+//! below begins when it was right. So no transaction is open while a password is hashed, and none begins for a wrong one.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millpond_db::{Call, Rows, Value};
+use millpond_http::{Request, Response};
+use percent_encoding::utf8_percent_encode;
+
+use crate::{
+    core::unavailable,
+    page::{Source, Verify},
+    rules::VALUE,
+    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefused, SHORTEST_PASSWORD, is_path},
+    submit::{Submission, refusal, see_other},
+};
+
+/// Leads a visitor who is not known to where they can sign in, and says where they wanted to go.
+pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
+    // Only what was asked with GET can be asked again.
+    if !matches!(request.method, "GET" | "HEAD") {
+        return see_other(path, None);
+    }
+    let sign = if path.contains('?') { '&' } else { '?' };
+    let next = utf8_percent_encode(request.target, VALUE);
+    let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
+    let fragment = if fragment.is_empty() {
+        String::new()
+    } else {
+        format!("#{fragment}")
+    };
+    see_other(&format!("{path}{sign}next={next}{fragment}"), None)
+}
+
+impl Submission {
+    /// Reads what stands above the `-- verify:` line.
+    pub(crate) async fn look_up(&self, values: &[Value]) -> Result<Vec<Rows>, Response> {
+        let lookups = &self.form.steps[..self.form.signing.lookups];
+        if lookups.is_empty() {
+            return Ok(Vec::new());
+        }
+        let value = |source: &Source| match source {
+            Source::Param(at) => values[*at].clone(),
+            // Refused when the form was compiled.
+            Source::Column { .. } => Value::Null,
+        };
+        let calls = lookups.iter().map(|step| Call {
+            query: step.query.clone(),
+            params: step.bind.iter().map(value).collect(),
+        });
+        let read = self.core.database.read(calls.collect()).await;
+        read.map(|read| read.results)
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Verifies the password against the account that was looked up.
+    pub(crate) async fn verify(&self, values: &[Value], found: &[Rows]) -> Result<(), Response> {
+        let Some(verify) = &self.form.signing.verify else {
+            return Ok(());
+        };
+        let known = match column(&found[verify.step], &verify.column) {
+            Some(Value::Text(hash)) => Some(hash),
+            _ => None,
+        };
+        let account = self.account(known.as_ref(), values);
+        let attempt = self.attempt(Some(&account))?;
+        let password = text(&values[verify.password]);
+        let is_right = if password.len() > LONGEST_PASSWORD {
+            false
+        } else {
+            let verified = self.core.passwords.verify(password, known);
+            verified.await.map_err(|refused| {
+                self.core.attempts.forgive(attempt);
+                self.refused(refused)
+            })?
+        };
+        if is_right {
+            self.core.attempts.forgive(attempt);
+            Ok(())
+        } else {
+            Err(wrong(verify))
+        }
+    }
+
+    /// Hashes the passwords that the statements are given the hashes of.
+    pub(crate) async fn hash(&self, values: &mut Vec<Value>) -> Result<(), Response> {
+        let passwords = &self.form.signing.hashes;
+        if passwords.is_empty() {
+            return Ok(());
+        }
+        self.attempt(None)?;
+        for at in passwords {
+            let password = text(&values[*at]);
+            if password.chars().count() < SHORTEST_PASSWORD {
+                let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
+                return Err(refusal(422, &sentence));
+            }
+            if password.len() > LONGEST_PASSWORD {
+                let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
+                return Err(refusal(422, &sentence));
+            }
+            let hash = self.core.passwords.hash(password).await;
+            let hash = hash.map_err(|refused| self.refused(refused))?;
+            values.push(hash.as_str().into());
+        }
+        Ok(())
+    }
+
+    /// The `Set-Cookie` of a form that begins or ends a session.
+    pub(crate) fn cookie(
+        &self,
+        values: &[Value],
+        results: &[Rows],
+    ) -> Result<Option<String>, Response> {
+        let signing = &self.form.signing;
+        let sessions = &self.generation.sessions;
+        if signing.is_logout {
+            return Ok(Some(sessions.end()));
+        }
+        if signing.claims.is_empty() {
+            return Ok(None);
+        }
+        let claims = signing.claims.iter().map(|(name, source)| {
+            let value = match source {
+                Source::Param(at) => values[*at].clone(),
+                Source::Column { step, column: name } => {
+                    column(&results[*step], name).unwrap_or(Value::Null)
+                }
+            };
+            (name.clone(), value)
+        });
+        let claims = claims.filter(|(_, value)| *value != Value::Null).collect();
+        let request = self.request.as_request();
+        let cookie = sessions.begin(Claims::new(claims), request.received);
+        let Some(cookie) = cookie else {
+            self.core.log(&format!(
+                "POST {}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
+                self.form.route
+            ));
+            return Err(self.generation.error.respond(&request, Bytes::new()));
+        };
+        self.tell_of_http(&request);
+        Ok(Some(cookie))
+    }
+
+    /// The path that a parameter names, if the form follows one and it is a path of this site.
+    pub(crate) fn next(&self, values: &[Value]) -> Option<String> {
+        let next = text(&values[self.form.signing.next?]);
+        is_path(&next).then_some(next)
+    }
+
+    /// An owner who sees nobody stay signed in should know why.
+    fn tell_of_http(&self, request: &Request<'_>) {
+        let origin = request.fields.get("origin");
+        let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
+        let Some(origin) = origin.filter(|origin| self.generation.sessions.is_dropped_at(origin))
+        else {
+            return;
+        };
+        if !self.core.has_told_of_http.swap(true, Ordering::Relaxed) {
+            self.core.log(&format!(
+                "somebody has signed in at {origin}, and browsers keep a secure cookie over https only: put https in front of this \
+                 server, or set `secure = false` under [session]"
+            ));
+        }
+    }
+
+    /// Counts an attempt, or says when the next may be made.
+    fn attempt(&self, account: Option<&str>) -> Result<Attempt, Response> {
+        let begun = self
+            .core
+            .attempts
+            .begin(&self.request.as_request(), account);
+        begun.map_err(too_many)
+    }
+
+    /// The account that is tried: the one that was found, however its name was written; else what was asked for.
+    fn account(&self, known: Option<&Arc<str>>, values: &[Value]) -> String {
+        if let Some(hash) = known {
+            return format!("found {hash}");
+        }
+        let signing = &self.form.signing;
+        let lookups = &self.form.steps[..signing.lookups];
+        let mut account = format!("asked {}", self.form.route);
+        for source in lookups.iter().flat_map(|step| &step.bind) {
+            if let Source::Param(at) = source {
+                account.push('\0');
+                account.push_str(&text(&values[*at]).trim().to_lowercase());
+            }
+        }
+        account
+    }
+
+    fn refused(&self, refused: PasswordRefused) -> Response {
+        if refused == PasswordRefused::Failed {
+            self.core.log(&format!(
+                "POST {}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
+                self.form.route
+            ));
+        }
+        unavailable()
+    }
+}
+
+/// An unknown account and a wrong password are one answer.
+fn wrong(verify: &Verify) -> Response {
+    match &verify.otherwise {
+        Some(path) => see_other(path, None),
+        None => refusal(422, "The account or the password is wrong."),
+    }
+}
+
+/// RFC 6585 section 4.
+fn too_many(wait: Duration) -> Response {
+    let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
+    Response::builder(429)
+        .field("Retry-After", &seconds.to_string())
+        .field("Content-Type", "text/plain; charset=utf-8")
+        .field("X-Content-Type-Options", "nosniff")
+        .field("Cache-Control", "no-store")
+        .body(format!(
+            "Too many attempts. Please try again in {seconds} seconds.\n"
+        ))
+}
+
+/// The value of a column in the first row, if there is one.
+pub(crate) fn column(rows: &Rows, name: &str) -> Option<Value> {
+    let at = rows.columns.iter().position(|column| **column == *name)?;
+    rows.rows.first()?.get(at).cloned()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.to_string(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Real(real) => real.to_string(),
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Null | Value::Blob(_) | Value::Json(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_http::OwnedRequest;
+
+    use super::*;
+
+    #[test]
+    fn who_must_sign_in_is_led_back_afterwards() {
+        let led = |method: &str, target: &str, path: &str| {
+            let request = OwnedRequest::new(method, target);
+            let response = sign_in(path, &request.as_request());
+            response.field("location").unwrap().to_owned()
+        };
+        assert_eq!(
+            led("GET", "/me?a=1&b=2", "/login"),
+            "/login?next=%2Fme%3Fa%3D1%26b%3D2"
+        );
+        assert_eq!(
+            led("HEAD", "/me", "/login?x=1#form"),
+            "/login?x=1&next=%2Fme#form"
+        );
+        assert_eq!(led("POST", "/me", "/login"), "/login");
+    }
+}

@@ -1,0 +1,107 @@
+//! What is known of one key, for those who ask why it is answered as it is.
+
+use std::time::Duration;
+
+use crate::{
+    Feed, Store, Value, Why,
+    clock::Boottime,
+    history::Cause,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// What the store knows of one key, and of its feed, at one moment.
+pub struct Explanation<V, F: Feed> {
+    /// What [`Store::get`] would say; the value stays out of it.
+    pub state: Result<(), Why>,
+    /// Whether a flight is under way for it.
+    pub is_flying: bool,
+    /// What is stored, or was and has not been replaced since.
+    pub entry: Option<Stored<V, F>>,
+    /// The change that ended it, if one did and is still remembered.
+    pub ended_by: Option<Cause<F::Mark>>,
+    /// The feed at this moment.
+    pub feed: FeedState<F>,
+}
+
+/// A stored value.
+pub struct Stored<V, F: Feed> {
+    /// The value.
+    pub value: Arc<V>,
+    /// When it was stored.
+    pub at: Boottime,
+    /// The feed's position that covers what it was read from.
+    pub position: F::Position,
+    /// Its own end, if it has one.
+    pub expires: Option<Boottime>,
+    /// What making it took, as a multiple of the mean of all.
+    pub cost: f32,
+    /// The bytes that it is counted for.
+    pub weight: usize,
+    /// How many things it depends on.
+    pub tags: usize,
+}
+
+/// How far the feed is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedState<F: Feed> {
+    /// Since the newest heartbeat was sent; none before the first.
+    pub age: Option<Duration>,
+    /// How far it has been applied in this epoch.
+    pub position: Option<F::Position>,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// Why it began.
+    pub epoch_reason: String,
+    /// How long ago.
+    pub epoch_age: Duration,
+}
+
+impl<V: Value, F: Feed> Store<V, F> {
+    /// What is known of `key` at `now`. Takes the ledger's lock, so it is for people who ask and not for requests.
+    #[must_use]
+    pub fn explain(&self, key: &[u8], now: Boottime) -> Explanation<V, F> {
+        let ledger = self.lock();
+        let entry = self.index.read(key, Arc::clone);
+        let state = match &entry {
+            _ if !self.healthy(now) => Err(Why::FeedOld),
+            Some(entry) => entry.valid(now),
+            None => Err(Why::Absent),
+        };
+        let ended = entry
+            .as_ref()
+            .filter(|entry| entry.valid(now) == Err(Why::Invalidated));
+        let history = &ledger.history;
+        let stored = entry.as_ref().map(|entry| Stored {
+            value: entry.value.clone(),
+            at: entry.stored,
+            position: entry.position,
+            expires: entry.ends(),
+            cost: entry.cost,
+            weight: entry.weight.load(Ordering::Relaxed),
+            tags: entry.tags.len(),
+        });
+        Explanation {
+            state,
+            is_flying: ledger.flights.contains_key(key),
+            ended_by: ended.and_then(|entry| history.first(entry.since, &entry.tags)),
+            entry: stored,
+            feed: self.feed_of(&ledger, now),
+        }
+    }
+
+    /// How far the feed is at `now`.
+    #[must_use]
+    pub fn feed(&self, now: Boottime) -> FeedState<F> {
+        self.feed_of(&self.lock(), now)
+    }
+
+    fn feed_of(&self, ledger: &crate::ledger::Ledger<V, F>, now: Boottime) -> FeedState<F> {
+        FeedState {
+            age: ledger.history.heard.map(|sent| now.since(sent)),
+            position: ledger.passed,
+            epoch: self.present.epoch.load(Ordering::Relaxed),
+            epoch_reason: ledger.stats.epoch_reason.clone(),
+            epoch_age: now.since(ledger.history.epoch_began),
+        }
+    }
+}
