@@ -19,7 +19,7 @@ const QUERIES = [
         where article_id = $1 and kind = 'needed by' order by position limit 12",
     'near' => "select other_id as id, title, summary from related
         where article_id = $1 and kind = 'near' order by position limit 6",
-    'comments' => 'select id, who, at, body from comment where article_id = $1 order by at desc, id desc limit 20',
+    'comments' => 'select id, who, at, body, account_id is not null as signed from comment where article_id = $1 order by at desc, id desc limit 20',
     'discussion' => 'select count(*) as comments from comment where article_id = $1',
 ];
 
