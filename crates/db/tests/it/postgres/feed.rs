@@ -138,7 +138,9 @@ fn what_was_taken_is_finished_before_the_end() {
         // It panics if it fails.
         scope.spawn(|| fed.write(slow, vec![]));
         let mut foreign = fed.foreign();
-        let running = "select count(*) from pg_stat_activity where state = 'active' and query like 'update t set n = 5%'";
+        // Asleep in the statement: preparing it shows the same text.
+        let running = "select count(*) from pg_stat_activity \
+                       where datname = current_database() and wait_event = 'PgSleep' and query like 'update t set n = 5%'";
         while foreign.query_one(running, &[]).unwrap().get::<_, i64>(0) == 0 {
             std::thread::yield_now();
         }
