@@ -206,9 +206,10 @@ fn a_connection_that_says_nothing_any_more_is_replaced() {
     let server = frames(MANY, |mut frames| while frames.request().is_some() {});
     let run = measure(&Plan {
         timeout: Duration::from_millis(100),
-        ..plan(&server, "/", 2, 4)
+        ..plan(&server, "/", 2, 8)
     });
-    assert_eq!(run.errors.count("timeout"), 4, "{run:?}");
+    assert_eq!(run.errors.count("timeout"), 8, "{run:?}");
+    // Its settings may come as late as in the time of the first requests; then it is silent in that of the next.
     assert!(run.connections.opened >= 2, "{run:?}");
 }
 
