@@ -108,7 +108,6 @@ impl<'f> Visitor<'f> {
             sent,
             node,
             bound: field.nodes[node].bound(),
-            hit: answer.hit,
         };
         let verdict = judge(&field.log, ask, &rows, circumstances);
         self.report.page(answer.hit, verdict, || {
