@@ -20,7 +20,6 @@ use crate::{
     compress::Compressor,
     params::BadParam,
     render::HTML,
-    route::Match,
     rules::Rules,
     session::{Attempts, Passwords, Sessions},
     statics::Statics,
@@ -81,11 +80,6 @@ impl Core {
 }
 
 impl Generation {
-    /// The page or form at a path in its normal form.
-    pub(crate) fn router_match<'p>(&self, path: &'p str) -> Option<Match<'p>> {
-        self.pages.router.find(path)
-    }
-
     /// The address that stands for a path at which nothing answers: a page has none with a slash at its end, a folder none
     /// without. Both are in normal form.
     pub(crate) fn canonical<'a>(&'a self, path: &'a str) -> Option<&'a str> {

@@ -44,7 +44,7 @@ impl Site {
         {
             told["rewritten_to"] = to.into();
         }
-        match generation.router_match(&path) {
+        match generation.pages.router.find(&path) {
             Some(found) => self.endpoint(&mut told, &generation, &found, query, now),
             None if generation.statics.find(&path).is_some() => told["kind"] = "file".into(),
             None => told["kind"] = "nothing".into(),
@@ -155,7 +155,7 @@ impl Site {
     }
 
     fn feed(&self, feed: &FeedState<DatabaseFeed>) -> Value {
-        let bound = self.max_staleness();
+        let bound = feed.bound;
         json!({
             "age_s": feed.age.map(|age| age.as_secs_f64()),
             "bound_s": bound.as_secs_f64(),

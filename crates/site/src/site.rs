@@ -224,11 +224,6 @@ impl Site {
         &self.core
     }
 
-    /// How much older than the database a response may be.
-    pub(crate) fn max_staleness(&self) -> Duration {
-        self.settings.lock().config.max_staleness
-    }
-
     /// Tells the owner.
     pub(crate) fn log(&self, message: &str) {
         self.core.log(message);

@@ -46,6 +46,8 @@ pub struct Stored<V, F: Feed> {
 pub struct FeedState<F: Feed> {
     /// Since the newest heartbeat was sent; none before the first.
     pub age: Option<Duration>,
+    /// How old that may be.
+    pub bound: Duration,
     /// How far it has been applied in this epoch.
     pub position: Option<F::Position>,
     /// The epoch, from 0.
@@ -98,6 +100,7 @@ impl<V: Value, F: Feed> Store<V, F> {
     fn feed_of(&self, ledger: &crate::ledger::Ledger<V, F>, now: Boottime) -> FeedState<F> {
         FeedState {
             age: ledger.history.heard.map(|sent| now.since(sent)),
+            bound: self.config.max_staleness,
             position: ledger.passed,
             epoch: self.present.epoch.load(Ordering::Relaxed),
             epoch_reason: ledger.stats.epoch_reason.clone(),

@@ -19,7 +19,7 @@ pub struct Store<V: Value, F: Feed> {
     pub(crate) index: Index<V, F>,
     pub(crate) waiters: Arc<AtomicUsize>,
     ledger: Mutex<Ledger<V, F>>,
-    config: Config,
+    pub(crate) config: Config,
 }
 
 /// How fresh the flight that a request joins must be.
