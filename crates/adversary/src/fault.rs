@@ -10,6 +10,7 @@ use millpond_pgtest::Postgres;
 use postgres::Client;
 
 use crate::field::Field;
+use crate::fight::Feed;
 use crate::log::Change;
 use crate::node::Node;
 use crate::page::Ask;
@@ -46,7 +47,7 @@ pub(crate) enum Fault {
     TableAltered,
     /// A view says something else.
     ViewReplaced,
-    /// There is no publication for a moment.
+    /// There is no publication for a moment; or a table's changes are not recorded, where triggers do that.
     PublicationDropped,
     /// A transaction beyond `logical_decoding_work_mem`.
     LargeTransaction,
@@ -97,6 +98,7 @@ pub(crate) struct Striker<'f> {
     pub(crate) field: &'f Field,
     pub(crate) nodes: &'f [Arc<Node>],
     pub(crate) server: &'f mut Postgres,
+    pub(crate) feed: Feed,
     /// How long what lasts does last: longer than the shortest bound.
     pub(crate) lasting: Duration,
     /// Views that were replaced.
@@ -160,12 +162,20 @@ impl Striker<'_> {
                 .map_err(said),
             Fault::ViewReplaced => self.replace_view(),
             Fault::PublicationDropped => {
+                let (away, back) = match self.feed {
+                    Feed::Logical => (
+                        "drop publication if exists millpond",
+                        "create publication millpond for all tables",
+                    ),
+                    Feed::Triggers => (
+                        "alter table account disable trigger _millpond_update",
+                        "alter table account enable always trigger _millpond_update",
+                    ),
+                };
                 let mut client = self.client()?;
-                client.batch_execute("drop publication if exists millpond").map_err(said)?;
+                client.batch_execute(away).map_err(said)?;
                 self.field.span.pass(self.lasting / 4);
-                client
-                    .batch_execute("create publication millpond for all tables")
-                    .map_err(said)
+                client.batch_execute(back).map_err(said)
             }
             Fault::LargeTransaction => self.large(),
         }
@@ -297,7 +307,7 @@ impl Striker<'_> {
 
 fn kill_feeds(client: &mut Client) -> Result<(), String> {
     client
-        .batch_execute("select pg_terminate_backend(pid) from pg_stat_replication")
+        .batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'millpond_feed'")
         .map_err(said)
 }
 

@@ -20,11 +20,32 @@ use crate::report::Report;
 use crate::world;
 use crate::writer;
 
+/// How the nodes learn of changes (`database.feed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// From the server's log.
+    Logical,
+    /// From triggers, on a server without logical replication.
+    Triggers,
+}
+
+impl Feed {
+    /// As the configuration has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Logical => "logical",
+            Self::Triggers => "triggers",
+        }
+    }
+}
+
 /// What is fought with.
 #[derive(Clone, Debug)]
 pub struct Fight {
     /// The program `millpond`.
     pub program: PathBuf,
+    /// How its nodes learn of changes.
+    pub feed: Feed,
     /// How long pages are read, at least: each kind of fault is done once in any case.
     pub length: Duration,
     /// Makes the choices. How threads mix is up to the machine.
@@ -63,11 +84,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// # Errors
 /// A sentence, if the server or a node could not be started.
 pub fn fight(plan: &Fight) -> Result<Report, String> {
-    let mut server = server().map_err(said)?;
+    let mut server = server(plan.feed).map_err(said)?;
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).map_err(said)?;
     client.batch_execute(&world::create()).map_err(said)?;
-    let nodes = BOUNDS.map(|bound| Node::start(&plan.program, server.port(), bound).map(Arc::new));
+    let start = |bound| Node::start(&plan.program, server.port(), plan.feed, bound);
+    let nodes = BOUNDS.map(|bound| start(bound).map(Arc::new));
     let nodes = nodes
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
@@ -84,6 +106,7 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
             field: &field,
             nodes: &nodes,
             server: &mut server,
+            feed: plan.feed,
             lasting: LASTING,
             labels: 0,
             report: Report::default(),
@@ -99,9 +122,12 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
     Ok(report)
 }
 
-fn server() -> Result<Postgres, millpond_pgtest::Error> {
-    Options::new()
-        .logical()
+fn server(feed: Feed) -> Result<Postgres, millpond_pgtest::Error> {
+    let options = match feed {
+        Feed::Logical => Options::new().logical(),
+        Feed::Triggers => Options::new(),
+    };
+    options
         .set("max_prepared_transactions", "20")
         // Small transactions are streamed too.
         .set("logical_decoding_work_mem", "64kB")

@@ -40,6 +40,6 @@ mod wire;
 mod world;
 mod writer;
 
-pub use fight::{Fight, fight};
+pub use fight::{Feed, Fight, fight};
 pub use log::Fates;
 pub use report::Report;

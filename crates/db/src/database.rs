@@ -182,9 +182,12 @@ impl Database {
     #[must_use]
     pub fn show_position(&self, position: u64) -> String {
         match &self.engine {
-            Engine::Sqlite(_) => position.to_string(),
             // A `pg_lsn`.
-            Engine::Postgres(_) => format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
+            Engine::Postgres(postgres) if postgres.has_log_positions() => {
+                format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff)
+            }
+            // A tick, or a transaction id.
+            Engine::Sqlite(_) | Engine::Postgres(_) => position.to_string(),
         }
     }
 

@@ -32,7 +32,7 @@ pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
 pub use postgres::requirements::Requirement;
-pub use postgres::{PostgresOptions, PostgresSession, Rehearsal, TextRow};
+pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRow};
 pub use query::{Bind, Call, Deps, Expect, Param, Query, Read, Step, Written};
 pub use sqlite::database::Options;
 pub use sqlite::scratch::copy_schema;

@@ -10,11 +10,12 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::{CancelToken, Client};
 
+use super::FeedKind;
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::link::Link;
-use super::prepare::{POSITION, Ready, SNAPSHOT, own};
+use super::prepare::{Ready, SNAPSHOT, own, position};
 use crate::Error;
 
 /// The time for the conversation after the socket has been opened: TLS, password, settings.
@@ -31,7 +32,8 @@ pub(super) struct Own {
     pub(super) begin_read: Rc<Ready>,
     pub(super) snapshot: Rc<Ready>,
     pub(super) begin_write: Rc<Ready>,
-    pub(super) emit: Rc<Ready>,
+    /// Leaves a write's token in its transaction, or tells the id by which the feed will know it.
+    pub(super) token: Rc<Ready>,
     pub(super) commit: Rc<Ready>,
     pub(super) rollback: Rc<Ready>,
 }
@@ -39,6 +41,7 @@ pub(super) struct Own {
 const BEGIN_READ: &str = "begin isolation level repeatable read read only";
 const BEGIN_WRITE: &str = "begin isolation level read committed read write";
 const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::text";
+const TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text";
 
 /// An open connection. Whoever has it is alone with it.
 pub(super) struct Connection {
@@ -90,12 +93,17 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         .await
         .and_then(|row| row.try_get(0))
         .map_err(cannot)?;
-    let snapshot = format!("select {SNAPSHOT}, {POSITION}");
+    let feed = shared.options.feed;
+    let snapshot = format!("select {SNAPSHOT}, {}", position(feed));
+    let token = match feed {
+        FeedKind::Logical => EMIT,
+        FeedKind::Triggers => TRANSACTION,
+    };
     let own = Own {
         begin_read: own(&client, BEGIN_READ).await.map_err(cannot)?,
         snapshot: own(&client, &snapshot).await.map_err(cannot)?,
         begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
-        emit: own(&client, EMIT).await.map_err(cannot)?,
+        token: own(&client, token).await.map_err(cannot)?,
         commit: own(&client, "commit").await.map_err(cannot)?,
         rollback: own(&client, "rollback").await.map_err(cannot)?,
     };

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::interest::{Interest, Wanted};
 use super::pending::Pending;
+use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
 
 /// No transaction id: nothing may be kept.
@@ -17,6 +18,7 @@ pub(crate) struct Link {
     pub(crate) delivery: Delivery,
     pub(crate) interest: Interest,
     pub(crate) pending: Pending,
+    pub(crate) wake: Wake,
     floor: AtomicU64,
     /// When the feed's server was started, while there is a feed: it tells that server from all others.
     server: Mutex<Option<Arc<str>>>,
@@ -37,6 +39,7 @@ impl Default for Link {
             delivery: Delivery::default(),
             interest: Interest::default(),
             pending: Pending::default(),
+            wake: Wake::default(),
             floor: AtomicU64::new(NONE),
             server: Mutex::default(),
             schema: AtomicU64::new(0),

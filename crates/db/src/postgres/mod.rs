@@ -1,7 +1,7 @@
-//! PostgreSQL: threads with connections that read and write, the feed by logical replication, and what the two share.
+//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by triggers, and what they share.
 //!
 //! A read takes its queries and `pg_current_snapshot()` in one transaction and one round trip (`read`). A write leaves a
-//! token in its transaction, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
+//! token in its transaction, or notes its id, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
 //! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
@@ -29,6 +29,7 @@ pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
 mod types;
+pub(crate) mod wake;
 mod write;
 
 use std::fmt;
@@ -46,8 +47,8 @@ use crate::{Call, Error, Health, Migration, Read, Requirement, SqlError, Step, W
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
-pub use options::PostgresOptions;
 use options::Target;
+pub use options::{FeedKind, PostgresOptions};
 pub use rehearsal::Rehearsal;
 pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
@@ -172,6 +173,7 @@ impl Postgres {
             config: shared.target.config.clone(),
             tls: Arc::clone(shared.tls.config()),
             node: shared.node.clone(),
+            kind: shared.options.feed,
             publication: shared.options.publication.clone(),
             heartbeat: heartbeat_for(shared.options.max_staleness),
             wal_sender_timeout: WAL_SENDER_TIMEOUT,
@@ -224,6 +226,11 @@ impl Postgres {
             .flat_map(|statement| statement.analysis().reads().collect::<Vec<u32>>())
             .collect();
         self.ask(|reply| Job::Requirements { tables, reply })?
+    }
+
+    /// Whether positions are places in the log; they are transaction ids otherwise.
+    pub(crate) fn has_log_positions(&self) -> bool {
+        self.inner.shared.options.feed == FeedKind::Logical
     }
 
     pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {

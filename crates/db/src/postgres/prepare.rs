@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tokio_postgres::types::Kind;
 use tokio_postgres::{Client, Statement};
 
+use super::FeedKind;
 use super::failure::{chain, is_lost, refused};
 use super::sql::Rewritten;
 use super::types::Decoder;
@@ -37,8 +38,19 @@ pub(super) struct Ready {
 /// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
 /// writes no log of its own.
 pub(super) const SNAPSHOT: &str = "pg_current_snapshot()::text";
-pub(super) const POSITION: &str = "case when pg_is_in_recovery() then null \
-    else pg_current_wal_insert_lsn()::text end";
+pub(super) fn position(feed: FeedKind) -> &'static str {
+    match feed {
+        FeedKind::Logical => {
+            "case when pg_is_in_recovery() then null else pg_current_wal_insert_lsn()::text end"
+        }
+        // All that the snapshot saw is below its upper bound, and a feed by triggers has passed what is below the lower bound of its
+        // own. Asked for without the log, which some providers hide.
+        FeedKind::Triggers => {
+            "case when pg_is_in_recovery() then null \
+             else pg_snapshot_xmax(pg_current_snapshot())::text end"
+        }
+    }
+}
 
 impl Ready {
     fn new(statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
@@ -64,13 +76,15 @@ impl Ready {
         &self,
         client: &Client,
         sql: &Rewritten,
+        feed: FeedKind,
     ) -> Result<Option<&Statement>, Unprepared> {
         if self.alone.get().is_none() {
             let alone = if self.is_cast {
                 None
             } else {
                 let text = format!(
-                    "select q.*, (select {SNAPSHOT}), (select {POSITION}) from ({}\n) as q",
+                    "select q.*, (select {SNAPSHOT}), (select {}) from ({}\n) as q",
+                    position(feed),
                     sql.text
                 );
                 match client.prepare_typed(&text, self.described.params()).await {

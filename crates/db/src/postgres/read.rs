@@ -239,7 +239,10 @@ async fn alone(
 ) -> Result<Option<(Seen, Table)>, Outcome> {
     let client = &connection.client;
     let statement = statement(&call.query).map_err(Outcome::Failed)?;
-    let form = run.ready.alone(client, &statement.sql).await;
+    let form = run
+        .ready
+        .alone(client, &statement.sql, shared.options.feed)
+        .await;
     let Some(form) = form.map_err(|error| unprepared(error, &call.query))? else {
         return Ok(None);
     };
@@ -336,12 +339,12 @@ pub(super) fn unreadable(column: usize, sql: Arc<str>) -> Error {
     }
 }
 
-/// Reads the two columns [`super::prepare::SNAPSHOT`] and [`super::prepare::POSITION`].
+/// Reads the two columns [`super::prepare::SNAPSHOT`] and [`super::prepare::position`].
 fn snapshot(row: &[Value]) -> Option<Seen> {
     match row {
         [Value::Text(transactions), position] => {
             let position = match position {
-                Value::Text(position) => Some(lsn(position)?),
+                Value::Text(position) => Some(place(position)?),
                 _ => None,
             };
             Some((Transactions::parse(transactions)?, position))
@@ -350,9 +353,11 @@ fn snapshot(row: &[Value]) -> Option<Seen> {
     }
 }
 
-/// A position in the log, `16/B374D848`.
-fn lsn(text: &str) -> Option<u64> {
-    let (high, low) = text.split_once('/')?;
+/// A position in the log, `16/B374D848`, or a transaction id.
+fn place(text: &str) -> Option<u64> {
+    let Some((high, low)) = text.split_once('/') else {
+        return text.parse().ok();
+    };
     let part = |digits| u32::from_str_radix(digits, 16).ok().map(u64::from);
     Some(part(high)? << 32 | part(low)?)
 }
@@ -363,10 +368,11 @@ mod tests {
 
     #[test]
     fn positions_are_read() {
-        assert_eq!(lsn("16/B374D848"), Some(0x16_b374_d848));
-        assert_eq!(lsn("0/0"), Some(0));
-        for wrong in ["", "1", "1/", "x/0", "1/123456789"] {
-            assert_eq!(lsn(wrong), None, "{wrong}");
+        assert_eq!(place("16/B374D848"), Some(0x16_b374_d848));
+        assert_eq!(place("0/0"), Some(0));
+        assert_eq!(place("4294967297"), Some(1 << 32 | 1));
+        for wrong in ["", "x", "1/", "x/0", "1/123456789"] {
+            assert_eq!(place(wrong), None, "{wrong}");
         }
     }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::Shared;
 use super::connect::Connection;
 use super::failure;
 use super::pending::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{Failure, MAX_RESULT, Run, run, together};
+use super::{FeedKind, Shared};
 use crate::{Error, Expect, Rows, Step, Value, Written, bind};
 
 /// What our own deadline leaves to the server's.
@@ -182,8 +182,45 @@ async fn one(
     Ok(Rows { columns, rows })
 }
 
-/// Leaves the token in the transaction and commits it, in one round trip.
+/// Commits, and gives what to wait for.
 async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+    match shared.options.feed {
+        FeedKind::Logical => commit_with_token(shared, connection).await,
+        FeedKind::Triggers => commit_with_id(shared, connection).await,
+    }
+}
+
+/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for it.
+async fn commit_with_id(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+    let own = &connection.own;
+    let runs = vec![Run::own(&own.token), Run::own(&own.commit)];
+    let done = within(shared, together(&connection.client, runs)).await;
+    let outcomes = done.map_err(|_| Outcome::Unknown("it does not answer in time".to_owned()))?;
+    let mut id = None;
+    for outcome in outcomes {
+        let rows = outcome.map_err(|failed| uncommitted(failed, shared))?;
+        id = id.or_else(|| match rows.first()?.first()? {
+            Value::Text(id) => id.parse().ok(),
+            _ => None,
+        });
+    }
+    let Some(id) = id else {
+        return Ok(Some(shared.link.pending.nothing()));
+    };
+    let awaited = shared.link.pending.expect_transaction(id);
+    shared.link.wake.call();
+    Ok(awaited)
+}
+
+fn uncommitted(failed: Failure, shared: &Shared) -> Outcome {
+    match sort(failed, &"commit".into(), &[], shared) {
+        Outcome::Lost(reason) => Outcome::Unknown(reason),
+        outcome => outcome,
+    }
+}
+
+/// Leaves the token in the transaction and commits it, in one round trip.
+async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
     let awaited = shared.link.pending.expect();
     let mut runs = Vec::with_capacity(2);
     let message = awaited.as_ref().map(|(token, _)| {
@@ -194,7 +231,7 @@ async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Out
     });
     if let Some(params) = &message {
         runs.push(Run {
-            ready: connection.own.emit.clone(),
+            ready: connection.own.token.clone(),
             params,
             expect: Expect::Exec,
         });
@@ -212,10 +249,7 @@ async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Out
         return Ok(awaited);
     };
     forget(shared, awaited.as_ref());
-    Err(match sort(failed, &"commit".into(), &[], shared) {
-        Outcome::Lost(reason) => Outcome::Unknown(reason),
-        outcome => outcome,
-    })
+    Err(uncommitted(failed, shared))
 }
 
 fn forget(shared: &Shared, awaited: Option<&(u64, Arrival)>) {

@@ -3,15 +3,26 @@
 
 use std::time::Duration;
 
-use millpond_adversary::{Fight, fight};
+use millpond_adversary::{Feed, Fight, fight};
 
 /// A run of less than this has checked nothing, however busy the machine is.
 const LEAST_READS: u64 = 2_000;
 
 #[test]
 fn no_fault_makes_a_page_late_or_mixed() {
+    fought(Feed::Logical);
+}
+
+/// The same where changes are told by triggers; the faults take most of the time.
+#[test]
+fn no_fault_makes_a_page_late_or_mixed_without_logical_replication() {
+    fought(Feed::Triggers);
+}
+
+fn fought(feed: Feed) {
     let report = fight(&Fight {
         program: env!("CARGO_BIN_EXE_millpond").into(),
+        feed,
         length: Duration::from_secs(number("MILLPOND_ADVERSARY_SECONDS").unwrap_or(30)),
         seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
         readers: 4,

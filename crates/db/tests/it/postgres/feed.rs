@@ -37,7 +37,7 @@ impl Drop for Fed {
     }
 }
 
-fn started(options: PostgresOptions) -> (Database, Arc<Witness>) {
+pub(super) fn started(options: PostgresOptions) -> (Database, Arc<Witness>) {
     let database = Database::connect(options).unwrap();
     let sink = Arc::new(Witness::default());
     database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
@@ -56,6 +56,14 @@ impl Fed {
         client.batch_execute(schema).unwrap();
         let mut options = options(scratch.url());
         adjust(&mut options);
+        Self::of(scratch, options)
+    }
+
+    /// On a database that has everything.
+    pub(super) fn of(
+        scratch: millpond_pgtest::Database<'static>,
+        options: PostgresOptions,
+    ) -> Self {
         let (database, sink) = started(options);
         sink.settle();
         Self {
@@ -81,7 +89,7 @@ impl Fed {
     }
 
     /// Reads until the result is kept. An old transaction of another test may hold that up, but not for ever.
-    fn fill(&self, key: &str, query: &Query, params: &[Value]) {
+    pub(super) fn fill(&self, key: &str, query: &Query, params: &[Value]) {
         for _ in 0..1_000 {
             if self.try_fill(key, query, params) {
                 return;
@@ -277,8 +285,12 @@ fn without_logical_replication_nothing_is_kept_and_the_owner_is_told() {
 /// Rules 1, 2 and 19 together: nothing that was acknowledged is missing from what is kept.
 #[test]
 fn no_answer_is_older_than_promised() {
+    keeps_the_promise(&Fed::new(|options| options.pool = 4));
+}
+
+/// Four rows of `t` are written, read and kept at once.
+pub(super) fn keeps_the_promise(fed: &Fed) {
     const ROWS: i64 = 4;
-    let fed = Fed::new(|options| options.pool = 4);
     let query = fed.prepare("select n from t where id = :id");
     let update = fed.prepare("update t set n = n + 1 where id = :id returning n");
     let n = |value: &Value| match value {
@@ -287,7 +299,7 @@ fn no_answer_is_older_than_promised() {
     };
     std::thread::scope(|scope| {
         for id in 1..=ROWS {
-            let (fed, query, update) = (&fed, &query, &update);
+            let (query, update) = (&query, &update);
             scope.spawn(move || {
                 let key = id.to_string();
                 for round in 1..=40 {

@@ -7,6 +7,7 @@ mod model;
 mod reads;
 mod requirements;
 mod tls;
+mod triggers;
 mod types;
 mod writes;
 

@@ -1,0 +1,247 @@
+//! One look at the table of changes: the statements, and what they answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::replication::literal;
+use super::super::wait::End;
+use super::super::wire::Row;
+use super::objects::{CHANGES, LOST, MAX_BYTES, NODES};
+use crate::feed::Transactions;
+use crate::postgres::catalog::FINGERPRINT;
+
+/// Rows that one look takes. If there are more, it is not looked what they were: a new epoch begins.
+pub(super) const MAX_ROWS: usize = 16_384;
+/// Rows that are removed at a time.
+pub(super) const TIDIED: usize = 10_000;
+/// What nodes agree on that tidy: "millpond" in ASCII, and one more, as migrations have that.
+const LOCK: i64 = 0x6d69_6c6c_706f_6e65;
+/// Who has not been heard of for so long is struck off.
+const SILENCE: &str = "interval '1 minute'";
+
+/// Where the tables are, and who reads them.
+pub(super) struct Names {
+    /// As it is written in SQL.
+    pub(super) schema: String,
+    pub(super) node: String,
+    /// Another one after each loss of the connection.
+    pub(super) life: u64,
+}
+
+impl Names {
+    /// Registers this life in the place of the node's last one. The snapshot of the statement is older than the life's first one, so
+    /// nothing from its lower bound on has been seen by a life of this node that still counts.
+    pub(super) fn register(&self) -> String {
+        let Self { schema, node, life } = self;
+        let node = literal(node);
+        format!(
+            "insert into {schema}.{NODES} as n (node, life, oldest, seen_at) \
+             values ({node}, {life}, pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()), pg_catalog.clock_timestamp()) \
+             on conflict (node) do update set life = excluded.life, oldest = excluded.oldest, seen_at = excluded.seen_at"
+        )
+    }
+
+    /// Says that nothing below `oldest` is needed here any more, and tidies if nobody else does. One transaction, so nobody finds rows
+    /// removed and the node that still needed them on the list; each statement has its own snapshot.
+    pub(super) fn tidy(&self, oldest: u64) -> String {
+        let Self { schema, node, life } = self;
+        let node = literal(node);
+        let alone = format!("(select pg_catalog.pg_try_advisory_xact_lock({LOCK}))");
+        // Past this nothing is recorded, so it is tried until it succeeds.
+        let shrink = self.shrink(MAX_BYTES);
+        format!(
+            "update {schema}.{NODES} set oldest = '{oldest}', seen_at = pg_catalog.clock_timestamp() where node = {node} and life = {life}; \
+             delete from {schema}.{NODES} where seen_at < pg_catalog.clock_timestamp() - {SILENCE} and {alone}; \
+             with gone as (delete from {schema}.{CHANGES} where {alone} and ctid = any (array(select ctid from {schema}.{CHANGES} \
+             where transaction < (select oldest from {schema}.{NODES} order by oldest limit 1) limit {TIDIED})) returning 1) \
+             select count(*)::text from gone; {shrink}"
+        )
+    }
+
+    /// Empties a table of changes that has more bytes than that, as it has after a time without nodes. TRUNCATE is seen by older snapshots
+    /// too, so all nodes are told first that something is lost. It waits for nobody: who writes later would wait behind it.
+    pub(super) fn shrink(&self, bytes: u64) -> String {
+        let schema = &self.schema;
+        let text = |name: &str| format!("{schema}.{name}").replace('\'', "''");
+        format!(
+            "do $millpond$ begin \
+             if pg_catalog.pg_relation_size('{}', 'main') > {bytes} then \
+             lock table {schema}.{CHANGES} in access exclusive mode nowait; \
+             perform pg_catalog.nextval('{}'); \
+             truncate {schema}.{CHANGES}; \
+             end if; \
+             exception when lock_not_available or insufficient_privilege then null; \
+             end $millpond$",
+            text(CHANGES),
+            text(LOST)
+        )
+    }
+
+    /// Takes this life off the list.
+    pub(super) fn leave(&self) -> String {
+        let Self { schema, node, life } = self;
+        let node = literal(node);
+        format!("delete from {schema}.{NODES} where node = {node} and life = {life}")
+    }
+
+    /// What the session that looks is to know first: planning would take as long as the rest.
+    pub(super) fn prepare(&self) -> String {
+        let Self { schema, node, life } = self;
+        let node = literal(node);
+        let look = |fingerprint: &str| {
+            format!(
+                "(pg_snapshot) as select null::text, pg_catalog.pg_current_snapshot()::text, \
+                 exists (select from {schema}.{NODES} where node = {node} and life = {life})::text, {fingerprint} \
+                 union all (select transaction::text, relation::text, content::text, null from {schema}.{CHANGES} \
+                 where transaction >= pg_catalog.pg_snapshot_xmin($1) and not pg_catalog.pg_visible_in_snapshot(transaction, $1) \
+                 limit {MAX_ROWS} + 1)"
+            )
+        };
+        format!(
+            "prepare millpond_changes{}; prepare millpond_look{}; prepare millpond_lost as {}",
+            look("null::text"),
+            look(FINGERPRINT),
+            self.lost()
+        )
+    }
+
+    /// What the counter of lost changes says.
+    pub(super) fn lost(&self) -> String {
+        let schema = &self.schema;
+        format!("select pg_catalog.concat(last_value, is_called) from {schema}.{LOST}")
+    }
+}
+
+/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at. The counter comes after: ✗ *before the
+/// rows, a transaction could count between the two.*
+pub(super) fn ask(snapshot: &str, looks: bool) -> String {
+    let statement = if looks {
+        "millpond_look"
+    } else {
+        "millpond_changes"
+    };
+    format!(
+        "execute {statement}({}); execute millpond_lost",
+        literal(snapshot)
+    )
+}
+
+/// What has been recorded of one row.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) table: u32,
+    /// As JSON; `None` if it may be any row of the table.
+    pub(super) content: Option<String>,
+}
+
+/// What a look has found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) seen: Arc<Transactions>,
+    pub(super) snapshot: String,
+    pub(super) is_registered: bool,
+    /// If the catalog was looked at.
+    pub(super) fingerprint: Option<String>,
+    pub(super) changes: BTreeMap<u64, Vec<Recorded>>,
+    /// There were more than [`MAX_ROWS`]; what is here is not all.
+    pub(super) is_cut: bool,
+    pub(super) lost: String,
+}
+
+impl Found {
+    /// From the rows of [`ask`]'s statements; `None` if they make no sense.
+    pub(super) fn read(rows: Vec<Row>) -> Option<Self> {
+        let mut found = None;
+        let mut lost = None;
+        let mut changes: BTreeMap<u64, Vec<Recorded>> = BTreeMap::new();
+        let mut count = 0;
+        for row in rows {
+            match <[Option<String>; 4]>::try_from(row) {
+                Ok([None, Some(snapshot), Some(registered), fingerprint]) => {
+                    found = Some((snapshot, registered == "true", fingerprint));
+                }
+                Ok([Some(transaction), Some(table), content, _]) => {
+                    let table = table.parse().ok()?;
+                    let recorded = Recorded { table, content };
+                    changes
+                        .entry(transaction.parse().ok()?)
+                        .or_default()
+                        .push(recorded);
+                    count += 1;
+                }
+                Ok(_) => return None,
+                Err(row) => lost = row.into_iter().next().flatten(),
+            }
+        }
+        let (snapshot, is_registered, fingerprint) = found?;
+        Some(Self {
+            seen: transactions(&snapshot).ok()?,
+            snapshot,
+            is_registered,
+            fingerprint,
+            changes,
+            is_cut: count > MAX_ROWS,
+            lost: lost?,
+        })
+    }
+}
+
+/// Reads a snapshot.
+pub(super) fn transactions(text: &str) -> Result<Arc<Transactions>, End> {
+    let seen = Transactions::parse(text);
+    seen.map(Arc::new)
+        .ok_or_else(|| End::lost(format!("the server gives no snapshot but {text:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[&str]) -> Row {
+        let value = |text: &&str| (*text != "-").then(|| (*text).to_owned());
+        values.iter().map(value).collect()
+    }
+
+    #[test]
+    fn a_look_is_read_by_transactions_whatever_the_order_of_its_rows() {
+        let rows = vec![
+            row(&["9", "16400", "{}", "-"]),
+            row(&["-", "7:10:7", "true", "-"]),
+            row(&["8", "16400", "-", "-"]),
+            row(&["9", "16401", "{}", "-"]),
+            row(&["1f"]),
+        ];
+        let found = Found::read(rows).unwrap();
+        assert_eq!(found.changes.keys().collect::<Vec<_>>(), [&8, &9]);
+        assert_eq!(found.changes[&8][0].content, None);
+        assert_eq!(found.changes[&9].len(), 2);
+        assert!(found.is_registered && !found.is_cut);
+        assert_eq!((found.lost.as_str(), found.fingerprint), ("1f", None));
+        assert!(found.seen.sees(8) && !found.seen.sees(7));
+    }
+
+    #[test]
+    fn an_answer_without_snapshot_or_counter_makes_no_sense() {
+        let head = || row(&["-", "7:10:7", "true", "-"]);
+        assert!(Found::read(vec![head(), row(&["1f"])]).is_some());
+        assert_eq!(Found::read(vec![head()]), None);
+        assert_eq!(Found::read(vec![row(&["1f"])]), None);
+        assert_eq!(
+            Found::read(vec![row(&["-", "x", "true", "-"]), row(&["1f"])]),
+            None
+        );
+        assert_eq!(
+            Found::read(vec![head(), row(&["1f"]), row(&["x", "1", "-", "-"])]),
+            None
+        );
+    }
+
+    #[test]
+    fn more_than_is_taken_at_once_is_cut() {
+        let mut rows = vec![row(&["-", "7:10:7", "true", "-"]), row(&["1f"])];
+        rows.extend((0..MAX_ROWS).map(|_| row(&["9", "1", "-", "-"])));
+        assert!(!Found::read(rows.clone()).unwrap().is_cut);
+        rows.push(row(&["9", "1", "-", "-"]));
+        assert!(Found::read(rows).unwrap().is_cut);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the feed by triggers lacks, and what is left of it where another feed is used now.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Client;
+
+use super::Requirement;
+use crate::SqlError;
+use crate::postgres::analysis::refused;
+use crate::postgres::catalog::{Catalog, Untold};
+use crate::postgres::feed::triggers::objects::{self as parts, CHANGES};
+
+/// What there is of the feed's own tables, and what the role may do with it.
+pub(super) struct Objects {
+    /// The schema where they are, or are to be; none if the search path has none.
+    schema: Option<String>,
+    role: String,
+    /// Whether all of them are there, the function with the body of this version.
+    complete: bool,
+    /// Whether any of them is there.
+    begun: bool,
+    /// Whether the role may make or replace them.
+    makes: bool,
+    /// Whether the role may read and tidy the tables.
+    reads: bool,
+}
+
+/// The rights are those that [`parts::grant`] gives. A right on what is not there is none.
+const OBJECTS: &str = "select pg_catalog.quote_ident(pg_catalog.current_schema()), pg_catalog.quote_ident(current_user), \
+    count(*) filter (where n is not null) = 4 and exists (select from f where body = $1), \
+    count(*) filter (where n is not null) > 0 or exists (select from f), \
+    coalesce(pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE'), false) \
+      and coalesce(bool_and(pg_catalog.pg_has_role(o.owner, 'USAGE')), true) \
+      and coalesce((select bool_and(pg_catalog.pg_has_role(f.owner, 'USAGE')) from f), true), \
+    coalesce(bool_and(case o.n when '_millpond_change' then pg_catalog.has_table_privilege(o.oid, 'SELECT') \
+        and pg_catalog.has_table_privilege(o.oid, 'DELETE') and pg_catalog.has_table_privilege(o.oid, 'TRUNCATE') \
+      when '_millpond_node' then pg_catalog.has_table_privilege(o.oid, 'SELECT') and pg_catalog.has_table_privilege(o.oid, 'INSERT') \
+        and pg_catalog.has_table_privilege(o.oid, 'UPDATE') and pg_catalog.has_table_privilege(o.oid, 'DELETE') \
+      when '_millpond_lost' then pg_catalog.has_table_privilege(o.oid, 'SELECT') and pg_catalog.has_sequence_privilege(o.oid, 'USAGE') \
+      else true end), false) \
+    from o";
+
+/// What there is, before [`OBJECTS`].
+const WITH: &str = "with f as (select p.prosrc as body, p.proowner as owner from pg_catalog.pg_proc p \
+      join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
+      where p.proname = '_millpond_record' and n.nspname = pg_catalog.current_schema()), \
+    o as (select c.oid, c.relname as n, c.relowner as owner from pg_catalog.pg_class c \
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+      where n.nspname = pg_catalog.current_schema() and ((c.relkind = 'r' and c.relname in ('_millpond_change', '_millpond_node')) \
+      or (c.relkind = 'S' and c.relname in ('_millpond_lost', '_millpond_woken'))))";
+
+impl Objects {
+    pub(super) async fn ask(client: &Client) -> Result<Self, SqlError> {
+        let text = tokio_postgres::types::Type::TEXT;
+        let ask = async {
+            let asked = client
+                .prepare_typed(&format!("{WITH} {OBJECTS}"), &[text])
+                .await?;
+            client.query_one(&asked, &[&parts::body()]).await
+        };
+        let row = ask.await.map_err(|error| refused(&error))?;
+        Ok(Self {
+            schema: row.get(0),
+            role: row.get(1),
+            complete: row.get(2),
+            begun: row.get(3),
+            makes: row.get(4),
+            reads: row.get(5),
+        })
+    }
+}
+
+/// What is missing so that changes of `tables` are recorded; the role owns those in `owned`.
+pub(super) fn lacks(
+    objects: &Objects,
+    catalog: &Catalog,
+    tables: &BTreeSet<u32>,
+    owned: &BTreeSet<u32>,
+) -> Vec<Requirement> {
+    let Some(schema) = &objects.schema else {
+        return vec![Requirement::new(
+            "the search path has no schema",
+            "the table of changes is to be in the first one",
+        )];
+    };
+    let mut all = Vec::new();
+    if !objects.complete {
+        all.push(
+            Requirement::new(
+                format!("{CHANGES} and what belongs to it is missing, or of another version"),
+                "triggers record changes there; without it nothing is kept",
+            )
+            .mended_by(parts::install(schema), objects.makes)
+            .asking(),
+        );
+    } else if !objects.reads {
+        all.push(
+            Requirement::new(
+                format!("the role {} lacks rights on {CHANGES}", objects.role),
+                "changes are read there, and removed once all nodes have seen them",
+            )
+            .mended_by(parts::grant(schema, &objects.role), false),
+        );
+    }
+    let kin: BTreeSet<u32> = tables
+        .iter()
+        .flat_map(|table| catalog.kin(*table))
+        .collect();
+    for table in kin {
+        let may_mend = owned.contains(&table) && (objects.complete || objects.makes);
+        all.extend(table_lacks(catalog, schema, table, may_mend));
+    }
+    all
+}
+
+fn table_lacks(catalog: &Catalog, schema: &str, table: u32, may_mend: bool) -> Option<Requirement> {
+    let relation = catalog.relation(table)?;
+    if !matches!((relation.kind, relation.persistence), ('r' | 'p', 'p')) {
+        return None;
+    }
+    let name = relation.display();
+    match catalog.recording().objection(table)? {
+        Untold::Subscribed => Some(Requirement::new(
+            format!("{name} is filled by a subscription"),
+            "that fires no triggers of statements, so results that are read from there cannot be kept",
+        )),
+        _ => {
+            let left_out: Vec<&str> = relation
+                .columns
+                .iter()
+                .filter(|column| catalog.class(column).is_none())
+                .map(|column| column.name.as_str())
+                .collect();
+            let whose = if may_mend {
+                ""
+            } else {
+                "; only the table's owner can add them"
+            };
+            Some(
+                Requirement::new(
+                    format!("{name} lacks triggers that record its changes"),
+                    format!("results that are read from there cannot be kept{whose}"),
+                )
+                .mended_by(
+                    parts::watch(schema, &relation.display_quoted(), &left_out),
+                    may_mend,
+                )
+                .asking(),
+            )
+        }
+    }
+}
+
+/// Triggers that another feed has no use for.
+pub(super) fn left_over(
+    objects: &Objects,
+    catalog: &Catalog,
+    owned: &BTreeSet<u32>,
+) -> Option<Requirement> {
+    let schema = objects.schema.as_ref().filter(|_| objects.begun)?;
+    let marked = catalog.recording().marked();
+    let may_mend = objects.makes && marked.is_subset(owned);
+    let tables: Vec<String> = marked
+        .iter()
+        .filter_map(|table| Some(catalog.relation(*table)?.display_quoted()))
+        .collect();
+    Some(
+        Requirement::new(
+            "triggers of the other feed are left",
+            "they still record changes that nobody reads",
+        )
+        .mended_by(parts::remove(schema, &tables), may_mend)
+        .asking(),
+    )
+}
