@@ -5,8 +5,8 @@
 //! and went into `_millpond_change`, with the id of their transaction ([`objects`]). A node looks at that table several times in a
 //! second, and at once when NOTIFY or a write of its own wakes it. NOTIFY only shortens the wait; nothing depends on it.
 //!
-//! One look is one statement, so one snapshot S: it gives S itself, the changes of all transactions that S sees and that the snapshot P
-//! of the look before did not, and at times the fingerprint of the catalog. A transaction becomes visible as a whole, so it is delivered once
+//! One look is one statement, so one snapshot S: it gives S itself, and the changes of all transactions that S sees and that the snapshot P
+//! of the look before did not. Behind it, in the same round trip, come a counter and at times the fingerprint of the catalog. A transaction becomes visible as a whole, so it is delivered once
 //! and as a whole. There is no order among those of one look; nothing needs one, as no position lies between them.
 //!
 //! # Why nothing is missed
@@ -27,7 +27,7 @@
 //!
 //! * *A trigger is missing, disabled or edited.* The catalog says which tables have theirs as they must be; queries on others are not kept
 //!   (`catalog::recording`). It is read after the fingerprint, and T's statements ran later, so T ran under those triggers or the fingerprint
-//!   is another one by the time that T is visible. Rows of `pg_trigger` count by their `xmin`: ✗ *a trigger that is disabled and enabled again
+//!   is another one by the time that T is visible, and so in the next look at the catalog. Rows of `pg_trigger` count by their `xmin`: ✗ *a trigger that is disabled and enabled again
 //!   between two looks is as it was.* A new floor is taken whenever the catalog has changed: ✗ *a function that was emptied and put back while
 //!   T ran.* CREATE TRIGGER and ENABLE TRIGGER wait for whoever has written to the table, until all others see it.
 //! * *The table of changes was too large* ([`objects::MAX_BYTES`]). Then the trigger counts up a sequence, which is no part of T. The counter
