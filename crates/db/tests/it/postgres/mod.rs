@@ -1,5 +1,6 @@
 //! The database on real PostgreSQL servers.
 
+mod batches;
 mod connections;
 mod feed;
 mod migrations;
