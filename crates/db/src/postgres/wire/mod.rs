@@ -34,6 +34,8 @@ mod dial;
 mod frame;
 pub(super) mod open;
 mod share;
+#[cfg(test)]
+mod share_tests;
 mod stream;
 #[cfg(test)]
 mod tests;

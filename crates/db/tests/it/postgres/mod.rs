@@ -7,6 +7,7 @@ mod migrations;
 mod model;
 mod reads;
 mod requirements;
+mod same;
 mod tls;
 mod types;
 mod writes;
