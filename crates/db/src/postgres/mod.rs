@@ -1,6 +1,6 @@
 //! PostgreSQL: threads with connections that read and write, the feed by logical replication, and what the two share.
 //!
-//! A read takes its queries and `pg_current_snapshot()` in one transaction and one round trip (`read`). A write leaves a
+//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`, `wire`). A write leaves a
 //! token in its transaction, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
 //! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
 
@@ -23,12 +23,15 @@ mod read;
 mod rehearsal;
 pub(crate) mod requirements;
 mod run;
+mod said;
 mod session;
+mod shape;
 mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
 mod types;
+mod wire;
 mod write;
 
 use std::fmt;

@@ -166,8 +166,8 @@ async fn one(
             });
         }
     };
-    check_values(query, &ready, &values).map_err(Outcome::Failed)?;
-    let columns = ready.columns.clone();
+    check_values(query, &ready.shape.params, &values).map_err(Outcome::Failed)?;
+    let columns = Arc::clone(&ready.shape.columns);
     let one = Run {
         ready,
         params: &values,
@@ -259,14 +259,14 @@ fn sort(failure: Failure, sql: &Arc<str>, names: &[String], shared: &Shared) -> 
     match failure {
         Failure::TooLarge => Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
         Failure::Unreadable(column) => Outcome::Abandoned(unreadable(column, Arc::clone(sql))),
-        Failure::Database(error) => {
-            if failure::is_lost(&error) {
-                return Outcome::Lost(failure::chain(&error));
+        Failure::Database(trouble) => {
+            if trouble.is_lost() {
+                return Outcome::Lost(trouble.sentence());
             }
-            let sorted = failure::sort(&error, sql, names, &shared.place);
-            if failure::is_conflict(&error) {
+            let sorted = failure::sort(&trouble, sql, names, &shared.place);
+            if trouble.is_conflict() {
                 Outcome::Conflict(sorted)
-            } else if failure::is_outdated(&error) {
+            } else if trouble.is_outdated() {
                 Outcome::Outdated(sorted)
             } else {
                 Outcome::Failed(sorted)

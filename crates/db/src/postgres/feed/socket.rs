@@ -27,10 +27,14 @@ pub(crate) struct Place {
     at: At,
 }
 
+/// How it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum At {
+pub(crate) enum At {
+    /// By its name, at this port.
     Name(u16),
+    /// At an address.
     Address(SocketAddr),
+    /// As a file: a Unix socket.
     File(PathBuf),
 }
 
@@ -59,6 +63,16 @@ pub(crate) fn places(config: &Config) -> Vec<Place> {
 }
 
 impl Place {
+    /// Its name; empty if only an address was given.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// How it is found.
+    pub(crate) fn at(&self) -> &At {
+        &self.at
+    }
+
     /// For messages.
     pub(crate) fn describe(&self) -> String {
         match (&self.name, &self.at) {
@@ -84,10 +98,7 @@ impl Place {
         let addresses = match &self.at {
             At::File(path) => return Socket::file(path, patience),
             At::Address(address) => vec![*address],
-            At::Name(port) => {
-                let name = self.name.as_deref().unwrap_or_default();
-                (name, *port).to_socket_addrs()?.collect()
-            }
+            At::Name(port) => (self.name(), *port).to_socket_addrs()?.collect(),
         };
         let mut last = End::lost("the name has no address");
         for address in addresses {

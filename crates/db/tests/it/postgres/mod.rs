@@ -1,11 +1,13 @@
 //! The database on real PostgreSQL servers.
 
+mod batches;
 mod connections;
 mod feed;
 mod migrations;
 mod model;
 mod reads;
 mod requirements;
+mod same;
 mod tls;
 mod types;
 mod writes;
