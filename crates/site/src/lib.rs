@@ -27,6 +27,7 @@ mod folder;
 mod form;
 #[cfg(test)]
 mod fuzz;
+mod gather;
 mod hosts;
 mod listing;
 mod methods;
