@@ -7,10 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Value};
-use millpond_http::{OwnedRequest, Response};
+use millpond_http::{OwnedRequest, Prepared, Response};
 use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why, clock::Boottime};
 
 use crate::{
+    ahead::remake,
     cached::{Cached, Failure, bundle_key},
     core::{Core, Generation},
     object::QueryResult,
@@ -31,6 +32,19 @@ pub(crate) struct Ask {
     pub(crate) key: Vec<u8>,
     pub(crate) visitor: Arc<Visitor>,
 }
+
+/// What a flight has made.
+enum Made {
+    /// Everyone's, and what became of it in the store; none where it cannot be kept.
+    Shared(Arc<Cached>, Option<Outcome>),
+    /// The visitor's own.
+    Private(Arc<Prepared>),
+    /// Nothing: the template failed.
+    Failed,
+}
+
+/// The time that the database took, and the rendering.
+type Timing = (Duration, Duration);
 
 impl Ask {
     /// Answers; `why` is why there was no hit.
@@ -77,57 +91,91 @@ impl Ask {
         }
     }
 
-    /// Makes the page for all who wait.
-    async fn lead(&self, mut permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
+    /// Makes the page for all who wait, and answers the request that leads.
+    async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
+        let (made, timing) = match self.make(permit).await {
+            Ok(made) => made,
+            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+        };
+        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
+        match made {
+            Made::Shared(value, outcome) => {
+                let status = outcome.map_or(&b"fwd=miss; detail=uncacheable"[..], |outcome| {
+                    status(why, outcome)
+                });
+                self.respond_timed(&value, status, timing)
+            }
+            Made::Private(prepared) => prepared.respond(
+                &self.request(),
+                extra(b"fwd=miss; detail=private", Some(timing)),
+            ),
+            Made::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
+        }
+    }
+
+    /// Makes the page before anybody asks for it. None if it cannot be kept, or made.
+    pub(crate) async fn make_ahead(&self, permit: Permit<Cached, DatabaseFeed>) -> Option<Outcome> {
+        let Ok((Made::Shared(_, outcome), _)) = self.make(permit).await else {
+            return None;
+        };
+        if outcome == Some(Outcome::Stored) {
+            self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Makes the page, and gives it to all who wait for it and may have it.
+    async fn make(
+        &self,
+        mut permit: Permit<Cached, DatabaseFeed>,
+    ) -> Result<(Made, Timing), Failure> {
         let started = Boottime::now();
         permit.begin().await;
         let gathered = match self.gather(Some(&permit)).await {
             Ok(gathered) => gathered,
             Err(failure) => {
-                let value = Arc::new(Cached::Failed(failure));
-                permit.fail(value.clone());
-                return self.respond(&value, b"");
+                permit.fail(Arc::new(Cached::Failed(failure.clone())));
+                return Err(failure);
             }
         };
         let before_render = Boottime::now();
         let rendered = self.render(&gathered.objects);
         let now = Boottime::now();
         let timing = (gathered.database, now.since(before_render));
-        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
         self.page
             .counters
             .filled(now.since(started), gathered.database);
         let value = match rendered {
-            Rendered::Page(prepared) => Arc::new(Cached::Page(prepared)),
+            Rendered::Page(prepared) => {
+                if remake::is_renewable(&self.page) {
+                    permit.renewable();
+                }
+                Arc::new(Cached::Page(prepared))
+            }
             Rendered::Missing => Arc::new(Cached::Missing),
             Rendered::Private(prepared) => {
                 self.page.private.store(true, Ordering::Relaxed);
                 permit.alone();
-                return prepared.respond(
-                    &self.request(),
-                    extra(b"fwd=miss; detail=private", Some(timing)),
-                );
+                return Ok((Made::Private(prepared), timing));
             }
             Rendered::Failed => {
-                let value = Arc::new(Cached::Failed(Failure::Internal));
                 if self.visitor.touched() {
                     // What made it fail may be this visitor's own.
                     self.page.private.store(true, Ordering::Relaxed);
                     permit.alone();
                 } else {
-                    permit.fail(value.clone());
+                    permit.fail(Arc::new(Cached::Failed(Failure::Internal)));
                 }
-                return self.respond(&value, b"");
+                return Ok((Made::Failed, timing));
             }
         };
-        let status: &[u8] = if gathered.uncacheable {
+        let outcome = if gathered.uncacheable {
             permit.give(value.clone());
-            b"fwd=miss; detail=uncacheable"
+            None
         } else {
-            let outcome = permit.complete(gathered.fill(value.clone(), now.since(started)));
-            status(why, outcome)
+            Some(permit.complete(gathered.fill(value.clone(), now.since(started))))
         };
-        self.respond_timed(&value, status, timing)
+        Ok((Made::Shared(value, outcome), timing))
     }
 
     /// Without the store, for `--no-cache`.
@@ -224,22 +272,12 @@ impl Ask {
             .respond(value, &self.request(), Bytes::from_static(extra))
     }
 
-    fn respond_timed(
-        &self,
-        value: &Arc<Cached>,
-        status: &[u8],
-        timing: (Duration, Duration),
-    ) -> Response {
+    fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
         self.generation
             .respond(value, &self.request(), extra(status, Some(timing)))
     }
 
-    fn respond_rendered(
-        &self,
-        rendered: Rendered,
-        status: &[u8],
-        timing: (Duration, Duration),
-    ) -> Response {
+    fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
         match rendered {
             Rendered::Page(prepared) | Rendered::Private(prepared) => {
                 prepared.respond(&self.request(), extra(status, Some(timing)))
@@ -265,7 +303,7 @@ fn status(why: Why, outcome: Outcome) -> &'static [u8] {
 }
 
 /// The `Cache-Status` and `Server-Timing` field lines.
-fn extra(status: &[u8], timing: Option<(Duration, Duration)>) -> Bytes {
+fn extra(status: &[u8], timing: Option<Timing>) -> Bytes {
     let mut lines = Vec::with_capacity(128);
     lines.extend_from_slice(b"Cache-Status: millpond; ");
     lines.extend_from_slice(status);
