@@ -140,6 +140,7 @@ impl Site {
             "state": if found.state.is_ok() { "hit" } else { "miss" },
             "because": because(found),
             "being_made": found.is_flying,
+            "made_ahead": { "times": found.ahead.times, "in_vain": found.ahead.in_vain },
             "stored": stored,
             "ended_by": found.ended_by.map(|cause| self.cause(cause, now)),
         })
@@ -201,6 +202,7 @@ fn so_far(counters: &Counters) -> Value {
         "misses": read(&counters.misses),
         "waits": read(&counters.waits),
         "bypassed": read(&counters.bypassed),
+        "made_ahead": read(&counters.ahead),
         "made_in_ms": mean(read(&counters.fill_nanos)),
         "database_ms": mean(read(&counters.database_nanos)),
         "saved_s": saved.as_secs_f64(),

@@ -202,6 +202,14 @@ fn entry(text: &mut String, indent: &str, entry: &Value) {
             stored["depends_on"]
         );
     }
+    let ahead = &entry["made_ahead"];
+    if ahead["times"].as_u64().is_some_and(|times| times > 0) {
+        let _ = writeln!(
+            text,
+            "{indent}kept fresh ahead: made {} times before anybody asked, {} of them in vain",
+            ahead["times"], ahead["in_vain"]
+        );
+    }
     let cause = &entry["ended_by"];
     if !cause.is_null() {
         let _ = writeln!(

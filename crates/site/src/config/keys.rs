@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
-    Config, DatabaseUrl,
+    Config, DatabaseUrl, WarmList,
     files::FileSettings,
     session::{Secret, SessionSettings},
 };
@@ -99,6 +99,8 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut DatabaseUrl),
     /// The name of a publication.
     Publication(fn(&mut Config) -> &mut String),
+    /// `true`, `false`, or a path.
+    WarmList(fn(&mut Config) -> &mut WarmList),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
     /// A secret, or where it is.
@@ -134,7 +136,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 30] = [
+pub(super) const KEYS: [Key; 32] = [
     Key {
         section: "server",
         name: "listen",
@@ -218,6 +220,22 @@ pub(super) const KEYS: [Key; 30] = [
         about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
                 request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
                 cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "cache",
+        name: "refresh_ahead",
+        kind: Kind::Count(|config| &mut config.refresh_ahead, 0, 100),
+        default: Some("25"),
+        example: "25",
+        about: "How much may be done so that visitors need not wait: a page that was asked for often lately, and that a change has ended, is                 made again at once, the hottest first. One page at a time, and for at most so many per cent of the time, as if one connection                 to the database were busy with it for that part; never while a visitor's read waits for a connection. Only pages that                 are the same for every visitor. 0 is off: each page is made when it is asked for.",
+    },
+    Key {
+        section: "cache",
+        name: "warm_list",
+        kind: Kind::WarmList(|config| &mut config.warm_list),
+        default: Some("true"),
+        example: "\"/var/lib/millpond/site.warm\"",
+        about: "Where it is kept which pages are hot, so that they are made again after a restart within the same cap: a path from the site's                 folder that ends in `.warm`. `true` is a file beside that of SQLite, `site.db.warm` for `site.db`, and on PostgreSQL                 `millpond.warm` in the site's folder; `false` keeps none. Up to 10,000 addresses are in it and nothing of the pages; only its                 owner may read it, for addresses may hold what was searched for. Where it cannot be written that is said, and is no error.",
     },
     Key {
         section: "session",

@@ -1,6 +1,8 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
 mod addresses;
+mod ahead;
+mod ahead_postgres;
 mod articles;
 mod errors;
 mod folder;
