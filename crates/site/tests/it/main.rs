@@ -6,6 +6,7 @@ mod errors;
 mod folder;
 mod forms;
 mod fuzz;
+mod nodes;
 mod pages;
 mod postgres;
 mod privacy;

@@ -22,15 +22,15 @@ insert into article (id, title, tags, extra, price) values
 static SERVER: LazyLock<Postgres> =
     LazyLock::new(|| millpond_pgtest::Options::new().logical().start().unwrap());
 
-fn database() -> Database<'static> {
+pub(crate) fn database() -> Database<'static> {
     SERVER.database().unwrap()
 }
 
-fn client(database: &Database<'_>) -> Client {
+pub(crate) fn client(database: &Database<'_>) -> Client {
     Client::connect(&database.url(), NoTls).unwrap()
 }
 
-fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let settings = format!("[database]\nurl = \"{}\"\n", database.url());
     write(
