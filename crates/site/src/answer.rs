@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millpond_db::{DatabaseFeed, Value};
+use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
 use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why, clock::Boottime};
 
@@ -22,6 +22,16 @@ use crate::{
 
 /// Twice is what it takes: who has to start again joins a flight that has not begun. More happens only when fills panic.
 const ATTEMPTS: usize = 8;
+
+/// Why a request is not answered from the store at once.
+pub(crate) enum NoHit {
+    /// It was asked.
+    Why(Why),
+    /// The visitor has written what this node's feed has not brought yet.
+    Unseen(Position),
+    /// Nothing is stored.
+    NoCache,
+}
 
 /// A request for a page, ready to be answered.
 pub(crate) struct Ask {
@@ -201,13 +211,18 @@ impl Ask {
 
     /// For one visitor: the results are shared, the page is not.
     async fn answer_privately(self) -> Response {
+        let need = self.need();
+        self.answer_apart(need, b"fwd=bypass; detail=private").await
+    }
+
+    /// From results that are shared, by a flight of their own, which reads all of them; the page is rendered for this request alone.
+    pub(crate) async fn answer_apart(self, mut need: Need, status: &'static [u8]) -> Response {
         let key = bundle_key(self.generation.number, &self.page, &self.values);
-        let mut need = self.need();
         for _ in 0..ATTEMPTS {
             if need == Need::Any
                 && let Ok(value) = self.core.store.get(&key, Boottime::now())
             {
-                return self.respond_bundle(&value, Duration::ZERO);
+                return self.respond_bundle(&value, status, Duration::ZERO);
             }
             match self.core.store.join(&key, need) {
                 Joined::Lead(mut permit) => {
@@ -223,16 +238,20 @@ impl Ask {
                     };
                     let database = gathered.database;
                     let value = Arc::new(Cached::Bundle(gathered.objects.clone()));
-                    if gathered.uncacheable {
+                    // Of a page that is kept as a whole nobody would look for it.
+                    let is_kept = self.page.private.load(Ordering::Relaxed);
+                    if gathered.uncacheable || !is_kept {
                         permit.give(value.clone());
                     } else {
                         permit
                             .complete(gathered.fill(value.clone(), Boottime::now().since(started)));
                     }
-                    return self.respond_bundle(&value, database);
+                    return self.respond_bundle(&value, status, database);
                 }
                 Joined::Wait(waiting) => match waiting.await {
-                    Landed::Value(value) => return self.respond_bundle(&value, Duration::ZERO),
+                    Landed::Value(value) => {
+                        return self.respond_bundle(&value, status, Duration::ZERO);
+                    }
                     Landed::Again | Landed::Alone => need = Need::Unbegun,
                 },
                 Joined::Refused => break,
@@ -241,7 +260,7 @@ impl Ask {
         self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
     }
 
-    fn respond_bundle(&self, value: &Arc<Cached>, database: Duration) -> Response {
+    fn respond_bundle(&self, value: &Arc<Cached>, status: &[u8], database: Duration) -> Response {
         let Cached::Bundle(objects) = &**value else {
             return self.respond(value, b"");
         };
@@ -249,7 +268,7 @@ impl Ask {
         let rendered = self.render(objects);
         let timing = (database, Boottime::now().since(before));
         self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
-        self.respond_rendered(rendered, b"fwd=bypass; detail=private", timing)
+        self.respond_rendered(rendered, status, timing)
     }
 
     fn render(&self, objects: &[Arc<QueryResult>]) -> Rendered {
@@ -267,7 +286,7 @@ impl Ask {
         self.visitor.request().as_request()
     }
 
-    fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
+    pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
         self.generation
             .respond(value, &self.request(), Bytes::from_static(extra))
     }

@@ -1,6 +1,6 @@
 //! What the site keeps in the store, and under which keys.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use millpond_db::{DatabaseFeed, Value};
 use millpond_http::Prepared;
@@ -64,7 +64,7 @@ pub(crate) fn page_key<'v>(
     page: &Page,
     given: &Given<'_>,
     session: Option<&Session>,
-    vary: impl Fn(&str) -> Option<&'v [u8]>,
+    vary: impl Fn(&str) -> Option<Cow<'v, [u8]>>,
 ) -> Result<(), BadParam> {
     key.clear();
     begin_page_key(key, generation, page);
@@ -74,7 +74,7 @@ pub(crate) fn page_key<'v>(
     claims.for_each(|claim| push_key(key, claim.unwrap_or(&Value::Null)));
     for field in page.vary.iter() {
         match vary(field) {
-            Some(value) => push_bytes(key, b'h', value),
+            Some(value) => push_bytes(key, b'h', &value),
             None => key.push(b'n'),
         }
     }

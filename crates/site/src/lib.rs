@@ -35,6 +35,7 @@ mod listing;
 mod methods;
 mod object;
 mod opening;
+mod own_write;
 mod page;
 mod params;
 mod problem;

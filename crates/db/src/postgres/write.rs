@@ -13,7 +13,7 @@ use super::pending::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{Failure, MAX_RESULT, Run, run, together};
-use crate::{Error, Expect, Rows, Step, Value, Written, bind};
+use crate::{Error, Expect, Position, Rows, Step, Value, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ enum Outcome {
 }
 
 /// Runs the steps in one transaction on a connection of the pool.
-pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Written, Awaited), Error> {
+pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Vec<Rows>, Awaited), Error> {
     let mut connection = pool.get().await?;
     let mut conflicts = 0;
     let mut renewed = false;
@@ -97,22 +97,26 @@ fn lost(pool: &Pool, reason: &str) -> Error {
     Error::unavailable(format!("{}: {reason}", pool.shared.place))
 }
 
-/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere.
-pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) {
+/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
+/// that the feed of another node must have passed to have brought it too.
+pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
+    let link = &shared.link;
     let Some((token, arrival)) = awaited else {
-        shared.link.committed_unawaited();
-        return;
+        link.committed_unawaited();
+        return Position::unknown();
     };
-    // The end of the feed is an end of the wait too: then nothing that was kept is given any more.
-    if timeout(shared.options.statement_timeout, arrival)
-        .await
-        .is_err()
-    {
-        shared.link.pending.forget(token);
-        shared
-            .link
-            .delivery
-            .new_epoch("a write's change has not come through the feed");
+    match timeout(shared.options.statement_timeout, arrival).await {
+        // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
+        // has the higher position, whichever was committed first, and a browser keeps the later one.
+        Ok(Ok(_)) => link.passed.reached(),
+        // The feed was lost: nothing that was kept is given here any more.
+        Ok(Err(_)) => Position::unknown(),
+        Err(_) => {
+            link.pending.forget(token);
+            link.delivery
+                .new_epoch("a write's change has not come through the feed");
+            Position::unknown()
+        }
     }
 }
 
@@ -120,7 +124,7 @@ async fn attempt(
     shared: &Shared,
     connection: &mut Connection,
     steps: &[Step],
-) -> Result<(Written, Awaited), Outcome> {
+) -> Result<(Vec<Rows>, Awaited), Outcome> {
     let begin = Run::own(&connection.own.begin_write);
     own(
         within(shared, run(&connection.client, begin)).await?,
@@ -134,7 +138,7 @@ async fn attempt(
         }
     }
     let awaited = commit(shared, connection).await?;
-    Ok((Written { results }, awaited))
+    Ok((results, awaited))
 }
 
 /// One step, with the values that earlier ones gave.

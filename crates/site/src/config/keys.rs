@@ -246,7 +246,8 @@ pub(super) const KEYS: [Key; 32] = [
         about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
                 Of several, between spaces or commas, the first signs and all are good: put a new one in front, and take the old one away \
                 when `session.lifetime` has passed. Absent, a key is made at the first start and kept in `session.key` beside the SQLite file or else in \
-                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own.",
+                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own. \
+                With it they also tell each other what a visitor has just written, so set it wherever a site has several servers.",
     },
     Key {
         section: "session",

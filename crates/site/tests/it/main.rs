@@ -8,6 +8,7 @@ mod errors;
 mod folder;
 mod forms;
 mod fuzz;
+mod nodes;
 mod pages;
 mod postgres;
 mod privacy;

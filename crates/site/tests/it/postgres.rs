@@ -30,7 +30,7 @@ pub(crate) fn client(database: &Database<'_>) -> Client {
     Client::connect(&database.url(), NoTls).unwrap()
 }
 
-fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     // A page that is made ahead is a hit where most tests expect a miss.
     let settings = format!(

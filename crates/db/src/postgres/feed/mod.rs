@@ -188,6 +188,8 @@ fn live(
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
     link.began(opened.floor, &opened.started, &reason);
+    // Whoever finds a position of this system passed finds the new epoch too.
+    link.passed.began(&opened.system);
     *began = true;
     Life::new(settings, link, opened).run(stop)
 }
