@@ -206,7 +206,7 @@ fn entry(text: &mut String, indent: &str, entry: &Value) {
     if ahead["times"].as_u64().is_some_and(|times| times > 0) {
         let _ = writeln!(
             text,
-            "{indent}kept fresh ahead: made {} times before anybody asked, {} of them in vain",
+            "{indent}kept fresh ahead: {} made before anybody asked, {} of them in vain",
             ahead["times"], ahead["in_vain"]
         );
     }

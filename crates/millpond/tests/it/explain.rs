@@ -46,6 +46,25 @@ fn explain(dir: &Path, admin: &str, url: &str) -> Value {
 }
 
 #[test]
+fn what_is_kept_fresh_ahead_says_how_often() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    for _ in 0..20 {
+        server.get("/read?id=1");
+    }
+    Connection::open(server.address()).post("/edit", "id=1&title=x");
+    let made = || explain(site.path(), &admin, "/read?id=1")["page"]["made_ahead"].clone();
+    let is_made = (0..1000).any(|_| made()["times"] == 1);
+    assert!(is_made, "nobody has asked since, and it was not made");
+    let shown = run(site.path(), &["explain", "/read?id=1", "--admin", &admin]);
+    let shown = text(&shown.stdout);
+    let told = "kept fresh ahead: 1 made before anybody asked, 0 of them in vain";
+    assert!(shown.contains(told), "{shown}");
+    assert!(shown.contains("in memory: nothing"), "{shown}");
+}
+
+#[test]
 fn an_answer_and_what_ended_it_are_explained() {
     let site = site();
     let server = Server::start(site.path());
