@@ -1,7 +1,7 @@
 //! The promise, held against one page.
 //!
 //! *Late*: a version below that which was acknowledged more than the bound before the request was sent (or by this very
-//! node before it), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
+//! node before it, or by any node to this very visitor), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
 //! was rolled back.
 
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(crate) struct Circumstances {
     /// The node that answered, and its `max_staleness`.
     pub(crate) node: usize,
     pub(crate) bound: Duration,
+    /// What this visitor had written before, through whichever node.
+    pub(crate) own: Option<(Thing, u64)>,
 }
 
 /// What is wrong with a page.
@@ -91,8 +93,12 @@ impl Judge<'_> {
     }
 
     fn due(&self, thing: Thing) -> u64 {
-        let Circumstances { node, sent, .. } = self.circumstances;
-        self.log.due(thing, self.before, node, sent)
+        let Circumstances {
+            node, sent, own, ..
+        } = self.circumstances;
+        let own = own.filter(|(written, _)| *written == thing);
+        let due = self.log.due(thing, self.before, node, sent);
+        due.max(own.map_or(0, |(_, version)| version))
     }
 
     fn late(&mut self, what: impl FnOnce() -> String) {
@@ -217,6 +223,7 @@ mod tests {
             sent: Moment::now(),
             node: 0,
             bound: Duration::ZERO,
+            own: None,
         };
         judge(log, ask, &ask.read(body).unwrap(), circumstances)
     }
@@ -263,6 +270,26 @@ mod tests {
             );
             assert_eq!(judged(&log, &ask, new), Verdict::default(), "{ask:?}");
         }
+    }
+
+    #[test]
+    fn what_the_visitor_has_written_is_due_on_every_node() {
+        let log = Log::new();
+        let account = Thing(Kind::Account, 1);
+        log.posted(1, account, 1);
+        let judged = |own| {
+            let circumstances = Circumstances {
+                sent: Moment::now(),
+                node: 0,
+                bound: Duration::from_secs(600),
+                own,
+            };
+            let rows = Ask::View(1).read("#\n0 0").unwrap();
+            judge(&log, &Ask::View(1), &rows, circumstances).late
+        };
+        assert_eq!(judged(None), None, "it is within the bound");
+        assert_eq!(judged(Some((Thing(Kind::Account, 2), 1))), None);
+        assert!(judged(Some((account, 1))).is_some());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! It knows the promise: *a response reflects every commit that was acknowledged to its writer more than
 //! `max_staleness` before the request was sent; a write made through a node is in every response of that node to a
-//! request sent after its answer; a page shows one state of the database.* It must not know how Millpond keeps it: it
+//! request sent after its answer, and in those of all nodes to the visitor who wrote; a page shows one state of the database.* It must not know how Millpond keeps it: it
 //! has a program to start, sockets, and a database, so that no mistake of the server can hide in it.
 //!
 //! - [`fight`] starts a private PostgreSQL and three nodes, two with a bound of one second and one with ten minutes

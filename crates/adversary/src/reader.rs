@@ -54,19 +54,29 @@ pub(crate) fn watch(field: &Field, node: usize, mut dice: Dice<'_>) -> Report {
     visitor.report
 }
 
-/// Sends forms to the nodes, and asks each time for a page with what was written.
+/// Sends forms to the nodes, and asks each time for a page with what was written: some node, with the cookie that the form has given,
+/// and the same node without.
 pub(crate) fn write(field: &Field, mut dice: Dice<'_>) -> Report {
     let mut visitor = Visitor::new(field);
     while !field.span.pass(FORM_PACE) {
         let node = dice.below(field.nodes.len());
         let id = u32::try_from(dice.below(ACCOUNTS as usize)).unwrap_or_default() + 1;
-        if visitor.raise(node, id) {
+        if let Some(own) = visitor.raise(node, id) {
             let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
             let ask = dice.pick(&asks).unwrap_or(&Ask::Top);
+            // A balancer sends him anywhere.
+            visitor.look_as(dice.below(field.nodes.len()), ask, Some(&own));
             visitor.look(node, ask);
         }
     }
     visitor.report
+}
+
+/// What a visitor has written through a node, and the cookie that says so.
+struct Own {
+    thing: Thing,
+    version: u64,
+    cookie: String,
 }
 
 /// A client of all nodes, with a connection to each.
@@ -87,12 +97,18 @@ impl<'f> Visitor<'f> {
 
     /// Asks for a page and judges it; false if there was none.
     pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
+        self.look_as(node, ask, None)
+    }
+
+    /// The same as the visitor who has written this.
+    fn look_as(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> bool {
+        let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let field = self.field;
         let mut sent = Moment::now();
         let answer = self.on(node, |client| {
             sent = Moment::now();
-            client.get(&target)
+            client.get(&target, cookie)
         });
         let Some(answer) = answer else {
             return false;
@@ -108,6 +124,7 @@ impl<'f> Visitor<'f> {
             sent,
             node,
             bound: field.nodes[node].bound(),
+            own: own.map(|own| (own.thing, own.version)),
         };
         let verdict = judge(&field.log, ask, &rows, circumstances);
         self.report.page(answer.hit, verdict, || {
@@ -124,20 +141,24 @@ impl<'f> Visitor<'f> {
     }
 
     /// Raises an account's version through a node.
-    fn raise(&mut self, node: usize, id: u32) -> bool {
+    fn raise(&mut self, node: usize, id: u32) -> Option<Own> {
         let form = format!("id={id}");
-        let Some(answer) = self.on(node, |client| client.post("/raise", &form)) else {
-            return false;
-        };
+        let answer = self.on(node, |client| client.post("/raise", &form))?;
         let version = answer.location.rsplit_once("version=");
         match version.and_then(|(_, version)| version.parse().ok()) {
             Some(version) if answer.status == 303 => {
-                self.field
-                    .log
-                    .posted(node, Thing(Kind::Account, id), version);
-                true
+                let thing = Thing(Kind::Account, id);
+                self.field.log.posted(node, thing, version);
+                Some(Own {
+                    thing,
+                    version,
+                    cookie: answer.cookie,
+                })
             }
-            _ => self.refused(answer.status, "form: "),
+            _ => {
+                self.refused(answer.status, "form: ");
+                None
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Several nodes on one database: a visitor sees on each what he has written through another (COHERENCE, rule 19).
 
-use millpond_http::OwnedRequest;
+use millpond_http::{OwnedRequest, Service as _};
 use millpond_pgtest::Database;
 use millpond_site::Options;
 use rustix::process::{Pid, Signal, kill_process};
@@ -159,6 +159,26 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
         answer.cache() == "hit"
     });
     assert_eq!(second.get("/a").body, "Ann,");
+}
+
+#[test]
+fn an_answer_is_kept_for_who_has_written_once_the_feed_has_passed_it() {
+    let database = database();
+    let (first, second, feed) = two(&database);
+    second.until("a hit", || second.get("/a").cache() == "hit");
+    let frozen = Frozen::new(feed);
+    let cookie = say(&first, "Ann");
+    let service = second.site.service();
+    let is_kept = |cookie: &str| {
+        let request = OwnedRequest::new("GET", "/a").field("Host", "site.test");
+        let request = request.field("Cookie", cookie);
+        service.call_again(&request.as_request()).1.is_some()
+    };
+    assert!(is_kept("a=1"), "the old page, which others may have");
+    assert!(!is_kept(&cookie));
+    drop(frozen);
+    second.until("passed", || get(&second, "/a", &cookie).cache() == "hit");
+    assert!(is_kept(&cookie));
 }
 
 #[test]
