@@ -6,7 +6,9 @@ mod migrations;
 mod model;
 mod reads;
 mod requirements;
+mod silence;
 mod tls;
+mod truncation;
 mod types;
 mod writes;
 
