@@ -3,6 +3,7 @@
 mod addresses;
 mod articles;
 mod errors;
+mod explained;
 mod folder;
 mod forms;
 mod fuzz;
