@@ -99,7 +99,7 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
     for node in &nodes {
         node.stop().map_err(said)?;
     }
-    report.slots = slots_left(&url)?;
+    (report.slots, report.sessions) = left(&url)?;
     report.no_packets = plan.packets.clone().err();
     Ok(report)
 }
@@ -179,15 +179,22 @@ pub(crate) fn battle(
     report
 }
 
-/// Slots end with their connections, a moment after these.
-fn slots_left(url: &str) -> Result<u64, String> {
+/// Slots, and sessions of nodes, that do not end although the nodes have. A session whose node could not say goodbye ends when
+/// the server finds that out.
+fn left(url: &str) -> Result<(u64, u64), String> {
     let mut client = Client::connect(url, NoTls).map_err(said)?;
     let began = Moment::now();
     loop {
-        let row = client.query_one("select count(*) from pg_replication_slots", &[]);
-        let left: i64 = row.map_err(said)?.get(0);
-        if left == 0 || Moment::now().since(began) > rounds::RECOVERY {
-            return Ok(left.unsigned_abs());
+        let row = client.query_one(
+            "select (select count(*) from pg_replication_slots), \
+             (select count(*) from pg_stat_activity where application_name in ('millpond', 'millpond_feed'))",
+            &[],
+        );
+        let row = row.map_err(said)?;
+        let [slots, sessions] = [0, 1].map(|at| row.get::<_, i64>(at).unsigned_abs());
+        let is_over = Moment::now().since(began) > rounds::RECOVERY;
+        if slots + sessions == 0 || is_over {
+            return Ok((slots, sessions));
         }
         thread::sleep(rounds::LOOK);
     }

@@ -18,7 +18,7 @@
 //!   `loss`): packets are lost by the kernel (`packets`), or else a relay falls silent (`wire`). An answer that is no page is
 //!   counted; a wrong page is a finding.
 //! - After a fault every node must give from memory again what was written after it, within a minute; the report says how long it
-//!   took (`rounds`, `figures`). At the end no replication slot may be left.
+//!   took (`rounds`, `figures`). At the end no replication slot and no session may be left.
 //! - It may last for hours: each minute what no page can be held against any more is forgotten (`upkeep`).
 //!
 //! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at two that break

@@ -42,6 +42,8 @@ pub struct Report {
     pub lost: Vec<usize>,
     /// Replication slots that were there after the end of all nodes.
     pub slots: u64,
+    /// Sessions of nodes that the server still had then.
+    pub sessions: u64,
 }
 
 impl Report {
@@ -163,6 +165,9 @@ impl fmt::Display for Report {
         }
         if self.slots > 0 {
             writeln!(out, "replication slots left over: {}", self.slots)?;
+        }
+        if self.sessions > 0 {
+            writeln!(out, "sessions left over: {}", self.sessions)?;
         }
         write!(
             out,

@@ -29,7 +29,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
     let all = report.all;
     assert_eq!((all.late, all.mixed), (0, 0), "{report}");
     assert_eq!(report.lost, [0; 0], "{report}");
-    assert_eq!(report.slots, 0, "{report}");
+    assert_eq!((report.slots, report.sessions), (0, 0), "{report}");
     assert_eq!(report.notes, [""; 0], "{report}");
     let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
     assert!(all.reads >= least, "{report}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use millpond_db::{Call, Database, Error, PostgresOptions};
 
-use super::{prepare, server, try_read};
+use super::{Fixture, prepare, server, try_read};
 use crate::support::{int, wait};
 
 /// A way to the server on which whatever is sent can be lost; a connection that is made later is not.
@@ -103,4 +103,13 @@ fn a_read_waits_for_one_deaf_connection_and_the_next_for_none() {
     let read = try_read(&database, &query, vec![]).unwrap();
     assert_eq!(read.results[0].rows, [[int(1)]]);
     database.stop();
+}
+
+#[test]
+fn the_servers_end_of_a_connection_asks_after_ours() {
+    let names = ["idle", "interval", "count"];
+    let settings = names.map(|name| format!("current_setting('tcp_keepalives_{name}')::integer"));
+    let sql = format!("select {}", settings.join(", "));
+    let found = Fixture::new("").rows(&sql, vec![]);
+    assert_eq!(found, [[5, 2, 3].map(int)]);
 }
