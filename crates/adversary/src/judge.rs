@@ -32,6 +32,13 @@ pub(crate) struct Verdict {
     pub(crate) unseen: Option<Duration>,
 }
 
+impl Verdict {
+    /// Whether the promise is broken.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.late.is_some() || self.mixed.is_some()
+    }
+}
+
 /// Judges a page, given as [`Ask::read`] gives it.
 pub(crate) fn judge(
     log: &Log,
@@ -194,12 +201,15 @@ impl Judge<'_> {
     }
 
     /// TRUNCATE obeys no snapshot: one from before sees the table empty as soon as it is committed. That is PostgreSQL's word, and what
-    /// was read so stands until the feed brings the transaction (`docs/coherence.md`).
+    /// was read so stands until the feed brings the transaction (`docs/coherence.md`): no longer than the bound after it.
     fn scrap(&mut self, row: &[u64]) {
         let [pieces, oldest, newest] = row else {
             return;
         };
         if *pieces == 0 {
+            if self.log.is_quiet(Thing(Kind::Scrap, 0), self.before) {
+                self.mixed(|| "no scrap, and nobody has truncated it lately".to_owned());
+            }
             return;
         }
         self.agree("pieces of scrap", *pieces, u64::from(PIECES.unsigned_abs()));
@@ -318,6 +328,7 @@ mod tests {
             (Ask::Total, "#\n12 11999 0\n#\n0"),
             (Ask::Total, "#\n12 12000 3\n#\n2"),
             (Ask::Scrap, "#\n5 1 2"),
+            (Ask::Scrap, "#\n0 0 0"),
         ] {
             let verdict = judged(&log, &ask, body);
             assert!(
@@ -325,6 +336,27 @@ mod tests {
                 "{verdict:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_empty_table_stands_beside_the_truncation_that_made_it_so() {
+        let log = Log::new();
+        let write = log.begin();
+        let thing = Thing(Kind::Scrap, 0);
+        let (version, place) = (1, None);
+        log.note(
+            write,
+            Change {
+                thing,
+                version,
+                place,
+            },
+        );
+        let empty = || judged(&log, &Ask::Scrap, "#\n0 0 0");
+        assert_eq!(empty(), Verdict::default());
+        log.acknowledged(write);
+        // The bound is none here, so it is over with the acknowledgement.
+        assert!(empty().mixed.is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::clock::Moment;
 use crate::field::Field;
 use crate::judge::{Circumstances, judge};
-use crate::page::Ask;
+use crate::page::{Ask, Rows};
 use crate::report::Report;
 use crate::world::{ACCOUNTS, Kind, Thing};
 
@@ -65,7 +65,7 @@ pub(crate) fn write(field: &Field, mut dice: Dice<'_>) -> Report {
             let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
             let ask = dice.pick(&asks).unwrap_or(&Ask::Top);
             // A balancer sends him anywhere.
-            visitor.look_as(dice.below(field.nodes.len()), ask, Some(&own));
+            visitor.see(dice.below(field.nodes.len()), ask, Some(&own));
             visitor.look(node, ask);
         }
     }
@@ -97,11 +97,12 @@ impl<'f> Visitor<'f> {
 
     /// Asks for a page and judges it; false if there was none.
     pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
-        self.look_as(node, ask, None)
+        self.see(node, ask, None).is_some()
     }
 
-    /// The same as the visitor who has written this.
-    fn look_as(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> bool {
+    /// Asks for a page and judges it; gives its rows, and whether it came from memory. With `own`, as the visitor who has written
+    /// this.
+    fn see(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> Option<(bool, Rows)> {
         let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let field = self.field;
@@ -110,15 +111,14 @@ impl<'f> Visitor<'f> {
             sent = Moment::now();
             client.get(&target, cookie)
         });
-        let Some(answer) = answer else {
-            return false;
-        };
+        let answer = answer?;
         if answer.status != 200 {
-            return self.refused(answer.status, "");
+            self.refused(answer.status, "");
+            return None;
         }
         let Some(rows) = ask.read(&answer.body) else {
             self.report.error("not such a page");
-            return false;
+            return None;
         };
         let circumstances = Circumstances {
             sent,
@@ -127,17 +127,23 @@ impl<'f> Visitor<'f> {
             own: own.map(|own| (own.thing, own.version)),
         };
         let verdict = judge(&field.log, ask, &rows, circumstances);
-        self.report.page(answer.hit, verdict, || {
+        field.tally.page(answer.hit, verdict.is_wrong());
+        self.report.page(ask.page(), answer.hit, verdict, || {
             let way = if answer.hit { "hit" } else { "no hit" };
             format!("{target} of node {node}, {way}: {rows:?}")
         });
-        true
+        Some((answer.hit, rows))
     }
 
     /// Whether a page comes from memory.
     pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
-        let hits = self.report.hits;
-        self.look(node, ask) && self.report.hits > hits
+        self.see(node, ask, None).is_some_and(|(is_hit, _)| is_hit)
+    }
+
+    /// Whether an account comes from memory with this version or a later one: the node has heard of it, has read it, and keeps it.
+    pub(crate) fn has_kept(&mut self, node: usize, id: u32, version: u64) -> bool {
+        let seen = self.see(node, &Ask::Account(id), None);
+        seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
     }
 
     /// Raises an account's version through a node.

@@ -58,6 +58,7 @@ mod watch;
 
 pub use check::{QueryReport, Report, check, mend};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
+pub use explain::Whom;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;

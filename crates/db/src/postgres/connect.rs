@@ -14,6 +14,7 @@ use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::link::Link;
+use super::liveness::SERVER_SIDE;
 use super::prepare::{Ready, own};
 use super::wire::open::{Opened, open};
 use super::wire::{Failed, Item, Wire};
@@ -114,12 +115,14 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
 /// us ends by itself.
 fn session(shared: &Shared) -> String {
     let limit = shared.options.statement_timeout.as_millis().max(1);
+    let liveness = SERVER_SIDE.map(|(name, value)| format!("; set {name} = {value}"));
     format!(
         "set timezone = 'UTC'; set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; \
          set bytea_output = 'hex'; set extra_float_digits = 1; set xmloption = 'content'; \
          set standard_conforming_strings = on; set client_min_messages = 'warning'; \
          set default_transaction_isolation = 'repeatable read'; set default_transaction_read_only = on; \
-         set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}"
+         set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}{}",
+        liveness.concat()
     )
 }
 

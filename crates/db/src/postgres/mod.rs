@@ -14,6 +14,7 @@ pub(crate) mod feed;
 pub(crate) mod interest;
 mod lane;
 pub(crate) mod link;
+mod liveness;
 mod migrate;
 mod options;
 pub(crate) mod passed;

@@ -32,6 +32,8 @@ enum Outcome {
     Failed(Error),
     /// Something still runs on the connection.
     Abandoned(Error),
+    /// Not even the server's own limit has made it answer.
+    Silent,
     /// The connection is gone.
     Lost(String),
     /// A statement was prepared for another schema than there is now.
@@ -42,18 +44,16 @@ enum Outcome {
 pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
     let started = Boottime::now();
     let mut connection = pool.get().await?;
+    let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
+    // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
+    let left = || limit.saturating_sub(Boottime::now().since(began));
     let (mut retried, mut renew) = (false, false);
     loop {
-        let statements = u32::try_from(calls.len()).unwrap_or(u32::MAX).max(1);
-        let limit = pool
-            .shared
-            .options
-            .statement_timeout
-            .saturating_mul(statements)
-            + GRACE;
         let attempt = attempt(&pool.shared, &mut connection, calls, renew);
-        let done = timeout(limit, attempt).await;
-        match done.unwrap_or(Err(Outcome::Abandoned(Error::Timeout))) {
+        match timeout(left(), attempt)
+            .await
+            .unwrap_or(Err(Outcome::Silent))
+        {
             Ok(mut read) => {
                 pool.put(connection);
                 read.elapsed = Boottime::now().since(started);
@@ -67,8 +67,16 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 connection.abandon(&pool.shared);
                 return Err(error);
             }
+            Err(Outcome::Silent) => {
+                pool.distrust();
+                connection.abandon(&pool.shared);
+                return Err(Error::Timeout);
+            }
             // A read changes nothing, so it may be done again: the connection may have died long ago.
-            Err(Outcome::Lost(_)) if !retried => connection = pool.open().await?,
+            Err(Outcome::Lost(_)) if !retried => {
+                let opened = timeout(left(), pool.open()).await;
+                connection = opened.map_err(|_| Error::Timeout)??;
+            }
             Err(Outcome::Lost(reason)) => {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
@@ -84,6 +92,12 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
         }
         retried = true;
     }
+}
+
+/// How long the attempts at a read may take together.
+fn limit(shared: &Shared, calls: usize) -> Duration {
+    let statements = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
+    shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }
 
 /// What PostgreSQL keeps of a query.

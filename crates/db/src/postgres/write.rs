@@ -73,6 +73,9 @@ pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Vec<Rows>, Awa
                 }
             }
             Err(Outcome::Abandoned(error)) => {
+                if matches!(error, Error::Timeout) {
+                    pool.distrust();
+                }
                 connection.abandon(&pool.shared);
                 return Err(error);
             }

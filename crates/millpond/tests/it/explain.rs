@@ -25,6 +25,11 @@ fn site() -> tempfile::TempDir {
             "-- param: id integer\n-- param: title text\n-- name: article :exec\n\
              update article set title = :title where id = :id;\n-- redirect: /read?id=:id\n",
         ),
+        (
+            "pages/mine.sql",
+            "-- require: claims.user else /login\n-- name: article :one?\nselect title from article where id = :claims.user;\n",
+        ),
+        ("pages/mine.html", "{{ article.title }}"),
         ("static/a.txt", "a"),
     ] {
         write(dir.path(), name, contents);
@@ -147,4 +152,44 @@ fn nobody_else_may_ask_and_mistakes_are_told() {
     drop(server);
     let (status, said) = asked(&["/read?id=1", "--admin", &admin]);
     assert!(status == 1 && said.contains("does not answer"), "{said}");
+}
+
+#[test]
+fn a_page_for_those_who_are_signed_in_is_explained_for_one_of_them() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    let shown = |args: &[&str]| {
+        let output = run(
+            site.path(),
+            &[&["explain", "/mine", "--admin", &admin], args].concat(),
+        );
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let nobody = shown(&[]);
+    for part in ["without a session", "--as 'user=…'", "led to /login"] {
+        assert!(nobody.contains(part), "{part:?} in\n{nobody}");
+    }
+    let known = shown(&["--as", "user=2,role=editor"]);
+    assert!(
+        known.contains("a visitor with user = 2, role = \"editor\""),
+        "{known}"
+    );
+    assert!(
+        !known.contains("led to") && known.contains("depends on"),
+        "{known}"
+    );
+    let asked = |args: &[&str]| {
+        let args = [&["explain", "/mine", "--admin", &admin], args].concat();
+        fail(site.path(), &args)
+    };
+    for (args, reason) in [
+        (["--as", "user"], "no claim"),
+        (["--cookie", "session"], "is no cookie"),
+        (["--cookie", "session=1.x.y"], "no session of this site"),
+    ] {
+        let (status, said) = asked(&args);
+        assert!(status == 1 && said.contains(reason), "{said}");
+    }
 }

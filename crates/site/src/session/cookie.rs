@@ -25,6 +25,10 @@ impl Cookie {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) const fn is_secure(&self) -> bool {
         self.is_secure
     }

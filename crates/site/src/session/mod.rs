@@ -143,6 +143,11 @@ impl Sessions {
         Some(self.cookie.set(&token, self.lifetime))
     }
 
+    /// What the cookie is called.
+    pub(crate) fn cookie_name(&self) -> &str {
+        self.cookie.name()
+    }
+
     /// The field value that ends the session in the browser.
     pub(crate) fn end(&self) -> String {
         self.cookie.set("", Duration::ZERO)

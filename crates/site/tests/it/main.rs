@@ -5,6 +5,7 @@ mod ahead;
 mod ahead_postgres;
 mod articles;
 mod errors;
+mod explained;
 mod folder;
 mod forms;
 mod fuzz;

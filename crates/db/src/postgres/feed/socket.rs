@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_nodelay, socket_error};
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
@@ -15,6 +15,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use super::wait::{End, Patience};
+use crate::postgres::liveness;
 
 /// PostgreSQL's port where none is given.
 const PORT: u16 = 5432;
@@ -94,7 +95,7 @@ impl Place {
     }
 
     /// Connects, to the first address of the name that takes the connection.
-    pub(crate) fn connect(&self, patience: Patience<'_>) -> Result<Socket, End> {
+    pub(crate) fn connect(&self, config: &Config, patience: Patience<'_>) -> Result<Socket, End> {
         let addresses = match &self.at {
             At::File(path) => return Socket::file(path, patience),
             At::Address(address) => vec![*address],
@@ -102,7 +103,7 @@ impl Place {
         };
         let mut last = End::lost("the name has no address");
         for address in addresses {
-            match Socket::tcp(address, patience) {
+            match Socket::tcp(address, config, patience) {
                 Ok(socket) => return Ok(socket),
                 Err(End::Stopped) => return Err(End::Stopped),
                 Err(end) => last = end,
@@ -116,14 +117,14 @@ impl Place {
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    fn tcp(address: SocketAddr, patience: Patience<'_>) -> Result<Self, End> {
+    fn tcp(address: SocketAddr, config: &Config, patience: Patience<'_>) -> Result<Self, End> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
         };
         let socket = new(family)?;
         set_tcp_nodelay(&socket, true)?;
-        set_socket_keepalive(&socket, true)?;
+        liveness::watch(&socket, config)?;
         settle(&socket, connect(&socket, &address), patience)?;
         Ok(Self(socket))
     }

@@ -9,10 +9,6 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
-use rustix::net::sockopt::{
-    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
-    set_tcp_user_timeout,
-};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,6 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use super::super::backoff::random;
 use super::super::feed::{At, Place, places};
+use super::super::liveness::watch;
 use super::stream::Stream;
 
 /// One socket address of a server: the same server is reached by it once more, as a request to cancel must.
@@ -82,7 +79,8 @@ impl Address {
                 .map(Stream::File),
             Resolved::Tcp(at) => {
                 let socket = within(limit, TcpStream::connect(at)).await?;
-                prepare(&socket, config)?;
+                socket.set_nodelay(true)?;
+                watch(&socket, config)?;
                 match &self.host {
                     Some(host) => secure(socket, host, config, tls).await,
                     None => Ok(Stream::Tcp(socket)),
@@ -114,26 +112,6 @@ async fn within<T>(
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
         None => work.await,
     }
-}
-
-/// Small messages leave at once, and a server that has vanished is noticed in the end, as the URL has it.
-fn prepare(socket: &TcpStream, config: &Config) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    if let Some(limit) = config.get_tcp_user_timeout() {
-        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
-        set_tcp_user_timeout(socket, limit_ms)?;
-    }
-    if config.get_keepalives() {
-        set_socket_keepalive(socket, true)?;
-        set_tcp_keepidle(socket, config.get_keepalives_idle())?;
-        if let Some(interval) = config.get_keepalives_interval() {
-            set_tcp_keepintvl(socket, interval)?;
-        }
-        if let Some(retries) = config.get_keepalives_retries() {
-            set_tcp_keepcnt(socket, retries)?;
-        }
-    }
-    Ok(())
 }
 
 /// Puts TLS on a socket, unless `sslmode` does without, or prefers it and the server has none.

@@ -8,7 +8,9 @@ mod model;
 mod reads;
 mod requirements;
 mod same;
+mod silence;
 mod tls;
+mod truncation;
 mod types;
 mod writes;
 
