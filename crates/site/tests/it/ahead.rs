@@ -78,7 +78,10 @@ fn it_is_so_after_a_form_for_rows_and_for_whole_tables_and_without_a_template() 
     until_made(&site, 3);
     let page = site.get("/read?id=1");
     assert_eq!((page.cache(), &*page.body), ("hit", "<h1>Mine</h1>"));
-    let told = site.site.explain("/read?id=1");
+    let told = site
+        .site
+        .explain("/read?id=1", millpond_site::Whom::Nobody)
+        .expect("an explanation");
     assert_eq!(told["page"]["made_ahead"]["times"], 1);
     assert_eq!(told["page"]["made_ahead"]["in_vain"], 0);
     assert_eq!(told["route_so_far"]["made_ahead"], 1);
