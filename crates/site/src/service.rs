@@ -173,8 +173,8 @@ impl SiteService {
         found.map_err(NoHit::Why)
     }
 
-    /// What this visitor has written through another node and this one may not have come to yet. What it has come to once it has come
-    /// to for good, so an answer that is given may be kept for the same request.
+    /// What this visitor has written through another node and this one may not have come to yet. What it has come to stays so for as
+    /// long as its epoch does, so an answer that is given may be kept for the same request.
     fn unseen(
         &self,
         generation: &Generation,

@@ -53,10 +53,12 @@ impl Passed {
         });
     }
 
-    /// The feed is lost: who waits for it need not wait any longer. What it had passed it has passed: nothing from before that is
-    /// given any more, and nothing is kept until there is another.
+    /// The feed is lost: who waits for it need not wait any longer.
     pub(crate) fn lost(&self) {
-        self.state.send_modify(|state| state.is_up = false);
+        self.state.send_modify(|state| {
+            state.is_up = false;
+            state.at = 0;
+        });
     }
 
     /// Everything before `at` has been applied.
@@ -72,6 +74,16 @@ impl Passed {
     pub(crate) fn reached(&self) -> Position {
         let state = self.state.borrow();
         Position::new(Arc::clone(&state.source), state.at)
+    }
+
+    /// How far it has come since it was at `position`. Never before that: another life may have begun meanwhile, which has come nowhere yet.
+    pub(crate) fn since(&self, position: Position) -> Position {
+        let now = self.reached();
+        if now.source() == position.source() && now.at() > position.at() {
+            now
+        } else {
+            position
+        }
     }
 
     /// Whether it has come to `position`. Never for one of another system or timeline: it may be before or after this one's.
@@ -124,9 +136,18 @@ mod tests {
         let passed = Passed::default();
         passed.began(HERE);
         passed.advance(20);
+        assert_eq!(passed.since(here(15)), here(20));
         passed.lost();
-        assert!(passed.has_passed(&here(20)));
+        assert!(
+            !passed.has_passed(&here(20)),
+            "nobody tells of what follows"
+        );
         passed.began(HERE);
+        assert_eq!(
+            passed.since(here(15)),
+            here(15),
+            "a write of the life before"
+        );
         assert!(
             !passed.has_passed(&here(1)),
             "the server may have been put back"

@@ -111,7 +111,7 @@ pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
     match timeout(shared.options.statement_timeout, arrival).await {
         // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
         // has the higher position, whichever was committed first, and a browser keeps the later one.
-        Ok(Ok(_)) => link.passed.reached(),
+        Ok(Ok(position)) => link.passed.since(position),
         // The feed was lost: nothing that was kept is given here any more.
         Ok(Err(_)) => Position::unknown(),
         Err(_) => {

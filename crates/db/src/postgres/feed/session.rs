@@ -230,7 +230,10 @@ impl<'a> Life<'a> {
         self.pass(end);
         for note in notes {
             match note {
-                Note::Write(token) => self.link.pending.arrived(token, end),
+                Note::Write(token) => {
+                    let position = self.link.passed.reached();
+                    self.link.pending.arrived(token, position);
+                }
                 Note::Heartbeat(number) => {
                     let beat = self.heartbeat.back(number, end);
                     self.beat(beat);
