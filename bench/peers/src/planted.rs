@@ -43,12 +43,12 @@ struct Calibration {
     round_us: f64,
 }
 
-/// What one comparison said.
+/// What one comparison said. One that was given up for an `INVALID` run has no figures, and has found nothing.
 struct Finding {
     decision: String,
-    ratio: [f64; 3],
-    baseline: [f64; 3],
-    detectable: f64,
+    ratio: Option<[f64; 3]>,
+    baseline: Option<[f64; 3]>,
+    detectable: Option<f64>,
     verdict: String,
     reasons: Value,
 }
@@ -197,9 +197,9 @@ impl Finding {
             decision: json["decision"].as_str()?.to_owned(),
             verdict: json["verdict"].as_str()?.to_owned(),
             reasons: json["reasons"].clone(),
-            ratio: ratio(&effect["ratio"])?,
-            baseline: ratio(&effect["baseline"])?,
-            detectable: effect["detectable"].as_f64()?,
+            ratio: ratio(&effect["ratio"]),
+            baseline: ratio(&effect["baseline"]),
+            detectable: effect["detectable"].as_f64(),
         })
     }
 
@@ -213,19 +213,24 @@ impl Finding {
     }
 
     fn flags_itself(&self) -> bool {
-        let [_, low, high] = self.baseline;
-        low > 1.0 || high < 1.0
+        self.baseline
+            .is_some_and(|[_, low, high]| low > 1.0 || high < 1.0)
     }
 
     fn line(&self) -> String {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-        let [ratio, low, high] = self.ratio.map(percent);
-        let [own, own_low, own_high] = self.baseline.map(percent);
+        let (Some(ratio), Some(own), Some(detectable)) =
+            (self.ratio, self.baseline, self.detectable)
+        else {
+            return format!("{:13} {}: {}", self.decision, self.verdict, self.reasons);
+        };
+        let [ratio, low, high] = ratio.map(percent);
+        let [own, own_low, own_high] = own.map(percent);
         format!(
             "{:13} {ratio:+6.2} % ({low:+.2} to {high:+.2})   A/A {own:+6.2} % ({own_low:+.2} to {own_high:+.2})   \
              could see {:.2} %   {}",
             self.decision,
-            self.detectable * 100.0,
+            detectable * 100.0,
             self.verdict
         )
     }
@@ -307,7 +312,7 @@ mod tests {
             "decision": "worse", "verdict": "VALID", "effects": [{"metric": "p50"}, effect]
         });
         let finding = Finding::read(&all).expect("a finding");
-        assert_eq!(finding.ratio, [1.03, 1.02, 1.04]);
+        assert_eq!(finding.ratio, Some([1.03, 1.02, 1.04]));
         assert!(!finding.flags_itself());
         assert!(
             finding
@@ -315,5 +320,12 @@ mod tests {
                 .starts_with("worse          +3.00 % (+2.00 to +4.00)")
         );
         assert!(Finding::read(&json!({"decision": "worse"})).is_none());
+        let effect = json!({"metric": "cpu", "ratio": null, "baseline": own, "detectable": null});
+        let given_up = json!({
+            "decision": "undecided", "verdict": "INVALID", "reasons": ["late"], "effects": [effect]
+        });
+        let finding = Finding::read(&given_up).expect("a finding too");
+        assert_eq!(finding.line(), "undecided     INVALID: [\"late\"]");
+        assert!(!finding.flags_itself());
     }
 }

@@ -191,6 +191,9 @@ pub(crate) const PAGES: [Page; 13] = [
     ),
 ];
 
+/// All nodes have the same, so that each reads what another tells of a visitor's write.
+const SECRET: &str = "the-nodes-of-one-site-share-a-secret";
+
 /// The form that raises an account's version, and its mirror's.
 const RAISE: &str = "-- param: id integer
 
@@ -248,7 +251,7 @@ pub(crate) fn write(
     fs::write(
         folder.join("millpond.toml"),
         format!(
-            "[database]\nurl = \"{database}\"\nfeed = \"{}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n",
+            "[database]\nurl = \"{database}\"\nfeed = \"{}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n",
             feed.name()
         ),
     )?;

@@ -9,8 +9,8 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, Requirement,
-    SqlError, Step, Written,
+    Call, Error, Migration, Options, Position, PostgresOptions, Query, Read, Rehearsal,
+    Requirement, SqlError, Step, Written,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
@@ -147,6 +147,26 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
             Engine::Postgres(postgres) => postgres.write(steps).await,
+        }
+    }
+
+    /// Whether everything that the sink is told to keep has what was committed before `position`. False if that is not known, as
+    /// for a position of another server. Costs a lock that is seldom taken for writing.
+    #[must_use]
+    pub fn has_passed(&self, position: &Position) -> bool {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.has_passed(position),
+            Engine::Postgres(postgres) => postgres.has_passed(position),
+        }
+    }
+
+    /// Waits a moment until the feed [has passed](Self::has_passed) `position`: false if it has not, or cannot be expected to.
+    /// A [`read`](Self::read) that begins after that sees what was committed there in any case.
+    pub async fn pass(&self, position: Position) -> bool {
+        match &self.engine {
+            // A read costs less than the wait for a look.
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.pass(position).await,
         }
     }
 

@@ -118,6 +118,9 @@ pub struct Trial {
     pub verdict: Verdict,
     /// What speaks against them.
     pub reasons: Vec<String>,
+    /// See [`Run::client_at_fault`](crate::Run::client_at_fault).
+    #[serde(default)]
+    pub client_at_fault: bool,
 }
 
 /// Four runs in the order of [`PATTERN`]; fewer only in the last block of a comparison that did not come to its end.
@@ -125,6 +128,17 @@ pub struct Trial {
 pub struct Block {
     /// The runs.
     pub trials: Vec<Trial>,
+}
+
+/// A block that does not count, because what befell the client made a run of it `INVALID`. It was measured again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aside {
+    /// Whether it was one of A against itself.
+    pub baseline: bool,
+    /// Its number within its half, from 1.
+    pub number: usize,
+    /// Its runs up to the `INVALID` one.
+    pub block: Block,
 }
 
 impl Block {
@@ -251,6 +265,9 @@ pub struct Comparison {
     pub baseline: Vec<Block>,
     /// Blocks of A and B.
     pub blocks: Vec<Block>,
+    /// Blocks that were measured again, in their order.
+    #[serde(default)]
+    pub aside: Vec<Aside>,
     /// The machine of the client.
     pub host: Host,
     /// The command line.

@@ -28,6 +28,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         harvests.iter().map(|harvest| harvest.cpu).sum::<Nanos>(),
     );
     let (throttled, run_delay, waited) = kept(&harvests, duration);
+    let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);
+    let turns: Option<u64> = turns.sum();
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
     let connections = connections(plan, &harvests);
     let depth = depth(plan, &harvests);
@@ -66,7 +68,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         throttled: throttled.map(|time| time as f64 / duration.max(1) as f64),
         waited,
     };
-    let (verdict, reasons) = verdict::judge(&evidence);
+    let judged = verdict::judge(&evidence);
     let mut notes = verdict::notes(&evidence);
     notes.extend(fewer_streams(plan, depth));
     let finished = all.answered + all.failed;
@@ -76,8 +78,9 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .map_or(&all.service, |open| &open.response);
     let (histogram, percentiles) = (buckets(times), quantiles(times));
     Run {
-        verdict,
-        reasons,
+        verdict: judged.verdict,
+        reasons: judged.reasons,
+        client_at_fault: judged.client_at_fault,
         kind: if plan.schedule.is_some() {
             Loop::Open
         } else {
@@ -107,6 +110,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             threads: threads as u64,
             throttled_us: throttled.map(|time| time / 1000),
             run_delay_us: run_delay.map(|time| time / 1000),
+            turns,
             started_ns: start,
         },
         little,

@@ -6,6 +6,7 @@
 //! all its threads, and what else happened on its cores.
 
 mod asked;
+mod beside_wrk;
 mod blocks;
 mod check;
 mod check_limits;
@@ -40,7 +41,7 @@ pub use experiment::Experiment;
 pub use fault::Fault;
 pub use outcome::{
     CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
-    LabRun, LabServer, Spread, Text,
+    LabRun, LabServer, OtherClient, Spread, Text,
 };
 pub use programs::Missing;
 pub use progress::LabProgress;

@@ -83,8 +83,8 @@ pub use capacity::{
     capacity,
 };
 pub use compare::{
-    BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS, Metric,
-    PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
+    Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS,
+    Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
 pub use driver::run;
@@ -95,7 +95,8 @@ pub use hdr::{Hdr, Histograms};
 pub use host::Host;
 pub use lab::{
     CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
-    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, Spread, Text, lab,
+    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, OtherClient,
+    Spread, Text, lab,
 };
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};

@@ -130,6 +130,10 @@ impl Run {
         Ok(Self {
             verdict,
             reasons,
+            client_at_fault: verdict == Verdict::Invalid
+                && runs
+                    .iter()
+                    .all(|run| run.verdict != Verdict::Invalid || run.client_at_fault),
             kind: first.kind,
             protocol: first.protocol,
             url: first.url.clone(),
@@ -304,6 +308,7 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
         threads: spans.most(|run| runs[run].client.threads),
         throttled_us: all_of(runs, |run| run.client.throttled_us),
         run_delay_us: all_of(runs, |run| run.client.run_delay_us),
+        turns: all_of(runs, |run| run.client.turns),
         // Clocks of several machines, or several moments of one.
         started_ns: 0,
     }

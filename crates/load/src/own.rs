@@ -21,15 +21,18 @@ pub(crate) struct Usage {
     pub(crate) throttled: Option<Nanos>,
     /// Time for which the calling thread was ready and had no core.
     pub(crate) run_delay: Option<Nanos>,
+    /// How often the calling thread got a core: each time that it had slept, or had to make room for another.
+    pub(crate) turns: Option<u64>,
 }
 
 impl Usage {
     /// What was added since `start`.
     pub(crate) fn since(self, start: Self) -> Self {
-        let less = |now: Option<Nanos>, then: Option<Nanos>| Some(now?.saturating_sub(then?));
+        let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
             throttled: less(self.throttled, start.throttled),
             run_delay: less(self.run_delay, start.run_delay),
+            turns: less(self.turns, start.turns),
         }
     }
 }
@@ -46,17 +49,22 @@ impl Own {
     pub(crate) fn read(&self) -> Usage {
         let throttles = self.group.as_ref().and_then(|group| group.sample().ok());
         let kept_us = throttles.map(|all| all.iter().map(|one| one.throttled_us).sum::<u64>());
-        let schedstat = fs::read_to_string("/proc/thread-self/schedstat");
+        let schedstat = fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let [_, run_delay, turns] = schedstat.as_deref().map_or([None; 3], schedule);
         Usage {
             throttled: kept_us.map(|kept_us| kept_us.saturating_mul(1000)),
-            run_delay: schedstat.ok().and_then(|text| run_delay(&text)),
+            run_delay,
+            turns,
         }
     }
 }
 
-/// The second figure. The others are time on a core and the number of turns.
-fn run_delay(schedstat: &str) -> Option<Nanos> {
-    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+/// The figures of a `schedstat` of `/proc`: nanoseconds on a core, nanoseconds of waiting for one, and turns on one.
+pub(crate) fn schedule(text: &str) -> [Option<u64>; 3] {
+    let mut figures = text
+        .split_ascii_whitespace()
+        .map(|figure| figure.parse().ok());
+    [(); 3].map(|()| figures.next().flatten())
 }
 
 #[cfg(test)]
@@ -64,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_delay_is_the_second_figure() {
-        assert_eq!(run_delay("1 23 4\n"), Some(23));
-        assert_eq!(run_delay(""), None);
+    fn a_schedstat_has_three_figures() {
+        assert_eq!(schedule("1 23 4\n"), [Some(1), Some(23), Some(4)]);
+        assert_eq!(schedule("1 x"), [Some(1), None, None]);
     }
 
     #[test]
@@ -74,11 +82,13 @@ mod tests {
         let known = Usage {
             throttled: Some(5),
             run_delay: Some(9),
+            turns: Some(2),
         };
         let unknown = Usage::default();
         let expected = Usage {
             throttled: Some(0),
             run_delay: Some(0),
+            turns: Some(0),
         };
         assert_eq!(known.since(known), expected);
         assert_eq!(known.since(unknown), unknown);

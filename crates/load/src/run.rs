@@ -75,6 +75,9 @@ pub struct Run {
     pub verdict: Verdict,
     /// What speaks against it; empty for `VALID`.
     pub reasons: Vec<String>,
+    /// Whether it is `INVALID` for nothing but what befell the client: the same run may be worth something another time.
+    #[serde(default)]
+    pub client_at_fault: bool,
     /// Open or closed loop.
     #[serde(rename = "loop")]
     pub kind: Loop,
@@ -221,6 +224,9 @@ pub struct Client {
     /// Time for which client threads were ready and had no core, summed over threads.
     #[serde(default)]
     pub run_delay_us: Option<u64>,
+    /// How often client threads got a core: each time that one had slept, or had to make room for another.
+    #[serde(default)]
+    pub turns: Option<u64>,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can
     /// be laid beside it. 0 of a merged run.
     #[serde(default)]

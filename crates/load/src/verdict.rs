@@ -39,9 +39,19 @@ pub(crate) struct Evidence<'a> {
     pub(crate) waited: Option<f64>,
 }
 
-/// The verdict with its reasons, the gravest first.
-pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
+/// What a run is judged to be.
+pub(crate) struct Judgement {
+    pub(crate) verdict: Verdict,
+    /// The gravest first.
+    pub(crate) reasons: Vec<String>,
+    /// Only the client makes it `INVALID`.
+    pub(crate) client_at_fault: bool,
+}
+
+/// The verdict with its reasons.
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Judgement {
     let mut invalid = worthless(evidence);
+    let is_worthless = !invalid.is_empty();
     let mut suspect = Vec::new();
     for (verdict, reason) in client::judge(evidence) {
         match verdict {
@@ -56,7 +66,11 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> (Verdict, Vec<String>) {
         (true, true) => Verdict::Valid,
     };
     invalid.append(&mut suspect);
-    (verdict, invalid)
+    Judgement {
+        verdict,
+        reasons: invalid,
+        client_at_fault: verdict == Verdict::Invalid && !is_worthless,
+    }
 }
 
 /// Why the figures mean nothing.
@@ -287,7 +301,12 @@ mod tests {
             waited: Some(0.01),
         };
         change(&mut evidence);
-        let (verdict, reasons) = judge(&evidence);
+        let Judgement {
+            verdict,
+            reasons,
+            client_at_fault,
+        } = judge(&evidence);
+        assert_eq!(client_at_fault, word == "quota", "{reasons:?}");
         assert_eq!(verdict, expected, "{reasons:?}");
         assert_eq!(reasons.is_empty(), verdict == Verdict::Valid);
         assert!(reasons.join("; ").contains(word), "{reasons:?}");

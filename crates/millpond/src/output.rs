@@ -52,6 +52,13 @@ impl Progress {
         }
     }
 
+    /// A line that stays, where there is no terminal: a log shows how far it is.
+    pub(crate) fn log(&self, line: impl Display) {
+        if !self.is_terminal {
+            note(line);
+        }
+    }
+
     /// Takes the line away, before something else is written.
     pub(crate) fn clear(&self) {
         self.show("");

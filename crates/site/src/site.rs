@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Config, Problem, SiteService,
+    ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
     opening,
@@ -53,6 +54,7 @@ pub struct Site {
     /// Held while the folder is read: one reading at a time.
     settings: Mutex<Settings>,
     watch: Mutex<Option<Watch>>,
+    ahead: Mutex<Option<Ahead>>,
 }
 
 /// What a site's configuration says, and said.
@@ -96,6 +98,8 @@ pub struct SiteStats {
     pub waits: u64,
     /// Requests past the store: private pages and `--no-cache`.
     pub bypassed: u64,
+    /// Pages that were made and kept before anybody had asked for them.
+    pub ahead: u64,
     /// Time that making pages took in all.
     pub fill_time: Duration,
     /// The database's part of it.
@@ -126,9 +130,11 @@ impl Site {
     /// Everything that is wrong with the folder, or what keeps the database from being opened.
     pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
+        let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
         let store = Store::new(millpond_store::Config {
             memory: config.memory,
             max_staleness: config.max_staleness,
+            ahead: if makes_ahead { ahead::QUEUE } else { 0 },
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
@@ -154,6 +160,7 @@ impl Site {
                 fault: None,
             }),
             watch: Mutex::new(None),
+            ahead: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
         let watch = Watch::start(dir, config.statics.follow_links, move |_| {
@@ -173,6 +180,13 @@ impl Site {
         );
         // What has changed while the watch was set up would otherwise be missed.
         site.reload()?;
+        if makes_ahead {
+            let settings = ahead::Settings {
+                percent: config.refresh_ahead,
+                list: config.warm_list.path(dir, &config.database),
+            };
+            *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
+        }
         Ok(site)
     }
 
@@ -261,6 +275,7 @@ impl Site {
             stats.misses += misses;
             stats.waits += read(&counters.waits);
             stats.bypassed += read(&counters.bypassed);
+            stats.ahead += read(&counters.ahead);
             stats.fill_time += Duration::from_nanos(fill_nanos);
             stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
             if hits + misses > 0 {
@@ -279,12 +294,15 @@ impl Site {
     /// Stops the watch, the feed and the database; what is asked afterwards is answered with 503. Blocks until all is done.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
+        // It reads, so before the database.
+        drop(self.ahead.lock().take());
         self.core.database.stop();
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
+        drop(self.ahead.lock().take());
         self.core.database.stop();
     }
 }

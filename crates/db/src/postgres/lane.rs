@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +85,7 @@ impl Waiting {
 pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
+    runtime: tokio::runtime::Handle,
 }
 
 impl Lane {
@@ -103,6 +105,7 @@ impl Lane {
         let stop = Arc::new(Notify::new());
         let shared = Arc::clone(shared);
         let stopped = Arc::clone(&stop);
+        let handle = runtime.handle().clone();
         let thread = thread::Builder::new()
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
@@ -111,7 +114,12 @@ impl Lane {
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
-        Ok((Self { jobs, stop }, thread))
+        let lane = Self {
+            jobs,
+            stop,
+            runtime: handle,
+        };
+        Ok((lane, thread))
     }
 
     /// Hands a job over, or says at once why not: a caller never waits here.
@@ -125,6 +133,11 @@ impl Lane {
                 mpsc::error::TrySendError::Closed(_) => super::stopped(),
             }
         })
+    }
+
+    /// Has the thread look after something small beside its jobs. Once it has ended, nothing becomes of it.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(work));
     }
 
     /// Takes no more jobs; those that were taken are done.
@@ -195,10 +208,10 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
                 // The next may have the connection while this one waits for the feed.
                 drop(permit);
                 let done = match done {
-                    Ok((written, arrival)) => {
-                        write::await_feed(&pool.shared, arrival).await;
-                        Ok(written)
-                    }
+                    Ok((results, arrival)) => Ok(Written {
+                        results,
+                        position: write::await_feed(&pool.shared, arrival).await,
+                    }),
                     Err(error) => Err(error),
                 };
                 let _ = reply.send(done);

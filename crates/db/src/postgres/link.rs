@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::interest::{Interest, Wanted};
+use super::passed::Passed;
 use super::pending::Pending;
 use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
@@ -18,6 +19,7 @@ pub(crate) struct Link {
     pub(crate) delivery: Delivery,
     pub(crate) interest: Interest,
     pub(crate) pending: Pending,
+    pub(crate) passed: Passed,
     pub(crate) wake: Wake,
     floor: AtomicU64,
     /// When the feed's server was started, while there is a feed: it tells that server from all others.
@@ -39,6 +41,7 @@ impl Default for Link {
             delivery: Delivery::default(),
             interest: Interest::default(),
             pending: Pending::default(),
+            passed: Passed::default(),
             wake: Wake::default(),
             floor: AtomicU64::new(NONE),
             server: Mutex::default(),
@@ -76,6 +79,13 @@ impl Link {
         self.floor.store(NONE, Ordering::SeqCst);
         self.delivery.new_epoch(reason);
         self.pending.lost();
+        self.passed.lost();
+    }
+
+    /// A feed by triggers has applied everything that `seen` sees.
+    pub(crate) fn seen(&self, seen: &Arc<Transactions>) {
+        self.passed.looked(seen);
+        self.pending.seen(seen, self.passed.reached());
     }
 
     /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::Position;
 use crate::feed::Transactions;
 
 /// The prefix of all messages that Millpond leaves in the log.
@@ -28,16 +29,16 @@ struct State {
     /// Whether there is a feed that could bring a token.
     up: bool,
     next: u64,
-    waiting: HashMap<u64, oneshot::Sender<u64>>,
+    waiting: HashMap<u64, oneshot::Sender<Position>>,
     /// Those that wait for a snapshot: their transactions and tokens.
     transactions: Vec<(u64, u64)>,
-    /// What such a feed has applied everything of.
-    seen: Option<Arc<Transactions>>,
+    /// What such a feed has applied everything of, and the position that covers it.
+    seen: Option<(Arc<Transactions>, Position)>,
 }
 
 /// The end of a wait: the position at which the change was applied, or an error if the feed was lost meanwhile. Then nothing
 /// that was kept before is given any more, so the write may be answered too.
-pub(crate) type Arrival = oneshot::Receiver<u64>;
+pub(crate) type Arrival = oneshot::Receiver<Position>;
 
 impl Pending {
     /// A token to leave in the transaction, and what to wait for after the commit; `None` while there is no feed, and
@@ -56,19 +57,23 @@ impl Pending {
         Some((token, arrival))
     }
 
-    /// Such a feed has applied everything that `seen` sees.
-    pub(crate) fn seen(&self, seen: &Arc<Transactions>) {
+    /// Such a feed has applied everything that `seen` sees, which `position` covers.
+    pub(crate) fn seen(&self, seen: &Arc<Transactions>, position: Position) {
         let mut state = self.state.lock();
-        state.seen = Some(Arc::clone(seen));
+        state.seen = Some((Arc::clone(seen), position));
         state.settle();
     }
 
-    /// A wait that is over: the transaction has written nothing.
-    pub(crate) fn nothing(&self) -> (u64, Arrival) {
-        let (told, arrival) = oneshot::channel();
-        // The other end is right here.
-        let _ = told.send(0);
-        (u64::MAX, arrival)
+    /// A wait that is over: the transaction has written nothing, and `position` covers all that it has seen. `None` while there is no
+    /// feed.
+    pub(crate) fn expect_nothing(&self, position: Position) -> Option<(u64, Arrival)> {
+        let mut state = self.state.lock();
+        let (token, arrival) = state.expect()?;
+        if let Some(told) = state.waiting.remove(&token) {
+            // The other end is right here.
+            let _ = told.send(position);
+        }
+        Some((token, arrival))
     }
 
     /// Nobody waits for the token any more: the transaction was rolled back, or the wait took too long.
@@ -79,7 +84,7 @@ impl Pending {
     }
 
     /// The change that carries the token was applied at `position`.
-    pub(crate) fn arrived(&self, token: u64, position: u64) {
+    pub(crate) fn arrived(&self, token: u64, position: Position) {
         if let Some(told) = self.state.lock().waiting.remove(&token) {
             // Whoever waited has gone.
             let _ = told.send(position);
@@ -120,13 +125,15 @@ impl State {
 
     /// Tells those whose transactions have been seen.
     fn settle(&mut self) {
-        let Some(seen) = &self.seen else { return };
+        let Some((seen, position)) = &self.seen else {
+            return;
+        };
         let waiting = &mut self.waiting;
         self.transactions.retain(|(transaction, token)| {
             let is_seen = seen.sees(*transaction);
             if is_seen && let Some(told) = waiting.remove(token) {
                 // Whoever waited has gone.
-                let _ = told.send(transaction + 1);
+                let _ = told.send(position.clone());
             }
             !is_seen
         });
@@ -142,29 +149,34 @@ mod tests {
         let pending = Pending::default();
         assert!(pending.expect_transaction(7).is_none());
         pending.restored();
-        let seen = |text| Arc::new(Transactions::parse(text).unwrap());
-        pending.seen(&seen("5:7:5"));
+        let here = |at| Position::new("here", at);
+        let seen = |text, at| {
+            pending.seen(&Arc::new(Transactions::parse(text).unwrap()), here(at));
+        };
+        seen("5:7:5", 7);
         let (_, mut early) = pending.expect_transaction(6).unwrap();
-        assert_eq!(early.try_recv(), Ok(7));
+        assert_eq!(early.try_recv(), Ok(here(7)));
         let (_, mut running) = pending.expect_transaction(5).unwrap();
         let (_, mut later) = pending.expect_transaction(7).unwrap();
-        pending.seen(&seen("5:8:5"));
-        assert_eq!(later.try_recv(), Ok(8));
+        seen("5:8:5", 8);
+        assert_eq!(later.try_recv(), Ok(here(8)));
         assert!(running.try_recv().is_err());
         assert_eq!(pending.len(), 1);
+        let (_, mut nothing) = pending.expect_nothing(here(6)).unwrap();
+        assert_eq!((nothing.try_recv(), pending.len()), (Ok(here(6)), 1));
         pending.lost();
         assert_eq!(
             running.try_recv(),
             Err(oneshot::error::TryRecvError::Closed)
         );
+        assert!(pending.expect_nothing(here(6)).is_none());
         // What the last life has seen says nothing of the next.
         pending.restored();
         let (token, mut anew) = pending.expect_transaction(6).unwrap();
         assert!(anew.try_recv().is_err());
         pending.forget(token);
-        pending.seen(&seen("9:9:"));
+        seen("9:9:", 9);
         assert_eq!(pending.len(), 0);
-        assert_eq!(pending.nothing().1.try_recv(), Ok(0));
     }
 
     #[test]
@@ -175,8 +187,9 @@ mod tests {
         let (first, mut first_arrival) = pending.expect().unwrap();
         let (second, mut second_arrival) = pending.expect().unwrap();
         assert_ne!(first, second);
-        pending.arrived(first, 7);
-        assert_eq!(first_arrival.try_recv(), Ok(7));
+        let position = Position::new("here", 7);
+        pending.arrived(first, position.clone());
+        assert_eq!(first_arrival.try_recv(), Ok(position));
         assert!(second_arrival.try_recv().is_err());
         assert_eq!(pending.len(), 1);
         pending.lost();

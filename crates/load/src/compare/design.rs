@@ -1,6 +1,6 @@
 //! The order of runs: the A/A phase, then the comparison. It does not know what a run is.
 
-use super::{Block, PATTERN, Side, Trial};
+use super::{Aside, Block, PATTERN, Side, Trial};
 use crate::Verdict;
 
 /// One of the two halves of a comparison.
@@ -44,49 +44,97 @@ pub(super) fn runs(blocks: usize) -> usize {
 pub(super) struct Trials {
     pub(super) baseline: Vec<Block>,
     pub(super) comparison: Vec<Block>,
+    pub(super) aside: Vec<Aside>,
 }
+
+impl Trials {
+    fn of(&mut self, stage: Stage) -> &mut Vec<Block> {
+        match stage {
+            Stage::Baseline => &mut self.baseline,
+            Stage::Comparison => &mut self.comparison,
+        }
+    }
+}
+
+/// Of so many blocks one may be measured again.
+const ONE_AGAIN_IN: usize = 10;
 
 /// Makes run after run until all are there, `measure` gives `None`, or a run is `INVALID`: nothing can be said any
 /// more then, and nobody should wait for the rest.
+///
+/// Where only the client is at fault, the block is put aside and measured again, some times: hundreds of short runs on a machine
+/// that does other things too are not all left alone, and what stops the client has nothing to do with which server is asked.
 pub(super) fn carry_out<E>(
     blocks: usize,
     mut measure: impl FnMut(Step) -> Result<Option<Trial>, E>,
 ) -> Result<Trials, E> {
     let mut trials = Trials::default();
-    let mut number = 0;
     for stage in [Stage::Baseline, Stage::Comparison] {
-        for block in 0..blocks {
-            let mut done = Block::default();
-            let mut goes_on = true;
-            for side in PATTERN {
-                let step = Step {
-                    stage,
-                    block,
-                    side,
-                    number,
-                };
-                number += 1;
-                let trial = measure(step)?;
-                goes_on = trial
-                    .as_ref()
-                    .is_some_and(|trial| trial.verdict != Verdict::Invalid);
-                done.trials.extend(trial);
-                if !goes_on {
-                    break;
+        let mut again = blocks.div_ceil(ONE_AGAIN_IN);
+        while trials.of(stage).len() < blocks {
+            let block = trials.of(stage).len();
+            let done = one_block(stage, block, blocks, &mut measure)?;
+            if done.is_sound() {
+                trials.of(stage).push(done);
+            } else if again > 0 && done.is_spoilt_by_client() {
+                again -= 1;
+                trials.aside.push(Aside {
+                    baseline: stage == Stage::Baseline,
+                    number: block + 1,
+                    block: done,
+                });
+            } else {
+                if !done.trials.is_empty() {
+                    trials.of(stage).push(done);
                 }
-            }
-            if !done.trials.is_empty() {
-                match stage {
-                    Stage::Baseline => trials.baseline.push(done),
-                    Stage::Comparison => trials.comparison.push(done),
-                }
-            }
-            if !goes_on {
                 return Ok(trials);
             }
         }
     }
     Ok(trials)
+}
+
+/// The runs of a block, to the first that is `INVALID` or was stopped.
+fn one_block<E>(
+    stage: Stage,
+    block: usize,
+    blocks: usize,
+    measure: &mut impl FnMut(Step) -> Result<Option<Trial>, E>,
+) -> Result<Block, E> {
+    let before = match stage {
+        Stage::Baseline => block,
+        Stage::Comparison => blocks + block,
+    };
+    let mut done = Block::default();
+    for (place, side) in PATTERN.into_iter().enumerate() {
+        let trial = measure(Step {
+            stage,
+            block,
+            side,
+            number: before * PATTERN.len() + place,
+        })?;
+        let is_last = trial
+            .as_ref()
+            .is_none_or(|trial| trial.verdict == Verdict::Invalid);
+        done.trials.extend(trial);
+        if is_last {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+impl Block {
+    fn is_sound(&self) -> bool {
+        let sound = |trial: &Trial| trial.verdict != Verdict::Invalid;
+        self.is_complete() && self.trials.iter().all(sound)
+    }
+
+    fn is_spoilt_by_client(&self) -> bool {
+        self.trials
+            .last()
+            .is_some_and(|trial| trial.client_at_fault)
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +148,7 @@ mod tests {
             sample: Sample::default(),
             verdict,
             reasons: Vec::new(),
+            client_at_fault: false,
         })
     }
 
@@ -116,6 +165,45 @@ mod tests {
         assert_eq!((trials.baseline.len(), trials.comparison.len()), (2, 2));
         let sides: Vec<Side> = trials.baseline[0].trials.iter().map(|t| t.side).collect();
         assert_eq!(sides, PATTERN);
+    }
+
+    /// Carries out ten blocks, of which the client spoils the runs with these numbers, counted as they come.
+    fn spoilt(at: &[usize]) -> Trials {
+        let mut made = 0;
+        let done = carry_out(10, |step| {
+            let client_at_fault = at.contains(&made);
+            made += 1;
+            let verdict = [Verdict::Valid, Verdict::Invalid][usize::from(client_at_fault)];
+            Ok::<_, ()>(trial(step, verdict).map(|trial| Trial {
+                client_at_fault,
+                ..trial
+            }))
+        });
+        done.unwrap()
+    }
+
+    #[test]
+    fn a_block_that_the_client_has_spoilt_is_measured_again_once_in_ten() {
+        // The second block of A against itself, and the first against B.
+        let trials = spoilt(&[5, 42]);
+        assert!(
+            trials
+                .baseline
+                .iter()
+                .chain(&trials.comparison)
+                .all(Block::is_sound)
+        );
+        assert_eq!((trials.baseline.len(), trials.comparison.len()), (10, 10));
+        let aside: Vec<_> = trials
+            .aside
+            .iter()
+            .map(|aside| (aside.baseline, aside.number, aside.block.trials.len()))
+            .collect();
+        assert_eq!(aside, [(true, 2, 2), (false, 1, 1)]);
+        // The same block again: that is more than one of ten.
+        let trials = spoilt(&[5, 6]);
+        assert_eq!((trials.baseline.len(), trials.aside.len()), (2, 1));
+        assert!(!trials.baseline[1].is_sound());
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             verdict: Verdict::Invalid,
             answer: "not decided: a run is INVALID".to_owned(),
             reasons: vec![reason],
-            notes: Vec::new(),
+            notes: again(trials).into_iter().collect(),
             decision: Decision::Undecided,
             within_limit: None,
             complete,
@@ -72,7 +72,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             question.blocks
         ));
     }
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = again(trials).into_iter().collect();
     if let Some(suspects) = Suspects::among(trials) {
         let told = if suspects.are_many() {
             &mut reasons
@@ -219,6 +219,21 @@ fn all(trials: &Trials) -> impl Iterator<Item = (String, &Trial)> {
         })
     };
     stage("A/A", &trials.baseline).chain(stage("A/B", &trials.comparison))
+}
+
+/// What is said of blocks that were measured again.
+fn again(trials: &Trials) -> Option<String> {
+    let first = trials.aside.first()?;
+    let reasons = first.block.trials.last()?.reasons.join("; ");
+    let (blocks, which) = match trials.aside.len() {
+        1 => ("one block was".to_owned(), "it is"),
+        more => (format!("{more} blocks were"), "the first is"),
+    };
+    Some(format!(
+        "{blocks} measured again, because the client was disturbed; {which} {} block {}: {reasons}",
+        if first.baseline { "A/A" } else { "A/B" },
+        first.number
+    ))
 }
 
 fn invalid(trials: &Trials) -> Option<String> {

@@ -61,6 +61,7 @@ fn compared(machine: Machine, blocks: usize, limit: Option<f64>, seed: u64) -> J
             sample,
             verdict: Verdict::Valid,
             reasons: Vec::new(),
+            client_at_fault: false,
         }))
     });
     let question = Question {
@@ -206,6 +207,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
                     Verdict::Valid
                 },
                 reasons: vec!["so".to_owned()],
+                client_at_fault: false,
             }))
         });
         judge(&trials.unwrap(), &question)
@@ -231,6 +233,26 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
             .any(|r| r.starts_with("1 of 61 runs is SUSPECT")),
         "{:?}",
         judgement.notes
+    );
+    let mut made = 0;
+    let trials = carry_out(10, |step| {
+        made += 1;
+        let client_at_fault = made == 3;
+        Ok::<_, ()>(Some(Trial {
+            side: step.side,
+            sample: Sample::default(),
+            verdict: [Verdict::Valid, Verdict::Invalid][usize::from(client_at_fault)],
+            reasons: vec!["it was late".to_owned()],
+            client_at_fault,
+        }))
+    });
+    let again = judge(&trials.unwrap(), &question);
+    assert_ne!(again.verdict, Verdict::Invalid);
+    assert_eq!(
+        again.notes,
+        [
+            "one block was measured again, because the client was disturbed; it is A/A block 1: it was late"
+        ]
     );
     let by_chance = from(76, 79, Verdict::Suspect);
     assert_eq!(by_chance.notes.len(), 1, "{:?}", by_chance.notes);

@@ -133,7 +133,8 @@ fn refuse<T>(sentence: &str) -> Result<T, Error> {
 }
 
 /// Compares two servers: A against itself, then A and B in blocks. It ends early, with what there is by then, when
-/// `stop` is set and after a run that is `INVALID`. `progress` is called about four times a second.
+/// `stop` is set and after a run that is `INVALID`; but a block that only the client has spoilt is measured again, one in
+/// ten of them. `progress` is called about four times a second.
 ///
 /// # Errors
 /// The plan cannot be carried out, or a process that was named cannot be read at the beginning of a run.
@@ -187,6 +188,7 @@ pub fn compare(
         warmup_s: compare.plan.warmup.as_secs_f64(),
         baseline: trials.baseline,
         blocks: trials.comparison,
+        aside: trials.aside,
         host: Host::here(),
         command: String::new(),
     })
@@ -257,6 +259,7 @@ fn measure(
         sample: sample(&run, spent),
         verdict: run.verdict,
         reasons: run.reasons,
+        client_at_fault: run.client_at_fault,
     }))
 }
 

@@ -1,13 +1,9 @@
 //! From single runs to the figures of each server at each level, and what to think of them.
 
+use super::beside_wrk::{difference, is_far, over_wrk};
 use super::blocks::{ratio_to, ratio_to_itself};
 use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
 use crate::Verdict;
-
-/// How far from wrk's the throughput may be without a word.
-const NEAR: f64 = 0.03;
-/// Busy share from which a core is taken to be saturated.
-const SATURATED: f64 = 0.97;
 
 /// The figures of every server at every level that was measured.
 pub(super) fn findings(
@@ -39,7 +35,7 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     let spread =
         |value: fn(&LabRun) -> Option<f64>| Spread::of(counted.iter().filter_map(|run| value(run)));
     let wrk_ratio = Spread::of(counted.iter().filter_map(|run| over_wrk(run)));
-    let far = wrk_ratio.is_some_and(|ratio| (ratio.median - 1.0).abs() > NEAR);
+    let far = wrk_ratio.is_some_and(|ratio| is_far(ratio.median));
     LabFinding {
         server: first.server.clone(),
         level: first.level,
@@ -78,49 +74,6 @@ fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
         (false, true) => Verdict::Valid,
         (false, false) => Verdict::Suspect,
     }
-}
-
-fn over_wrk(run: &LabRun) -> Option<f64> {
-    let wrk = run.wrk.filter(|wrk| wrk.throughput > 0.0)?;
-    Some(run.throughput / wrk.throughput)
-}
-
-/// Which side was the limit, by how busy the server's cores were under each client.
-fn difference(runs: &[&LabRun], ratio: f64) -> String {
-    let median =
-        |values: &mut dyn Iterator<Item = f64>| Spread::of(values).map(|spread| spread.median);
-    let ours = median(&mut runs.iter().filter_map(|run| run.core_busy));
-    let theirs = median(&mut runs.iter().filter_map(|run| run.wrk?.core_busy));
-    let cpu = median(&mut runs.iter().filter_map(|run| run.cpu_us));
-    let their_cpu = median(&mut runs.iter().filter_map(|run| run.wrk?.cpu_us));
-    let Some((ours, theirs)) = ours.zip(theirs) else {
-        return "the server is pinned to no core, so which side was the limit is not known"
-            .to_owned();
-    };
-    // With both saturated, the throughputs are as the costs are the other way round.
-    let costs_explain = cpu
-        .zip(their_cpu)
-        .is_some_and(|(cpu, their_cpu)| (ratio * cpu / their_cpu - 1.0).abs() <= NEAR);
-    // Only the slower client can have been a limit.
-    let (slower, busy, other) = match ratio < 1.0 {
-        true => ("this client", ours, theirs),
-        false => ("wrk", theirs, ours),
-    };
-    let who = match (busy >= SATURATED, other >= SATURATED) {
-        (false, false) => "neither saturated the server".to_owned(),
-        (false, true) => format!("{slower} was the limit"),
-        (true, _) if costs_explain => "a request cost the server a different amount".to_owned(),
-        (true, _) => "something else used the server’s cores as well".to_owned(),
-    };
-    let mut sentence = format!(
-        "{who}: cores {:.0} % busy, under wrk {:.0} %",
-        ours * 100.0,
-        theirs * 100.0
-    );
-    if let Some((cpu, their_cpu)) = cpu.zip(their_cpu) {
-        sentence.push_str(&format!("; {cpu:.2} and {their_cpu:.2} µs of CPU"));
-    }
-    sentence
 }
 
 impl Spread {
@@ -213,12 +166,14 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         core_busy: Some(1.0),
         client_cpu_us: None,
         client_busy: 0.5,
+        client_turns: None,
         idle_bytes: None,
         wrk: Some(super::outcome::CrossCheck {
             throughput: 0.9e6 / cpu,
             errors: 0,
             cpu_us: Some(cpu),
             core_busy: Some(0.9),
+            client: None,
         }),
     }
 }
@@ -272,7 +227,7 @@ mod tests {
         assert!((it.wrk_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
         let why = it.wrk_difference.as_deref().unwrap();
         assert!(
-            why.starts_with("wrk was the limit: cores 100 % busy, under wrk 90 %"),
+            why.starts_with("wrk was the limit: the server’s cores 100 % busy, under wrk 90 %"),
             "{why}"
         );
         let (verdict, reasons) = judge(&found, &runs);

@@ -126,6 +126,11 @@ fn record(
         core_busy: cost.cores.map(|(busy, _)| busy),
         client_cpu_us: ours.client.cpu_us_per_request,
         client_busy: ours.client.busiest_thread,
+        client_turns: ours
+            .client
+            .turns
+            .filter(|_| requests > 0)
+            .map(|turns| turns as f64 / requests as f64),
         idle_bytes: scene.subject.idle_bytes,
         wrk,
     }
@@ -205,6 +210,7 @@ fn cross_check(
         errors: found.errors,
         cpu_us: cost.cpu_us(found.requests),
         core_busy: cost.cores.map(|(busy, _)| busy),
+        client: found.client,
     }))
 }
 

@@ -129,6 +129,9 @@ pub struct LabRun {
     pub client_cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub client_busy: f64,
+    /// How often client threads got a core, for one request: about so often they slept.
+    #[serde(default)]
+    pub client_turns: Option<f64>,
     /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
@@ -147,6 +150,20 @@ pub struct CrossCheck {
     pub cpu_us: Option<f64>,
     /// Share of time for which the server's cores were busy.
     pub core_busy: Option<f64>,
+    /// What wrk itself did meanwhile.
+    #[serde(default)]
+    pub client: Option<OtherClient>,
+}
+
+/// What another client used while it measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherClient {
+    /// CPU time for one request.
+    pub cpu_us: f64,
+    /// Share of its threads' time that they were on a core.
+    pub busy: f64,
+    /// How often its threads got a core, for one request.
+    pub turns: f64,
 }
 
 /// The median of some runs, with the smallest and the largest.

@@ -1,11 +1,15 @@
 //! The same load by wrk, run beside: a second opinion about throughput.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::form::Line;
+use super::outcome::OtherClient;
 use super::process::{Launch, Process};
 use super::workshop::Workshop;
+use crate::clock::Nanos;
+use crate::own::schedule;
 use crate::{Plan, clock};
 
 /// Between two looks at whether it is done.
@@ -19,6 +23,52 @@ pub(super) struct Found {
     pub(super) requests: u64,
     pub(super) throughput: f64,
     pub(super) errors: u64,
+    pub(super) client: Option<OtherClient>,
+}
+
+/// What all threads of some processes have had up to a moment.
+#[derive(Clone, Copy)]
+struct Use {
+    at: Nanos,
+    on_core: Nanos,
+    turns: u64,
+    threads: usize,
+}
+
+impl Use {
+    fn of(pids: &[u32]) -> Option<Self> {
+        let mut all = Self {
+            at: clock::now(),
+            on_core: 0,
+            turns: 0,
+            threads: 0,
+        };
+        for pid in pids {
+            for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+                let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+                let [on_core, _, turns] = schedule(&text);
+                all.on_core += on_core?;
+                all.turns += turns?;
+                all.threads += 1;
+            }
+        }
+        Some(all)
+    }
+
+    /// What was used between two looks at the same threads, of which `working` have something to do.
+    fn since(self, first: Self, working: usize, throughput: f64) -> Option<OtherClient> {
+        let seconds = self.at.checked_sub(first.at)? as f64 / 1e9;
+        let requests = throughput * seconds;
+        if self.threads != first.threads || requests.is_nan() || requests <= 0.0 {
+            return None;
+        }
+        let on_core = self.on_core.checked_sub(first.on_core)? as f64;
+        Some(OtherClient {
+            cpu_us: on_core / 1e3 / requests,
+            busy: on_core / 1e9 / seconds / working as f64,
+            turns: self.turns.checked_sub(first.turns)? as f64 / requests,
+        })
+    }
 }
 
 /// Runs wrk with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
@@ -56,8 +106,16 @@ pub(super) fn run(
         env: Vec::new(),
         cores,
     })?;
+    let began = clock::now();
     let deadline = clock::after(Duration::from_secs(seconds) + GRACE);
+    let mut used: Option<(Use, Use)> = None;
     while process.wait(GLANCE).is_none() {
+        // In its last moments it may be done already.
+        if clock::since(began) + GLANCE / 2 < Duration::from_secs(seconds)
+            && let Some(now) = Use::of(&process.pids())
+        {
+            used = Some((used.map_or(now, |(first, _)| first), now));
+        }
         show();
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -70,9 +128,10 @@ pub(super) fn run(
         }
     }
     let text = process.output().all_output();
-    read(&text)
-        .map(Some)
-        .ok_or_else(|| format!("wrk failed; {}", process.output().last_words()))
+    let mut found =
+        read(&text).ok_or_else(|| format!("wrk failed; {}", process.output().last_words()))?;
+    found.client = used.and_then(|(first, last)| last.since(first, threads, found.throughput));
+    Ok(Some(found))
 }
 
 /// What wrk needs to be told in Lua: targets to choose from, and requests that go out together. Its pipelining is in
@@ -121,6 +180,7 @@ fn read(text: &str) -> Option<Found> {
         requests: requests?,
         throughput: throughput?,
         errors,
+        client: None,
     })
 }
 
@@ -151,7 +211,8 @@ mod tests {
             Some(Found {
                 requests: 58563,
                 throughput: 29281.10,
-                errors: 10
+                errors: 10,
+                client: None,
             })
         );
         assert_eq!(

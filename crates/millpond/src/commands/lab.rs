@@ -111,7 +111,14 @@ impl Run {
         let events = Events::listen()?;
         let mut found = {
             let line = Progress::new();
-            let mut show = |progress: &LabProgress<'_>| line.show(progress_line(progress));
+            let mut logged = 0;
+            let mut show = |progress: &LabProgress<'_>| {
+                line.show(progress_line(progress));
+                if logged != progress.repeat {
+                    logged = progress.repeat;
+                    line.log(progress_line(progress));
+                }
+            };
             millpond_load::lab(&experiment, &options, &mut show, &events.stop)
                 .map_err(Failure::new)?
         };

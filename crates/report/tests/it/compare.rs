@@ -19,6 +19,7 @@ fn comparison() -> Comparison {
                 },
                 verdict: Verdict::Valid,
                 reasons: Vec::new(),
+                client_at_fault: false,
             })
             .to_vec(),
     };
@@ -73,6 +74,7 @@ fn comparison() -> Comparison {
         warmup_s: 0.5,
         baseline: (0..10).map(|n| block(n, 0.02)).collect(),
         blocks: (0..10).map(|n| block(n, 0.6)).collect(),
+        aside: Vec::new(),
         host: Host::default(),
         command: "millpond compare 'old=http://127.0.0.1:8080/<b>'".to_owned(),
     }

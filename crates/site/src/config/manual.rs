@@ -83,6 +83,7 @@ fn values(kind: &Kind) -> String {
         Kind::Database(_) => "a URL".to_owned(),
         Kind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
         Kind::Publication(_) => "a name".to_owned(),
+        Kind::WarmList(_) => "`true`, `false` or a path".to_owned(),
         Kind::Log(_) => "a path or `-`".to_owned(),
         Kind::Secret(_) => "keys, or `env:NAME`".to_owned(),
         Kind::Cookie(_) => "a name".to_owned(),

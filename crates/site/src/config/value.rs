@@ -10,7 +10,7 @@ use millpond_db::FeedKind;
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    Config, DatabaseUrl,
+    Config, DatabaseUrl, WarmList,
     keys::{Key, Kind},
     session,
 };
@@ -48,6 +48,7 @@ pub(super) fn set(
         Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
         Kind::Feed(field) => *field(config) = feed(text(value)?)?,
         Kind::Publication(field) => *field(config) = publication(text(value)?)?,
+        Kind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
         Kind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
         Kind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
@@ -85,6 +86,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::Database(field) => both(field, one, other),
         Kind::Feed(field) => both(field, one, other),
         Kind::Publication(field) => both(field, one, other),
+        Kind::WarmList(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
         Kind::Secret(_) | Kind::Cookie(_) => one.session == other.session,
         Kind::Names(_) | Kind::Scope(_) => one.files == other.files,

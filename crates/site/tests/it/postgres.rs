@@ -1,5 +1,6 @@
 //! Sites on a real PostgreSQL.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use millpond_pgtest::{Database, Postgres};
@@ -22,17 +23,21 @@ insert into article (id, title, tags, extra, price) values
 static SERVER: LazyLock<Postgres> =
     LazyLock::new(|| millpond_pgtest::Options::new().logical().start().unwrap());
 
-fn database() -> Database<'static> {
+pub(crate) fn database() -> Database<'static> {
     SERVER.database().unwrap()
 }
 
-fn client(database: &Database<'_>) -> Client {
+pub(crate) fn client(database: &Database<'_>) -> Client {
     Client::connect(&database.url(), NoTls).unwrap()
 }
 
-fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let settings = format!("[database]\nurl = \"{}\"\n", database.url());
+    // A page that is made ahead is a hit where most tests expect a miss.
+    let settings = format!(
+        "[database]\nurl = \"{}\"\n[cache]\nrefresh_ahead = 0\n",
+        database.url()
+    );
     write(
         dir.path(),
         &[
@@ -45,7 +50,7 @@ fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir 
     dir
 }
 
-fn site(database: &Database<'_>, files: &[(&str, &str)]) -> TestSite {
+pub(crate) fn site(database: &Database<'_>, files: &[(&str, &str)]) -> TestSite {
     TestSite::open(folder(database, files), Options::default())
 }
 
@@ -142,23 +147,28 @@ fn without_logical_replication_triggers_tell_once_they_are_installed() {
     );
     let dir = folder(&database, &COMMENTS);
     write(dir.path(), &[("millpond.toml", &settings)]);
-    let config = Config::read(dir.path()).unwrap();
+    install_triggers(dir.path());
+    let site = TestSite::open(dir, Options::default());
+    is_kept_until_changed(&site, &database);
+}
+
+/// Lets a site with the feed by triggers have what that needs, as `millpond check --fix` does it.
+pub(crate) fn install_triggers(folder: &Path) {
+    let config = Config::read(folder).unwrap();
     // The migrations come first.
-    Site::open(dir.path(), &config, Options::default())
+    Site::open(folder, &config, Options::default())
         .unwrap_or_else(|_| panic!("good"))
         .stop();
-    let lacking = check(dir.path(), &config).unwrap().requirements;
+    let lacking = check(folder, &config).unwrap().requirements;
     assert!(
         lacking
             .iter()
             .all(|lacking| lacking.may_fix && lacking.asks),
         "{lacking:?}"
     );
-    mend(dir.path(), &config, &lacking, |_| {}).unwrap();
-    let lacking = check(dir.path(), &config).unwrap().requirements;
+    mend(folder, &config, &lacking, |_| {}).unwrap();
+    let lacking = check(folder, &config).unwrap().requirements;
     assert_eq!(lacking, []);
-    let site = TestSite::open(dir, Options::default());
-    is_kept_until_changed(&site, &database);
 }
 
 fn is_kept_until_changed(site: &TestSite, database: &Database<'_>) {

@@ -44,7 +44,7 @@ mod looks;
 mod messages;
 mod opening;
 mod pgoutput;
-mod reader;
+pub(super) mod reader;
 mod relations;
 mod replication;
 mod session;
@@ -60,6 +60,7 @@ mod wait;
 mod wire;
 
 pub(super) use self::setup::STARTED;
+pub(super) use self::socket::{At, Place, places};
 use std::any::Any;
 use std::hash::BuildHasher as _;
 use std::os::unix::net::UnixStream;
@@ -151,7 +152,9 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
         let mut began = false;
         let life = AssertUnwindSafe(|| match settings.kind {
             FeedKind::Logical => live(settings, link, stop, number, &mut system, &mut began),
-            FeedKind::Triggers => triggers::live(settings, link, stop, number, &mut began),
+            FeedKind::Triggers => {
+                triggers::live(settings, link, stop, number, &mut system, &mut began)
+            }
         });
         let end = catch_unwind(life).unwrap_or_else(|panic| End::Lost(panicked(panic.as_ref())));
         if began {
@@ -183,20 +186,24 @@ fn live(
         Ok(opened) => opened,
         Err(end) => return end,
     };
-    let reason = match system.replace(opened.system.clone()) {
-        Some(old) if old != opened.system => {
-            format!(
-                "the feed starts on system {} instead of {old}",
-                opened.system
-            )
-        }
-        _ => "the feed starts".to_owned(),
-    };
+    let reason = reason(system.replace(opened.system.clone()), &opened.system);
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
     link.began(opened.floor, &opened.started, &reason);
+    // Whoever finds a position of this system passed finds the new epoch too.
+    link.passed.began(&opened.system);
     *began = true;
     Life::new(settings, link, opened).run(stop)
+}
+
+/// Why an epoch begins with a life on `system`, if the one before was on `old`.
+fn reason(old: Option<String>, system: &str) -> String {
+    match old {
+        Some(old) if old != system => {
+            format!("the feed starts on system {system} instead of {old}")
+        }
+        _ => "the feed starts".to_owned(),
+    }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> String {

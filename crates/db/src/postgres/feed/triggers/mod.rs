@@ -51,6 +51,15 @@
 //! holds that up, and pages are then read in one snapshot instead of combined; it holds up no change. The mark of T lies at T + 1,
 //! which a feed has passed just when its `xmin` is above T.
 //!
+//! The answer to a write is sent when a look has seen it, and tells other nodes the `xmax` of the newest look, S. A node whose `xmin` is no less has
+//! applied all that S sees, as it has an id below `xmax`: the write itself, and whatever this node has answered before. ✗ *The id
+//! of the write: of two that a browser has made at once the last answer counts, and a node can have seen the one and not the other.* A form that
+//! has written nothing has no id; it tells the `xmax` of its own last snapshot, which is no less than what its visitor came with. A node
+//! whose newest look lies across the position (`xmin` below it, `xmax` not) does not wait: what is open may stay so, and a fresh read shows the write.
+//!
+//! Such positions are of one server and one timeline, and are told apart from places in the log by their source: nodes with different
+//! feeds cannot tell each other anything, and read afresh.
+//!
 //! # What it costs, and what escapes
 //! Each changed row is written twice (old and new) in a small form; NOTIFY, as [`objects`] has it. A look that finds nothing is one probe of an index.
 //! What writes without firing triggers of statements escapes: subscriptions of logical replication (their tables are known and
@@ -73,6 +82,7 @@ pub(super) fn live(
     link: &Link,
     stop: &Stop,
     number: u64,
+    system: &mut Option<String>,
     began: &mut bool,
 ) -> End {
     let opened = match opening::open(settings, stop, number) {
@@ -83,11 +93,13 @@ pub(super) fn live(
         Ok(sleeper) => sleeper,
         Err(error) => return error.into(),
     };
-    let reason = "the feed starts";
+    let reason = super::reason(system.replace(opened.system.clone()), &opened.system);
     // Whatever was found out about statements was found out while nobody watched the catalog.
-    link.schema_changed(reason);
-    link.began(opened.floor, &opened.started, reason);
-    link.pending.seen(&opened.seen);
+    link.schema_changed(&reason);
+    link.began(opened.floor, &opened.started, &reason);
+    // Whoever finds a position of this system passed finds the new epoch too.
+    link.passed.began(&opened.system);
+    link.seen(&opened.seen);
     *began = true;
     Life::new(settings, link, opened, sleeper).run(stop)
 }

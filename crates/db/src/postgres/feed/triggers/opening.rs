@@ -10,15 +10,20 @@ use super::super::relations::Tables;
 use super::super::setup;
 use super::super::socket::{Place, places};
 use super::super::wait::{End, Patience, Stop};
-use super::super::wire::Connection;
+use super::super::wire::{Connection, unexpected};
 use super::objects::{CHANGES, CHANNEL, MAX_BYTES, NODES};
 use super::poll::{self, Names};
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
+use crate::postgres::liveness::SERVER_SIDE;
 
 /// How long anything may take while a life begins.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which server it is, and on which of its timelines: the first digits of the log's file say that, from the moment of a promotion on.
+const SYSTEM: &str = "select system_identifier::text, \
+    pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) from pg_catalog.pg_control_system()";
 
 /// What the session needs whatever the owner has set for others. A registration need not be on the disk: it goes with a crash anyway.
 const SESSION: &str = "-c synchronous_commit=off -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off \
@@ -41,6 +46,8 @@ pub(super) struct Opened {
     pub(super) seen: Arc<Transactions>,
     /// The same as PostgreSQL writes it.
     pub(super) snapshot: String,
+    /// System identifier and timeline, and that positions are transactions.
+    pub(super) system: String,
     /// When its server was started.
     pub(super) started: String,
 }
@@ -62,12 +69,14 @@ fn at(settings: &FeedSettings, stop: &Stop, number: u64, place: &Place) -> Resul
     let config = &settings.config;
     let time = config.get_connect_timeout().copied().unwrap_or(PATIENCE);
     let patience = || Patience::of(stop, time.min(PATIENCE));
+    let liveness = SERVER_SIDE.map(|(name, value)| format!(" -c {name}={value}"));
+    let options = format!("{SESSION}{}", liveness.concat());
     let mut control = login::open(
         config,
         &settings.tls,
         place,
         Purpose::Control,
-        SESSION,
+        &options,
         patience(),
     )?;
     let server = setup::server(&mut control, settings.kind, patience())?;
@@ -82,14 +91,38 @@ fn at(settings: &FeedSettings, stop: &Stop, number: u64, place: &Place) -> Resul
         node: settings.node.clone(),
         life: number,
     };
-    begin(control, names, server.started, patience()).map_err(explain)
+    let system = system(&mut control, &server.started, patience())?;
+    begin(control, names, (system, server.started), patience()).map_err(explain)
+}
+
+/// The source of this life's positions ([`SYSTEM`]). Some providers hide it; the moment at which the server was started tells it from all others
+/// too, but ends with it.
+fn system(control: &mut Connection, started: &str, patience: Patience<'_>) -> Result<String, End> {
+    let rows = match control.query(SYSTEM, patience) {
+        Err(End::Refused { .. }) => {
+            // Behind the refusal comes the word that the session is ready.
+            return match control.expect(patience)?.tag {
+                b'Z' => Ok(format!("started {started}, transactions")),
+                tag => Err(unexpected(tag)),
+            };
+        }
+        rows => rows?,
+    };
+    let part = |at: usize| rows.first().and_then(|row| row.get(at)?.as_deref());
+    let timeline = part(1).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    match (part(0), timeline) {
+        (Some(system), Some(timeline)) => {
+            Ok(format!("{system}, timeline {timeline}, transactions"))
+        }
+        _ => Err(End::lost("the server does not say which it is")),
+    }
 }
 
 /// The order of what follows is the argument of [`super`].
 fn begin(
     mut control: Connection,
     names: Names,
-    started: String,
+    (system, started): (String, String),
     patience: Patience<'_>,
 ) -> Result<Opened, End> {
     control.query(&names.shrink(MAX_BYTES / 4), patience)?;
@@ -114,6 +147,7 @@ fn begin(
         floor,
         seen,
         snapshot,
+        system,
         started,
     })
 }

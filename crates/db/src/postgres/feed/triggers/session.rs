@@ -230,7 +230,7 @@ impl<'a> Life<'a> {
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
-                self.link.pending.seen(&self.seen);
+                self.link.seen(&self.seen);
                 Ok(())
             }
             None => Ok(()),
@@ -310,6 +310,6 @@ impl<'a> Life<'a> {
         let seen = Snapshot::Transactions(Arc::clone(&self.seen));
         let (position, sent) = (self.seen.xmin(), self.looks.last());
         self.link.delivery.passed(&seen, position, sent);
-        self.link.pending.seen(&self.seen);
+        self.link.seen(&self.seen);
     }
 }

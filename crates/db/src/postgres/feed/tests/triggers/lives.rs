@@ -1,6 +1,7 @@
 //! How lives begin and end, and that nothing is missed between.
 
 use super::*;
+use crate::Position;
 
 const SCHEMA: &str = "create table article (id int primary key, title text)";
 
@@ -219,7 +220,8 @@ fn a_write_is_told_when_a_look_has_seen_it() {
     let seen = fixture.feed.sink.len();
     let (_, arrival) = fixture.feed.link.pending.expect_transaction(id).unwrap();
     fixture.feed.link.wake.call();
-    assert_eq!(arrival.blocking_recv(), Ok(id + 1));
+    let position = arrival.blocking_recv().unwrap();
+    assert!(position.at() > id, "{position:?}");
     let told = fixture.feed.sink.since(0);
     assert!(
         told.iter()
@@ -243,4 +245,29 @@ fn a_write_is_told_when_a_look_has_seen_it() {
     fixture.run("commit");
     assert!(arrival.blocking_recv().is_ok());
     assert!(fixture.feed.sink.len() > seen);
+}
+
+#[test]
+fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run() {
+    let mut fixture = recorded(plain(), SCHEMA, &["article"]);
+    let passed = &fixture.feed.link.passed;
+    let here = passed.reached();
+    assert!(
+        here.source().ends_with(", timeline 1, transactions"),
+        "{here:?}"
+    );
+    fixture.run("revoke execute on function pg_control_system() from public");
+    let mut settings = settings(&fixture.url, "00000000000000ab");
+    by_triggers(&mut settings);
+    let other = Feed::start(settings);
+    other.sink.settle();
+    let hidden = other.link.passed.reached();
+    assert!(hidden.source().starts_with("started "), "{hidden:?}");
+    assert!(hidden.at() > 0, "{hidden:?}");
+    // The two cannot be compared.
+    let early = |position: &Position| Position::new(position.source(), 1);
+    let passed = &fixture.feed.link.passed;
+    assert!(passed.has_passed(&early(&here)) && !passed.has_passed(&early(&hidden)));
+    assert!(other.link.passed.has_passed(&early(&hidden)));
+    other.handle.stop();
 }

@@ -1,0 +1,231 @@
+//! How far the feed has come, for those who must not be given anything older (COHERENCE, rule 19).
+//!
+//! A position is the end of a commit record, in the log of one system and timeline. Once the feed of a node has applied
+//! everything up to it, an ordinary look-up there shows what was committed at it: no entry without it is valid, and no flight that is
+//! kept is without it. Where triggers tell, it is a transaction id, and the feed has passed it when it has applied all that has an id below it
+//! ([`super::feed::triggers`]). That is so for positions of the life that runs. A new life begins again at zero, since a server that was put back to an earlier
+//! state gives out the same positions a second time; its first heartbeat brings it to the end of the log at once.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::Position;
+use crate::feed::Transactions;
+
+/// Shared by the feed's thread, which moves it, and all who ask.
+pub(crate) struct Passed {
+    state: watch::Sender<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The system and its timeline; empty before the first life.
+    source: Arc<str>,
+    /// Everything before this has been applied.
+    at: u64,
+    /// Nothing from here on has been applied. The same place, but for transaction ids: some of those between are open.
+    reached: u64,
+    is_up: bool,
+}
+
+impl State {
+    fn has_passed(&self, position: &Position) -> bool {
+        self.knows(position) && position.at() <= self.at
+    }
+
+    fn knows(&self, position: &Position) -> bool {
+        !position.source().is_empty() && *self.source == *position.source()
+    }
+
+    /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they end, and nobody knows when that is.
+    fn is_decided(&self, position: &Position) -> bool {
+        !self.is_up || !self.knows(position) || position.at() <= self.reached
+    }
+}
+
+impl Default for Passed {
+    fn default() -> Self {
+        Self {
+            state: watch::Sender::new(State::default()),
+        }
+    }
+}
+
+impl Passed {
+    /// A life of the feed begins, and its epoch has begun.
+    pub(crate) fn began(&self, source: &str) {
+        self.state.send_replace(State {
+            source: source.into(),
+            at: 0,
+            reached: 0,
+            is_up: true,
+        });
+    }
+
+    /// The feed is lost: who waits for it need not wait any longer.
+    pub(crate) fn lost(&self) {
+        self.state.send_modify(|state| {
+            state.is_up = false;
+            state.at = 0;
+            state.reached = 0;
+        });
+    }
+
+    /// Everything before `at` has been applied.
+    pub(crate) fn advance(&self, at: u64) {
+        self.moved(at, at);
+    }
+
+    /// Everything that `seen` sees has been applied.
+    pub(crate) fn looked(&self, seen: &Transactions) {
+        self.moved(seen.xmin(), seen.xmax());
+    }
+
+    fn moved(&self, at: u64, reached: u64) {
+        self.state.send_if_modified(|state| {
+            let moves = state.at < at || state.reached < reached;
+            state.at = state.at.max(at);
+            state.reached = state.reached.max(reached);
+            moves
+        });
+    }
+
+    /// How far it has come: who has passed this has applied all that has been applied here.
+    pub(crate) fn reached(&self) -> Position {
+        let state = self.state.borrow();
+        Position::new(Arc::clone(&state.source), state.reached)
+    }
+
+    /// How far it has come since it was at `position`. Never before that: another life may have begun meanwhile, which has come nowhere yet.
+    pub(crate) fn since(&self, position: Position) -> Position {
+        let now = self.reached();
+        if now.source() == position.source() && now.at() > position.at() {
+            now
+        } else {
+            position
+        }
+    }
+
+    /// Whether it has come to `position`. Never for one of another system or timeline: it may be before or after this one's.
+    pub(crate) fn has_passed(&self, position: &Position) -> bool {
+        self.state.borrow().has_passed(position)
+    }
+
+    /// Whether it is worth waiting for.
+    pub(crate) fn may_come_to(&self, position: &Position) -> bool {
+        !self.state.borrow().is_decided(position)
+    }
+
+    /// Waits until it has come there; false as soon as that is not to be expected.
+    pub(crate) async fn until(&self, position: &Position) -> bool {
+        let mut told = self.state.subscribe();
+        let decided = told.wait_for(|state| state.is_decided(position)).await;
+        decided.is_ok_and(|state| state.has_passed(position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const HERE: &str = "7, timeline 1";
+
+    fn here(at: u64) -> Position {
+        Position::new(HERE, at)
+    }
+
+    #[test]
+    fn what_is_of_another_server_or_timeline_is_never_passed() {
+        let passed = Passed::default();
+        assert!(!passed.has_passed(&Position::unknown()), "before any life");
+        passed.began(HERE);
+        assert!(!passed.has_passed(&here(10)));
+        passed.advance(20);
+        assert!(passed.has_passed(&here(20)) && !passed.has_passed(&here(21)));
+        passed.advance(10);
+        assert_eq!(passed.reached(), here(20), "it does not go back");
+        for other in ["7, timeline 2", "8, timeline 1", ""] {
+            assert!(!passed.has_passed(&Position::new(other, 0)), "{other}");
+        }
+        assert!(!passed.has_passed(&here(u64::MAX)));
+    }
+
+    #[test]
+    fn a_new_life_has_passed_nothing_yet() {
+        let passed = Passed::default();
+        passed.began(HERE);
+        passed.advance(20);
+        assert_eq!(passed.since(here(15)), here(20));
+        passed.lost();
+        assert!(
+            !passed.has_passed(&here(20)),
+            "nobody tells of what follows"
+        );
+        passed.began(HERE);
+        assert_eq!(
+            passed.since(here(15)),
+            here(15),
+            "a write of the life before"
+        );
+        assert!(
+            !passed.has_passed(&here(1)),
+            "the server may have been put back"
+        );
+    }
+
+    fn poll(wait: &mut (impl Future<Output = bool> + Unpin)) -> Poll<bool> {
+        Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_position_or_with_the_hope_for_it() {
+        let passed = Passed::default();
+        let (ten, twelve) = (here(10), here(12));
+        let other = Position::new("8, timeline 1", 1);
+        let until = |position| Box::pin(passed.until(position));
+        assert_eq!(poll(&mut until(&ten)), Poll::Ready(false), "no feed");
+        passed.began(HERE);
+        assert_eq!(poll(&mut until(&other)), Poll::Ready(false));
+        let mut first = until(&ten);
+        assert_eq!(poll(&mut first), Poll::Pending);
+        passed.advance(9);
+        assert_eq!(poll(&mut first), Poll::Pending);
+        passed.advance(11);
+        assert_eq!(poll(&mut first), Poll::Ready(true));
+        let mut second = until(&twelve);
+        assert_eq!(poll(&mut second), Poll::Pending);
+        passed.lost();
+        assert_eq!(poll(&mut second), Poll::Ready(false));
+    }
+
+    /// ✗ *By the lower bound: of two writes that a browser has made at once, 10 and 5, the answer that comes last would have 8, while
+    /// 8 is open, and a node that has seen 5 and not 10 passes that.*
+    #[test]
+    fn a_snapshot_is_covered_by_its_upper_bound_and_passes_its_lower() {
+        let passed = Passed::default();
+        let look = |text| passed.looked(&Transactions::parse(text).unwrap());
+        passed.began(HERE);
+        look("8:11:8");
+        assert_eq!(passed.since(here(6)), here(11));
+        assert!(passed.has_passed(&here(8)) && !passed.has_passed(&here(9)));
+        // Who waits for what was open a moment ago is better off with a read of his own.
+        assert!(!passed.may_come_to(&here(11)) && passed.may_come_to(&here(12)));
+        let (eleven, twelve) = (here(11), here(12));
+        assert_eq!(
+            poll(&mut Box::pin(passed.until(&eleven))),
+            Poll::Ready(false)
+        );
+        let mut waiting = Box::pin(passed.until(&twelve));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        look("11:11:");
+        assert!(passed.has_passed(&here(11)));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        look("13:13:");
+        assert_eq!(poll(&mut waiting), Poll::Ready(true));
+    }
+}

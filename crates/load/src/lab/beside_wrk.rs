@@ -1,0 +1,206 @@
+//! Why this client's throughput is not wrk's.
+//!
+//! A closed loop gives what the slowest of server and client can do. Where the server's core was busy throughout under both
+//! clients, the difference is in what a request costs the server: most of all in how often it has to wake the client, which a
+//! quick client makes it do more often, since it sleeps more. Where it was not, the client under which it had time left was the limit;
+//! and with few connections neither is, because each waits for the other in turn.
+
+use super::outcome::{LabRun, OtherClient, Spread};
+
+/// How far from wrk's the throughput may be without a word.
+const NEAR: f64 = 0.03;
+/// Busy share from which a core or a thread is taken to be saturated.
+const SATURATED: f64 = 0.97;
+/// What the kernel counts the time of cores in.
+const TICK_S: f64 = 0.01;
+
+/// Throughput over wrk's, of a run that has one beside it.
+pub(super) fn over_wrk(run: &LabRun) -> Option<f64> {
+    let wrk = run.wrk.filter(|wrk| wrk.throughput > 0.0)?;
+    Some(run.throughput / wrk.throughput)
+}
+
+/// Whether such a ratio has to be explained.
+pub(super) fn is_far(ratio: f64) -> bool {
+    (ratio - 1.0).abs() > NEAR
+}
+
+/// Medians over the pairs, of one client.
+struct Side {
+    name: &'static str,
+    /// Of the server's cores.
+    core_busy: f64,
+    server_us: Option<f64>,
+    client: Option<OtherClient>,
+}
+
+impl Side {
+    fn client_is_saturated(&self) -> bool {
+        self.client.is_some_and(|client| client.busy >= SATURATED)
+    }
+}
+
+/// Which side was the limit, of the pairs among `runs`, whose median ratio is `ratio`.
+pub(super) fn difference(runs: &[&LabRun], ratio: f64) -> String {
+    let pairs: Vec<&LabRun> = runs
+        .iter()
+        .copied()
+        .filter(|run| run.wrk.is_some())
+        .collect();
+    let Some((ours, theirs)) = ours(&pairs).zip(theirs(&pairs)) else {
+        return "the server is pinned to no core, so which side was the limit is not known"
+            .to_owned();
+    };
+    // Only the slower client can have been a limit.
+    let (slower, other) = match ratio < 1.0 {
+        true => (&ours, &theirs),
+        false => (&theirs, &ours),
+    };
+    let saturated = |side: &Side| side.core_busy >= SATURATED;
+    let who = if slower.client_is_saturated() {
+        format!("{} was the limit", slower.name)
+    } else if saturated(slower) {
+        // With both saturated, the throughputs are as the costs are the other way round.
+        let costs = ours.server_us.zip(theirs.server_us);
+        match costs.is_some_and(|(cpu, other)| !is_far(ratio * cpu / other)) {
+            true => "a request cost the server a different amount".to_owned(),
+            false => "something else used the server’s cores as well".to_owned(),
+        }
+    } else if saturated(other) {
+        format!("{} was the limit", slower.name)
+    } else {
+        "server and client waited for each other".to_owned()
+    };
+    let mut sentence = format!(
+        "{who}: the server’s cores {:.0} % busy, under wrk {:.0} %",
+        ours.core_busy * 100.0,
+        theirs.core_busy * 100.0
+    );
+    if let Some((cpu, other)) = ours.server_us.zip(theirs.server_us) {
+        sentence.push_str(&format!(", {cpu:.1} and {other:.1} µs a request"));
+    }
+    if let Some((own, wrk)) = ours.client.zip(theirs.client) {
+        sentence.push_str(&format!(
+            "; this client {:.0} % busy, {:.1} µs and {:.2} wake-ups a request, wrk {:.0} %, {:.1} µs and {:.2}",
+            own.busy * 100.0,
+            own.cpu_us,
+            own.turns,
+            wrk.busy * 100.0,
+            wrk.cpu_us,
+            wrk.turns
+        ));
+    }
+    sentence
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Spread::of(values).map(|spread| spread.median)
+}
+
+fn ours(pairs: &[&LabRun]) -> Option<Side> {
+    let runs = || pairs.iter();
+    let client = || {
+        Some(OtherClient {
+            cpu_us: median(runs().filter_map(|run| run.client_cpu_us))?,
+            busy: median(runs().map(|run| run.client_busy))?,
+            turns: median(runs().filter_map(|run| run.client_turns))?,
+        })
+    };
+    // A run of a quarter of a second has twenty-five ticks, and one at each end that is not all its own.
+    let busy = |run: &&LabRun| {
+        let seconds = run.requests as f64 / run.throughput;
+        Some((run.core_busy? + TICK_S / seconds).min(1.0))
+    };
+    Some(Side {
+        name: "this client",
+        core_busy: median(runs().filter_map(busy))?,
+        server_us: median(runs().filter_map(|run| run.cpu_us)),
+        client: client(),
+    })
+}
+
+fn theirs(pairs: &[&LabRun]) -> Option<Side> {
+    let runs = || pairs.iter().filter_map(|run| run.wrk);
+    let clients = || runs().filter_map(|wrk| wrk.client);
+    let client = || {
+        Some(OtherClient {
+            cpu_us: median(clients().map(|client| client.cpu_us))?,
+            busy: median(clients().map(|client| client.busy))?,
+            turns: median(clients().map(|client| client.turns))?,
+        })
+    };
+    Some(Side {
+        name: "wrk",
+        core_busy: median(runs().filter_map(|wrk| wrk.core_busy))?,
+        server_us: median(runs().filter_map(|wrk| wrk.cpu_us)),
+        client: client(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings::run_of;
+    use super::super::outcome::CrossCheck;
+    use super::*;
+
+    const CLIENT: OtherClient = OtherClient {
+        cpu_us: 8.0,
+        busy: 0.7,
+        turns: 0.1,
+    };
+
+    /// What is said of one pair: the server's cost and busy share under this client and under wrk, and wrk's own busy share.
+    fn said(ours: (f64, f64), theirs: (f64, f64), wrk_busy: f64, ratio: f64) -> String {
+        let mut run = run_of("it", 1, ours.0);
+        run.core_busy = Some(ours.1);
+        run.client_cpu_us = Some(8.0);
+        run.client_turns = Some(0.3);
+        run.wrk = Some(CrossCheck {
+            throughput: run.throughput / ratio,
+            errors: 0,
+            cpu_us: Some(theirs.0),
+            core_busy: Some(theirs.1),
+            client: Some(OtherClient {
+                busy: wrk_busy,
+                ..CLIENT
+            }),
+        });
+        assert_eq!(over_wrk(&run), Some(ratio));
+        difference(&[&run], ratio)
+    }
+
+    #[test]
+    fn the_limit_is_named_with_what_shows_it() {
+        // A thousand requests at 80,000 a second are a run of a tick and a quarter.
+        let whole = said((12.5, 0.9), (11.25, 0.98), 0.8, 0.9);
+        assert_eq!(
+            whole,
+            "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 98 %, \
+             12.5 and 11.2 µs a request; this client 50 % busy, 8.0 µs and 0.30 wake-ups a request, wrk 80 %, 8.0 µs and 0.10"
+        );
+        let starts = |said: String, with: &str| assert!(said.starts_with(with), "{said}");
+        starts(said((6.0, 1.0), (7.0, 0.7), 0.99, 1.5), "wrk was the limit");
+        starts(said((6.0, 1.0), (7.0, 0.7), 0.9, 1.5), "wrk was the limit");
+        starts(
+            said((6.0, 1.0), (6.0, 1.0), 0.9, 1.5),
+            "something else used the server’s cores",
+        );
+        // A longer run, which rounding does not fill.
+        let mut run = run_of("it", 1, 20.0);
+        run.requests = 1_000_000;
+        run.core_busy = Some(0.4);
+        run.wrk = Some(CrossCheck {
+            throughput: run.throughput / 1.1,
+            errors: 0,
+            cpu_us: None,
+            core_busy: Some(0.35),
+            client: None,
+        });
+        assert_eq!(
+            difference(&[&run], 1.1),
+            "server and client waited for each other: the server’s cores 40 % busy, under wrk 35 %"
+        );
+        run.core_busy = None;
+        starts(difference(&[&run], 1.1), "the server is pinned to no core");
+    }
+}
