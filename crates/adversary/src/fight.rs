@@ -25,9 +25,10 @@ use crate::world;
 use crate::writer;
 
 /// How the nodes learn of changes (`database.feed`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feed {
     /// From the server's log.
+    #[default]
     Logical,
     /// From triggers, on a server without logical replication.
     Triggers,
@@ -172,6 +173,7 @@ pub(crate) fn battle(
     };
     let mut report = Report {
         seed: plan.seed,
+        feed: plan.feed,
         ..Report::default()
     };
     thread::scope(|scope| {
