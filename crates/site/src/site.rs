@@ -100,6 +100,8 @@ pub struct SiteStats {
     pub bypassed: u64,
     /// Pages that were made and kept before anybody had asked for them.
     pub ahead: u64,
+    /// What that took, with looking for what to make; `cache.refresh_ahead` bounds its share of the time.
+    pub ahead_time: Duration,
     /// Time that making pages took in all.
     pub fill_time: Duration,
     /// The database's part of it.
@@ -254,6 +256,11 @@ impl Site {
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
+            ahead_time: self
+                .ahead
+                .lock()
+                .as_ref()
+                .map_or(Duration::ZERO, Ahead::worked),
             ..SiteStats::default()
         };
         let generation = self.core.current.load_full();

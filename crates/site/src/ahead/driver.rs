@@ -16,7 +16,7 @@ use std::{
 use millpond_store::{Outcome, clock::Boottime};
 
 use super::{
-    Settings,
+    Settings, Shared,
     again::{Again, Task},
     cap::Cap,
     list::{List, PAGES, line_of, page_of},
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Driver {
     core: Arc<Core>,
-    stopped: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     cap: Cap,
     again: Again,
     list: Option<List>,
@@ -51,12 +51,12 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(core: Arc<Core>, stopped: Arc<AtomicBool>, settings: Settings) -> Self {
+    pub(super) fn new(core: Arc<Core>, shared: Arc<Shared>, settings: Settings) -> Self {
         let now = Boottime::now();
         Self {
             current: Edition::of(&core.current.load()),
             core,
-            stopped,
+            shared,
             cap: Cap::new(settings.percent),
             again: Again::default(),
             list: settings.list.map(List::new),
@@ -86,7 +86,7 @@ impl Driver {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.shared.stopped.load(Ordering::Acquire)
     }
 
     /// Makes one page, if there is one to make and it may be made now. Returns how long there is nothing more to do.
@@ -111,7 +111,10 @@ impl Driver {
         // What was hottest of all that has ended is known when all of it was found.
         self.core.store.sweep(now);
         self.make_next(now);
-        self.cap.worked(now, Boottime::now());
+        let ended = Boottime::now();
+        self.cap.worked(now, ended);
+        let nanos = ended.as_nanos().saturating_sub(now.as_nanos());
+        self.shared.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
         Duration::ZERO
     }
 
@@ -187,7 +190,7 @@ impl Driver {
         let Some(permit) = self.core.store.lead_ahead(&ask.key, Boottime::now()) else {
             return;
         };
-        let stopped = &*self.stopped;
+        let stopped = &self.shared.stopped;
         // A panic frees those who wait; it has been reported, and costs this page and not the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
             block_on(ask.make_ahead(permit), stopped)
