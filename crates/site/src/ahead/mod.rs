@@ -2,10 +2,10 @@
 //!
 //! The store notices which hot pages a change or a new epoch has ended, and has them in order (`store/ahead.rs`). Here they are made,
 //! one at a time and within a [cap](cap::Cap), each by an ordinary flight: who asks meanwhile waits for it by the ordinary rules, and
-//! the fence looks at it as at any other. After a restart the same is done with the [list](list) of what was hot before.
+//! the fence looks at it as at any other. After a restart the same is done with the [list] of what was hot before.
 //!
 //! Visitors come first. Nothing is begun while a read waits for a connection, or while the feed is too old for anything to be a hit;
-//! what has waited too long by then is dropped. Where changes outrun the making, a page is tried [again](again) a few times with
+//! what has waited too long by then is dropped. Where changes outrun the making, a page is tried [again] a few times with
 //! growing pauses and then left to those who ask. What is made in vain loses half of its heat each time, and so is soon left alone.
 //!
 //! It has a thread of its own and no place on a worker: there a rendering for nobody would hold up hits. The thread has the
