@@ -19,12 +19,15 @@ usage: cargo xtask COMMAND
 
   ci      everything that must hold: tidy, format, clippy, tests, fuzz targets, model tests, docs (also: cargo ci)
   tidy    the rules that no compiler checks: file sizes, module docs, dependency edges, left-over marks, machine paths
+  programs
+          installs the programs that tests use, as root where there is apt; says the command to everybody else
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
-  soak adversary [--minutes N]
-          nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed
+  soak adversary [--minutes N | --seconds N] [--seed N]
+          nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
+          choices again; packets are lost for real where a network namespace may be had and nft is installed
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           bench/instructions/budgets.toml; --accept makes the counts the budgets
@@ -37,13 +40,13 @@ fn main() -> ExitCode {
     let good = match words[..] {
         ["ci"] => ci::run(),
         ["tidy"] => step::run_all(&[ci::tidy()]),
+        ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
-        ["soak", "adversary"] => soak::run_adversary(soak::ADVERSARY_MINUTES),
-        ["soak", "adversary", "--minutes", minutes] => match minutes.parse() {
-            Ok(minutes) if minutes > 0 => soak::run_adversary(minutes),
-            _ => {
-                eprintln!("--minutes {minutes}: it wants a whole number above 0");
+        ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
+            Ok(adversary) => adversary.run(),
+            Err(reason) => {
+                eprintln!("{reason}");
                 return ExitCode::from(2);
             }
         },

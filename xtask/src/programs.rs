@@ -27,9 +27,9 @@ const NEEDED: [Program; 2] = [
     },
 ];
 
-/// `strace` counts the system calls of a hit, `valgrind` its instructions. Where they are missing, those checks say that
-/// they were left out, and all others run.
-const USEFUL: [Program; 2] = [
+/// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the network in which the adversary
+/// loses packets. Where they are missing, those checks say that they were left out, and all others run.
+const USEFUL: [Program; 4] = [
     Program {
         name: "strace",
         package: "strace",
@@ -38,7 +38,18 @@ const USEFUL: [Program; 2] = [
         name: "valgrind",
         package: "valgrind",
     },
+    Program {
+        name: "ip",
+        package: "iproute2",
+    },
+    Program {
+        name: "nft",
+        package: "nftables",
+    },
 ];
+
+/// Where such programs are that not everybody has in the `PATH`.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Debian keeps the programs of each version of PostgreSQL out of the `PATH`: `VERSION/bin`.
 const POSTGRES: &str = "/usr/lib/postgresql";
@@ -123,6 +134,7 @@ fn missing(programs: &[Program], is_there: impl Fn(&str) -> bool) -> Vec<&'stati
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
+        .chain(SYSTEM.map(PathBuf::from))
         .chain(versions_of_postgres())
         .any(|folder| folder.join(program).is_file())
 }
@@ -156,7 +168,8 @@ mod tests {
         let without = |name: &'static str| missing(&NEEDED, move |program| program != name);
         assert_eq!(without("cc"), ["gcc", "libc6-dev"]);
         assert_eq!(without("postgres"), ["postgresql"]);
-        assert_eq!(missing(&USEFUL, |_| false), ["strace", "valgrind"]);
+        let useful = ["strace", "valgrind", "iproute2", "nftables"];
+        assert_eq!(missing(&USEFUL, |_| false), useful);
         assert!(is_installed("sh") && !is_installed("no-such-program"));
     }
 

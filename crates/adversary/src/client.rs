@@ -13,6 +13,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) hit: bool,
     pub(crate) location: String,
+    /// The `name=value` of a cookie that it sets.
+    pub(crate) cookie: String,
     pub(crate) body: String,
 }
 
@@ -39,8 +41,14 @@ impl Client {
         self.address
     }
 
-    pub(crate) fn get(&mut self, target: &str) -> io::Result<Answer> {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+    /// Asks, with a cookie if it is not empty.
+    pub(crate) fn get(&mut self, target: &str, cookie: &str) -> io::Result<Answer> {
+        let cookie = match cookie {
+            "" => String::new(),
+            cookie => format!("Cookie: {cookie}\r\n"),
+        };
+        let host = self.address;
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\n");
         self.exchange(&request)
     }
 
@@ -74,6 +82,10 @@ impl Client {
                 "content-length" => length = value.trim().parse().map_err(|_| invalid())?,
                 "cache-status" => answer.hit = value.trim() == "millpond; hit",
                 "location" => value.trim().clone_into(&mut answer.location),
+                "set-cookie" => {
+                    let pair = value.split(';').next().unwrap_or_default();
+                    pair.trim().clone_into(&mut answer.cookie);
+                }
                 _ => {}
             }
         }

@@ -161,6 +161,7 @@ fn found(manner: Manner, bound: Duration) -> Report {
     ]);
     let plan = Fight {
         program: "none".into(),
+        packets: Err("there is no network".to_owned()),
         length: Duration::ZERO,
         seed: 1,
         readers: 2,
@@ -175,9 +176,9 @@ fn found(manner: Manner, bound: Duration) -> Report {
 #[test]
 fn an_honest_node_is_found_to_be_so() {
     let report = found(Manner::Honest, Duration::ZERO);
-    assert_eq!((report.late, report.mixed), (0, 0), "{report}");
+    assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
     assert!(
-        report.reads > 500 && report.fates.acknowledged > 20,
+        report.all.reads > 500 && report.fates.acknowledged > 20,
         "{report}"
     );
     assert!(report.fates.undone > 0, "{report}");
@@ -187,11 +188,11 @@ fn an_honest_node_is_found_to_be_so() {
 fn a_time_to_live_is_late() {
     let live = Manner::TimeToLive(Duration::from_secs(3));
     let report = found(live, Duration::from_secs(1));
-    assert!(report.late > 0 && report.hits > 0, "{report}");
+    assert!(report.all.late > 0 && report.all.hits > 0, "{report}");
 }
 
 #[test]
 fn queries_of_two_states_are_mixed() {
     let report = found(Manner::Torn, Duration::from_secs(1));
-    assert!(report.mixed > 0, "{report}");
+    assert!(report.all.mixed > 0, "{report}");
 }

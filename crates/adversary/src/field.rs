@@ -1,6 +1,7 @@
 //! Where it is fought: what all threads share.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::log::Log;
@@ -14,11 +15,36 @@ pub(crate) trait Target: Send + Sync {
     fn bound(&self) -> Duration;
 }
 
+/// What is told while it lasts; the whole is in the report at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) reads: AtomicU64,
+    pub(crate) hits: AtomicU64,
+    /// Late and mixed pages.
+    pub(crate) wrong: AtomicU64,
+    pub(crate) faults: AtomicU64,
+}
+
+impl Tally {
+    /// Counts a page.
+    pub(crate) fn page(&self, is_hit: bool, is_wrong: bool) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.hits.fetch_add(u64::from(is_hit), Ordering::Relaxed);
+        self.wrong.fetch_add(u64::from(is_wrong), Ordering::Relaxed);
+    }
+
+    /// Counts a fault.
+    pub(crate) fn struck(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// The nodes, the log, and how long it lasts.
 pub(crate) struct Field {
     pub(crate) nodes: Vec<Box<dyn Target>>,
     pub(crate) log: Log,
     pub(crate) span: Span,
+    pub(crate) tally: Tally,
 }
 
 impl Field {
@@ -28,6 +54,7 @@ impl Field {
             nodes,
             log: Log::new(),
             span: Span::default(),
+            tally: Tally::default(),
         }
     }
 }

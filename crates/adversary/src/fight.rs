@@ -1,6 +1,7 @@
 //! A fight from its beginning to its end.
 
-use std::fmt::Display;
+use std::io;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -11,12 +12,15 @@ use millpond_pgtest::{Options, Postgres};
 use postgres::{Client, NoTls};
 
 use crate::clock::Moment;
-use crate::fault::{Fault, Striker};
 use crate::field::{Field, Target};
-use crate::node::Node;
-use crate::page::Ask;
-use crate::reader::{self, Visitor};
+use crate::node::{Link, Node};
+use crate::packets::Packets;
+use crate::reader;
 use crate::report::Report;
+use crate::rounds;
+use crate::strike::{Striker, said};
+use crate::upkeep::Upkeep;
+use crate::wire::Wire;
 use crate::world;
 use crate::writer;
 
@@ -25,6 +29,8 @@ use crate::writer;
 pub struct Fight {
     /// The program `millpond`.
     pub program: PathBuf,
+    /// The right to lose packets, or why there is none: then relays stand in for the network.
+    pub packets: Result<Packets, String>,
     /// How long pages are read, at least: each kind of fault is done once in any case.
     pub length: Duration,
     /// Makes the choices. How threads mix is up to the machine.
@@ -35,28 +41,20 @@ pub struct Fight {
     pub writers: usize,
 }
 
+/// Where the server listens for each node, and for everybody else at 127.0.0.1.
+const ADDRESSES: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(127, 0, 0, 11),
+    Ipv4Addr::new(127, 0, 0, 12),
+    Ipv4Addr::new(127, 0, 0, 13),
+];
 /// `max_staleness` of the nodes. With ten minutes a time-to-live cannot pass for coherence.
 const BOUNDS: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(600),
     Duration::from_secs(1),
 ];
-/// Of what lasts: longer than the bound of a second.
-const LASTING: Duration = Duration::from_millis(2500);
-/// Of what lasts, in one of five: a frozen node's feed is given up by the server then. Only in fights of [`LONG`].
-const LASTING_LONG: Duration = Duration::from_secs(12);
-/// From here on a fight has time for it.
-const LONG: Duration = Duration::from_secs(300);
-/// From one fault to the next, at most; in it there is time for hits.
-const BETWEEN_MS: usize = 2000;
 /// Of each node, those who watch one page at a time.
 const WATCHERS: usize = 4;
-/// How often a fault is tried.
-const ATTEMPTS: usize = 5;
-/// Until everything must be well again, and the last slot gone.
-const RECOVERY: Duration = Duration::from_secs(60);
-/// From one look to the next while that is waited for.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Fights.
 ///
@@ -67,41 +65,69 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).map_err(said)?;
     client.batch_execute(&world::create()).map_err(said)?;
-    let nodes = BOUNDS.map(|bound| Node::start(&plan.program, server.port(), bound).map(Arc::new));
-    let nodes = nodes
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(said)?;
+    let nodes = nodes(plan, server.port()).map_err(said)?;
     let targets = nodes.iter().cloned();
     let field = Field::new(
         targets
             .map(|node| Box::new(node) as Box<dyn Target>)
             .collect(),
     );
+    let upkeep = Upkeep {
+        field: &field,
+        nodes: &nodes,
+        url: &url,
+        data: server.data_folder(),
+    };
 
-    let mut report = battle(&field, &url, plan, |dice| {
-        let mut striker = Striker {
-            field: &field,
-            nodes: &nodes,
-            server: &mut server,
-            lasting: LASTING,
-            labels: 0,
-            report: Report::default(),
-        };
-        let mut report = strikes(&mut striker, plan.length, dice);
-        report.lost = recovered(&field, &mut report);
-        report
+    let mut report = thread::scope(|scope| {
+        scope.spawn(|| upkeep.run());
+        battle(&field, &url, plan, |dice| {
+            let mut striker = Striker {
+                field: &field,
+                nodes: &nodes,
+                server: &mut server,
+                packets: plan.packets.as_ref().ok(),
+                lasting: rounds::LASTING,
+                labels: 0,
+                report: Report::default(),
+            };
+            let mut report = rounds::strikes(&mut striker, plan.length, dice);
+            report.lost = rounds::lost(&field, &mut report);
+            report
+        })
     });
     for node in &nodes {
         node.stop().map_err(said)?;
     }
-    report.slots = slots_left(&url)?;
+    (report.slots, report.sessions) = left(&url)?;
+    report.no_packets = plan.packets.clone().err();
     Ok(report)
 }
 
+/// Each with a loopback address of the server for itself where that tells packets apart.
+fn nodes(plan: &Fight, port: u16) -> io::Result<Vec<Arc<Node>>> {
+    let nodes = BOUNDS.iter().zip(ADDRESSES).map(|(bound, address)| {
+        let link = match plan.packets {
+            Ok(_) => Link::Straight((address, port)),
+            Err(_) => Link::Relay(Wire::to(port)?),
+        };
+        Node::start(&plan.program, link, *bound).map(Arc::new)
+    });
+    nodes.collect()
+}
+
 fn server() -> Result<Postgres, millpond_pgtest::Error> {
+    let addresses = ADDRESSES.map(|address| format!(",{address}"));
     Options::new()
         .logical()
+        .set(
+            "listen_addresses",
+            format!("127.0.0.1{}", addresses.concat()),
+        )
+        // A fight may last long, and its files stay small.
+        .set("max_wal_size", "128MB")
+        .set("min_wal_size", "32MB")
+        .set("log_checkpoints", "off")
         .set("max_prepared_transactions", "20")
         // Small transactions are streamed too.
         .set("logical_decoding_work_mem", "64kB")
@@ -145,7 +171,7 @@ pub(crate) fn battle(
         for visitor in visitors {
             match visitor.join() {
                 Ok(seen) => report.add(seen),
-                Err(_) => report.error("a visitor panicked"),
+                Err(_) => report.note("a visitor panicked".to_owned()),
             }
         }
     });
@@ -153,74 +179,23 @@ pub(crate) fn battle(
     report
 }
 
-/// Every fault once in any order, and again until the time is over.
-fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> Report {
-    let mut report = Report::default();
-    let began = Moment::now();
-    for round in 0.. {
-        for fault in shuffled(dice) {
-            if round > 0 && Moment::now().since(began) >= length {
-                break;
-            }
-            let pause = u64::try_from(dice.below(BETWEEN_MS)).unwrap_or_default();
-            striker.field.span.pass(Duration::from_millis(pause));
-            let is_long = length >= LONG && dice.chance(20);
-            striker.lasting = if is_long { LASTING_LONG } else { LASTING };
-            // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
-            let mut outcome = striker.strike(fault, dice);
-            for _ in 1..ATTEMPTS {
-                if outcome.is_err() {
-                    outcome = striker.strike(fault, dice);
-                }
-            }
-            match outcome {
-                Ok(()) => *report.faults.entry(fault.name()).or_default() += 1,
-                Err(reason) => report.notes.push(format!("{}: {reason}", fault.name())),
-            }
-        }
-        if Moment::now().since(began) >= length {
-            break;
-        }
-    }
-    report.add(std::mem::take(&mut striker.report));
-    report
-}
-
-fn shuffled(dice: &mut Dice<'_>) -> Vec<Fault> {
-    let mut faults = Fault::ALL.to_vec();
-    for last in (1..faults.len()).rev() {
-        faults.swap(last, dice.below(last + 1));
-    }
-    faults
-}
-
-/// Waits until each node gives pages from memory again; those that do not.
-fn recovered(field: &Field, report: &mut Report) -> Vec<usize> {
-    let began = Moment::now();
-    let mut visitor = Visitor::new(field);
-    let mut lost: Vec<usize> = (0..field.nodes.len()).collect();
-    while !lost.is_empty() && Moment::now().since(began) < RECOVERY {
-        lost.retain(|node| !visitor.has_hit(*node, &Ask::Account(2)));
-        field.span.pass(LOOK);
-    }
-    report.add(visitor.report);
-    lost
-}
-
-/// Slots end with their connections, a moment after these.
-fn slots_left(url: &str) -> Result<u64, String> {
+/// Slots, and sessions of nodes, that do not end although the nodes have. A session whose node could not say goodbye ends when
+/// the server finds that out.
+fn left(url: &str) -> Result<(u64, u64), String> {
     let mut client = Client::connect(url, NoTls).map_err(said)?;
     let began = Moment::now();
     loop {
-        let row = client.query_one("select count(*) from pg_replication_slots", &[]);
-        let left: i64 = row.map_err(said)?.get(0);
-        if left == 0 || Moment::now().since(began) > RECOVERY {
-            return Ok(left.unsigned_abs());
+        let row = client.query_one(
+            "select (select count(*) from pg_replication_slots), \
+             (select count(*) from pg_stat_activity where application_name in ('millpond', 'millpond_feed'))",
+            &[],
+        );
+        let row = row.map_err(said)?;
+        let [slots, sessions] = [0, 1].map(|at| row.get::<_, i64>(at).unsigned_abs());
+        let is_over = Moment::now().since(began) > rounds::RECOVERY;
+        if slots + sessions == 0 || is_over {
+            return Ok((slots, sessions));
         }
-        thread::sleep(LOOK);
+        thread::sleep(rounds::LOOK);
     }
-}
-
-fn said(error: impl Display) -> String {
-    error.to_string()
 }

@@ -1,7 +1,7 @@
 //! The promise, held against one page.
 //!
 //! *Late*: a version below that which was acknowledged more than the bound before the request was sent (or by this very
-//! node before it), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
+//! node before it, or by any node to this very visitor), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
 //! was rolled back.
 
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(crate) struct Circumstances {
     /// The node that answered, and its `max_staleness`.
     pub(crate) node: usize,
     pub(crate) bound: Duration,
+    /// What this visitor had written before, through whichever node.
+    pub(crate) own: Option<(Thing, u64)>,
 }
 
 /// What is wrong with a page.
@@ -28,6 +30,13 @@ pub(crate) struct Verdict {
     pub(crate) mixed: Option<String>,
     /// For how long the oldest commit that it does not show had been acknowledged when it was asked for.
     pub(crate) unseen: Option<Duration>,
+}
+
+impl Verdict {
+    /// Whether the promise is broken.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.late.is_some() || self.mixed.is_some()
+    }
 }
 
 /// Judges a page, given as [`Ask::read`] gives it.
@@ -91,8 +100,12 @@ impl Judge<'_> {
     }
 
     fn due(&self, thing: Thing) -> u64 {
-        let Circumstances { node, sent, .. } = self.circumstances;
-        self.log.due(thing, self.before, node, sent)
+        let Circumstances {
+            node, sent, own, ..
+        } = self.circumstances;
+        let own = own.filter(|(written, _)| *written == thing);
+        let due = self.log.due(thing, self.before, node, sent);
+        due.max(own.map_or(0, |(_, version)| version))
     }
 
     fn late(&mut self, what: impl FnOnce() -> String) {
@@ -188,12 +201,15 @@ impl Judge<'_> {
     }
 
     /// TRUNCATE obeys no snapshot: one from before sees the table empty as soon as it is committed. That is PostgreSQL's word, and what
-    /// was read so stands until the feed brings the transaction (`docs/coherence.md`).
+    /// was read so stands until the feed brings the transaction (`docs/coherence.md`): no longer than the bound after it.
     fn scrap(&mut self, row: &[u64]) {
         let [pieces, oldest, newest] = row else {
             return;
         };
         if *pieces == 0 {
+            if self.log.is_quiet(Thing(Kind::Scrap, 0), self.before) {
+                self.mixed(|| "no scrap, and nobody has truncated it lately".to_owned());
+            }
             return;
         }
         self.agree("pieces of scrap", *pieces, u64::from(PIECES.unsigned_abs()));
@@ -217,6 +233,7 @@ mod tests {
             sent: Moment::now(),
             node: 0,
             bound: Duration::ZERO,
+            own: None,
         };
         judge(log, ask, &ask.read(body).unwrap(), circumstances)
     }
@@ -266,6 +283,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_visitor_has_written_is_due_on_every_node() {
+        let log = Log::new();
+        let account = Thing(Kind::Account, 1);
+        log.posted(1, account, 1);
+        let judged = |own| {
+            let circumstances = Circumstances {
+                sent: Moment::now(),
+                node: 0,
+                bound: Duration::from_secs(600),
+                own,
+            };
+            let rows = Ask::View(1).read("#\n0 0").unwrap();
+            judge(&log, &Ask::View(1), &rows, circumstances).late
+        };
+        assert_eq!(judged(None), None, "it is within the bound");
+        assert_eq!(judged(Some((Thing(Kind::Account, 2), 1))), None);
+        assert!(judged(Some((account, 1))).is_some());
+    }
+
+    #[test]
     fn a_row_that_has_moved_is_late_on_both_pages() {
         let log = written(Thing(Kind::Item, 1), 1, Some("2"));
         let shelf = |place: &str| Ask::Place(Kind::Item, place.to_owned());
@@ -291,6 +328,7 @@ mod tests {
             (Ask::Total, "#\n12 11999 0\n#\n0"),
             (Ask::Total, "#\n12 12000 3\n#\n2"),
             (Ask::Scrap, "#\n5 1 2"),
+            (Ask::Scrap, "#\n0 0 0"),
         ] {
             let verdict = judged(&log, &ask, body);
             assert!(
@@ -298,6 +336,27 @@ mod tests {
                 "{verdict:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_empty_table_stands_beside_the_truncation_that_made_it_so() {
+        let log = Log::new();
+        let write = log.begin();
+        let thing = Thing(Kind::Scrap, 0);
+        let (version, place) = (1, None);
+        log.note(
+            write,
+            Change {
+                thing,
+                version,
+                place,
+            },
+        );
+        let empty = || judged(&log, &Ask::Scrap, "#\n0 0 0");
+        assert_eq!(empty(), Verdict::default());
+        log.acknowledged(write);
+        // The bound is none here, so it is over with the acknowledgement.
+        assert!(empty().mixed.is_some());
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //!
 //! It knows the promise: *a response reflects every commit that was acknowledged to its writer more than
 //! `max_staleness` before the request was sent; a write made through a node is in every response of that node to a
-//! request sent after its answer; a page shows one state of the database.* It must not know how Millpond keeps it: it
+//! request sent after its answer, and in those of all nodes to the visitor who wrote; a page shows one state of the database.* It must not know how Millpond keeps it: it
 //! has a program to start, sockets, and a database, so that no mistake of the server can hide in it.
 //!
+//! - [`ground`] gives the fight a network namespace of its own where the machine permits it.
 //! - [`fight`] starts a private PostgreSQL and three nodes, two with a bound of one second and one with ten minutes
 //!   (`field`, `node`), each with a site whose pages depend on tables in all ways (`world`, `site`).
 //! - Writers carry out random transactions: several tables, keys that change, rows that move between pages, savepoints,
@@ -13,9 +14,12 @@
 //! - Every write is in the log (`log`) with the versions that it gave under the rows' locks: noted before COMMIT is
 //!   sent, acknowledged, rolled back, or unknown when the connection was lost during COMMIT.
 //! - Readers ask all nodes for all pages (`client`, `page`), and each page is judged at once (`judge`).
-//! - Meanwhile the feed, the server, the nodes and the wires between them fail in every way there is (`fault`, `wire`).
-//!   An answer that is no page is counted; a wrong page is a finding.
-//! - At the end every node must give pages from memory again, and no replication slot may be left.
+//! - Meanwhile the feed, the server, the nodes and the network between them fail in every way there is (`fault`, `strike`,
+//!   `loss`): packets are lost by the kernel (`packets`), or else a relay falls silent (`wire`). An answer that is no page is
+//!   counted; a wrong page is a finding.
+//! - After a fault every node must give from memory again what was written after it, within a minute; the report says how long it
+//!   took (`rounds`, `figures`). At the end no replication slot and no session may be left.
+//! - It may last for hours: each minute what no page can be held against any more is forgotten (`upkeep`).
 //!
 //! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at two that break
 //! it, one by a time-to-live and one by reading a page's queries in two states.
@@ -27,19 +31,29 @@ mod fake;
 mod fault;
 mod field;
 mod fight;
+mod figures;
+mod ground;
 mod judge;
 mod log;
+mod loss;
 mod node;
+mod packets;
 mod page;
 mod reader;
 mod report;
+mod rounds;
 mod site;
 mod span;
+mod strike;
 mod transaction;
+mod upkeep;
 mod wire;
 mod world;
 mod writer;
 
 pub use fight::{Fight, fight};
+pub use figures::{Pages, Struck};
+pub use ground::{Ground, ground};
 pub use log::Fates;
+pub use packets::Packets;
 pub use report::Report;

@@ -3,8 +3,11 @@
 //! Every thing has versions, given out under its row's lock, so their order is that of the commits, whatever the order of
 //! the acknowledgements. A version is noted before its COMMIT is sent: whatever a reader can see is in the log. The
 //! moment of an acknowledgement is taken under the log's lock, so that a check which finds it missing came before it.
+//!
+//! What is older than any bound can reach is [forgotten](Log::forget), but for the last state before: so a fight may last as long as it
+//! likes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Moment;
@@ -42,6 +45,8 @@ struct State {
     /// What open writes have noted so far.
     open: HashMap<u64, Vec<Change>>,
     undone: HashSet<u64>,
+    /// In the order of their ends.
+    undone_at: VecDeque<(Moment, u64)>,
     things: HashMap<Thing, History>,
     /// What was written through each node.
     own: HashMap<(usize, Thing), Vec<(Moment, u64)>>,
@@ -51,7 +56,7 @@ struct State {
 #[derive(Debug, Default)]
 struct History {
     /// In the order of acknowledgement.
-    acknowledged: Vec<Acknowledged>,
+    acknowledged: VecDeque<Acknowledged>,
     /// Versions that a reader may see and that nobody has been promised: (write, version, place).
     possible: Vec<(u64, u64, Option<String>)>,
 }
@@ -63,8 +68,8 @@ struct Acknowledged {
     place: Option<String>,
     /// The highest version up to here.
     newest: u64,
-    /// Which entry up to here has the highest version of those with a place.
-    placed: Option<usize>,
+    /// The highest version of those up to here that have a place, and that place.
+    placed: Option<(u64, String)>,
 }
 
 impl Log {
@@ -128,6 +133,7 @@ impl Log {
         let mut state = self.state();
         state.fates.undone += 1;
         state.undone.insert(write);
+        state.undone_at.push_back((Moment::now(), write));
         for change in state.open.remove(&write).unwrap_or_default() {
             let history = state.things.entry(change.thing).or_default();
             history.possible.retain(|(other, ..)| *other != write);
@@ -183,9 +189,47 @@ impl Log {
     pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Moment) -> bool {
         let state = self.state();
         state.things.get(&thing).is_some_and(|history| {
-            let due = history.last_before(before).and_then(|entry| entry.placed);
-            due.is_some_and(|due| history.stays(due, place))
+            let due = history.last_before(before);
+            due.and_then(|entry| entry.placed.as_ref())
+                .is_some_and(|due| history.stays(due, place))
         })
+    }
+
+    /// Whether since then nobody has written a version of the thing, as far as anybody can see.
+    pub(crate) fn is_quiet(&self, thing: Thing, since: Moment) -> bool {
+        let state = self.state();
+        state.things.get(&thing).is_none_or(|history| {
+            let last = history.acknowledged.back();
+            history.possible.is_empty() && last.is_none_or(|last| last.at < since)
+        })
+    }
+
+    /// Forgets what no page that is asked for from now on can be held against, if none may be older than `moment`.
+    pub(crate) fn forget(&self, moment: Moment) {
+        let mut state = self.state();
+        let state = &mut *state;
+        for history in state.things.values_mut() {
+            let old = history
+                .acknowledged
+                .partition_point(|entry| entry.at < moment);
+            history.acknowledged.drain(..old.saturating_sub(1));
+        }
+        for own in state.own.values_mut() {
+            let old = own.partition_point(|(at, _)| *at < moment);
+            own.drain(..old.saturating_sub(1));
+        }
+        while let Some((_, write)) = state.undone_at.pop_front_if(|(at, _)| *at < moment) {
+            state.undone.remove(&write);
+        }
+    }
+
+    /// How many things it remembers.
+    pub(crate) fn size(&self) -> usize {
+        let state = self.state();
+        let things = state.things.values();
+        let things = things.map(|history| history.acknowledged.len() + history.possible.len());
+        let own = state.own.values().map(Vec::len);
+        things.chain(own).sum::<usize>() + state.undone.len() + state.open.len()
     }
 
     /// Whether a write was rolled back.
@@ -206,16 +250,14 @@ impl State {
             .possible
             .retain(|(_, version, _)| *version > change.version);
         let entries = &mut history.acknowledged;
-        let newest = entries.last().map_or(0, |last| last.newest);
-        let placed = entries.last().and_then(|last| last.placed);
-        let is_newest_placed =
-            change.place.is_some() && placed.is_none_or(|at| entries[at].version <= change.version);
-        let placed = if is_newest_placed {
-            Some(entries.len())
-        } else {
-            placed
+        let newest = entries.back().map_or(0, |last| last.newest);
+        let placed = entries.back().and_then(|last| last.placed.clone());
+        let own = change.place.clone().map(|place| (change.version, place));
+        let placed = match (own, placed) {
+            (Some(own), Some(before)) if own.0 < before.0 => Some(before),
+            (own, before) => own.or(before),
         };
-        entries.push(Acknowledged {
+        entries.push_back(Acknowledged {
             at,
             version: change.version,
             place: change.place,
@@ -228,18 +270,19 @@ impl State {
 impl History {
     fn last_before(&self, moment: Moment) -> Option<&Acknowledged> {
         let count = self.acknowledged.partition_point(|entry| entry.at < moment);
-        self.acknowledged[..count].last()
+        self.acknowledged.get(count.checked_sub(1)?)
     }
 
-    /// Whether the thing is in this place from the entry `due` on.
-    fn stays(&self, due: usize, place: &str) -> bool {
-        let first = self.acknowledged[due].version;
-        let told = self.acknowledged[due..].iter();
+    /// Whether the thing is in this place from a version on that had this place then.
+    fn stays(&self, (first, at_first): &(u64, String), place: &str) -> bool {
+        let told = self.acknowledged.iter();
         let told = told.map(|entry| (entry.version, &entry.place));
         let possible = self.possible.iter().map(|(_, version, at)| (*version, at));
-        told.chain(possible)
-            .filter(|(version, _)| *version >= first)
-            .all(|(_, at)| at.as_deref().is_none_or(|at| at == place))
+        at_first == place
+            && told
+                .chain(possible)
+                .filter(|(version, _)| version >= first)
+                .all(|(_, at)| at.as_deref().is_none_or(|at| at == place))
     }
 }
 
@@ -306,6 +349,33 @@ mod tests {
         let next = log.begin();
         log.note(next, change(1, "1"));
         assert!(log.must_be_at(ITEM, "1", start));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_due_all_the_same() {
+        let log = Log::new();
+        let mut last = Moment::now();
+        for version in 1..=50 {
+            let write = log.begin();
+            let place = if version < 40 { "2" } else { "0" };
+            log.note(write, change(version, place));
+            log.acknowledged(write);
+            log.undone(log.begin());
+            last = Moment::now();
+        }
+        log.posted(0, Thing(Kind::Account, 1), 7);
+        let before = log.size();
+        let now = Moment::now();
+        log.forget(now);
+        assert!(log.size() + 90 < before, "{} of {before}", log.size());
+        assert_eq!(log.due(ITEM, now, 0, now), 50);
+        assert_eq!(log.due(Thing(Kind::Account, 1), Moment::at(0), 0, now), 7);
+        assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "2", now));
+        assert!(log.unseen_since(ITEM, 49, now).is_some_and(|at| at < last));
+        assert!(log.is_quiet(ITEM, now));
+        let next = log.begin();
+        log.note(next, change(51, "0"));
+        assert!(!log.is_quiet(ITEM, now));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! A node: a Millpond of its own, behind a wire of its own.
+//! A node: a Millpond of its own, with a way of its own to the server.
 
+use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,13 +22,32 @@ const ENDING: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How a node reaches the server.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// At an address that no other node uses: the packets can be told apart.
+    Straight((Ipv4Addr, u16)),
+    /// Through a relay, which stands in for the network.
+    Relay(Wire),
+}
+
+impl Link {
+    /// Where the node connects to.
+    fn end(&self) -> (Ipv4Addr, u16) {
+        match self {
+            Self::Straight(server) => *server,
+            Self::Relay(wire) => (Ipv4Addr::LOCALHOST, wire.port()),
+        }
+    }
+}
+
 /// A node; it ends with the value.
 #[derive(Debug)]
 pub(crate) struct Node {
     program: PathBuf,
     site: TempDir,
     bound: Duration,
-    pub(crate) wire: Wire,
+    pub(crate) link: Link,
     running: Mutex<Running>,
 }
 
@@ -39,17 +59,17 @@ struct Running {
 
 impl Node {
     /// Starts `program serve` on a site of its own and waits until it answers.
-    pub(crate) fn start(program: &Path, port: u16, bound: Duration) -> io::Result<Self> {
-        let wire = Wire::to(port)?;
+    pub(crate) fn start(program: &Path, link: Link, bound: Duration) -> io::Result<Self> {
+        let (address, port) = link.end();
         let site = tempfile::tempdir()?;
-        let database = format!("postgres://postgres@127.0.0.1:{}/postgres", wire.port());
+        let database = format!("postgres://postgres@{address}:{port}/postgres");
         site::write(site.path(), &database, &format!("{}s", bound.as_secs()))?;
         let running = Mutex::new(serve(program, site.path())?);
         Ok(Self {
             program: program.to_owned(),
             site,
             bound,
-            wire,
+            link,
             running,
         })
     }
@@ -71,6 +91,22 @@ impl Node {
     /// SIGCONT.
     pub(crate) fn thaw(&self) -> io::Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Lets the relay to the server fall silent, or be heard again.
+    pub(crate) fn silence(&self, silent: bool) -> Result<(), String> {
+        match &self.link {
+            Link::Relay(wire) => {
+                wire.silence(silent);
+                Ok(())
+            }
+            Link::Straight(_) => Err("the node has no relay".to_owned()),
+        }
+    }
+
+    /// The bytes of memory that it has.
+    pub(crate) fn memory(&self) -> u64 {
+        memory_of(self.running().child.id())
     }
 
     /// SIGKILL, and a new one in its place, which listens elsewhere.
@@ -136,6 +172,17 @@ fn serve(program: &Path, site: &Path) -> io::Result<Running> {
     // Nothing may block on a full pipe later.
     thread::spawn(move || lines.for_each(drop));
     Ok(Running { child, address })
+}
+
+/// The resident memory of a process, in bytes; none if it is gone.
+pub(crate) fn memory_of(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_ascii_whitespace().next());
+    kilobytes
+        .and_then(|word| word.parse::<u64>().ok())
+        .unwrap_or_default()
+        << 10
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {

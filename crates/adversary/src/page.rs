@@ -5,6 +5,9 @@ use millpond_hostile::Dice;
 use crate::site::PAGES;
 use crate::world::{ACCOUNTS, Kind, OWNERS, SEATS, SHELVES};
 
+/// A page's rows, query by query, each row as its columns' numbers.
+pub(crate) type Rows = Vec<Vec<Vec<u64>>>;
+
 /// One page for one set of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -102,8 +105,8 @@ impl Ask {
         }
     }
 
-    /// The page's rows, query by query, each row as its columns' numbers; none if the text is not of such a page.
-    pub(crate) fn read(&self, body: &str) -> Option<Vec<Vec<Vec<u64>>>> {
+    /// The page's rows; none if the text is not of such a page.
+    pub(crate) fn read(&self, body: &str) -> Option<Rows> {
         let page = PAGES.iter().find(|page| page.name == self.page())?;
         let rows = if page.json {
             from_json(body)?
@@ -119,7 +122,7 @@ impl Ask {
     }
 }
 
-fn from_text(body: &str) -> Option<Vec<Vec<Vec<u64>>>> {
+fn from_text(body: &str) -> Option<Rows> {
     let mut queries = Vec::<Vec<Vec<u64>>>::new();
     for line in body.lines().filter(|line| !line.trim().is_empty()) {
         if line.starts_with('#') {
@@ -133,7 +136,7 @@ fn from_text(body: &str) -> Option<Vec<Vec<Vec<u64>>>> {
 }
 
 /// Each query of a JSON page here gives one row.
-fn from_json(body: &str) -> Option<Vec<Vec<Vec<u64>>>> {
+fn from_json(body: &str) -> Option<Rows> {
     let all: serde_json::Value = serde_json::from_str(body).ok()?;
     let rows = all.as_object()?.values().map(|row| {
         let columns = row.as_object()?.values().map(serde_json::Value::as_u64);

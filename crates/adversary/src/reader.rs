@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::clock::Moment;
 use crate::field::Field;
 use crate::judge::{Circumstances, judge};
-use crate::page::Ask;
+use crate::page::{Ask, Rows};
 use crate::report::Report;
 use crate::world::{ACCOUNTS, Kind, Thing};
 
@@ -54,19 +54,29 @@ pub(crate) fn watch(field: &Field, node: usize, mut dice: Dice<'_>) -> Report {
     visitor.report
 }
 
-/// Sends forms to the nodes, and asks each time for a page with what was written.
+/// Sends forms to the nodes, and asks each time for a page with what was written: some node, with the cookie that the form has given,
+/// and the same node without.
 pub(crate) fn write(field: &Field, mut dice: Dice<'_>) -> Report {
     let mut visitor = Visitor::new(field);
     while !field.span.pass(FORM_PACE) {
         let node = dice.below(field.nodes.len());
         let id = u32::try_from(dice.below(ACCOUNTS as usize)).unwrap_or_default() + 1;
-        if visitor.raise(node, id) {
+        if let Some(own) = visitor.raise(node, id) {
             let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
             let ask = dice.pick(&asks).unwrap_or(&Ask::Top);
+            // A balancer sends him anywhere.
+            visitor.see(dice.below(field.nodes.len()), ask, Some(&own));
             visitor.look(node, ask);
         }
     }
     visitor.report
+}
+
+/// What a visitor has written through a node, and the cookie that says so.
+struct Own {
+    thing: Thing,
+    version: u64,
+    cookie: String,
 }
 
 /// A client of all nodes, with a connection to each.
@@ -87,57 +97,74 @@ impl<'f> Visitor<'f> {
 
     /// Asks for a page and judges it; false if there was none.
     pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
+        self.see(node, ask, None).is_some()
+    }
+
+    /// Asks for a page and judges it; gives its rows, and whether it came from memory. With `own`, as the visitor who has written
+    /// this.
+    fn see(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> Option<(bool, Rows)> {
+        let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let field = self.field;
         let mut sent = Moment::now();
         let answer = self.on(node, |client| {
             sent = Moment::now();
-            client.get(&target)
+            client.get(&target, cookie)
         });
-        let Some(answer) = answer else {
-            return false;
-        };
+        let answer = answer?;
         if answer.status != 200 {
-            return self.refused(answer.status, "");
+            self.refused(answer.status, "");
+            return None;
         }
         let Some(rows) = ask.read(&answer.body) else {
             self.report.error("not such a page");
-            return false;
+            return None;
         };
         let circumstances = Circumstances {
             sent,
             node,
             bound: field.nodes[node].bound(),
+            own: own.map(|own| (own.thing, own.version)),
         };
         let verdict = judge(&field.log, ask, &rows, circumstances);
-        self.report.page(answer.hit, verdict, || {
+        field.tally.page(answer.hit, verdict.is_wrong());
+        self.report.page(ask.page(), answer.hit, verdict, || {
             let way = if answer.hit { "hit" } else { "no hit" };
             format!("{target} of node {node}, {way}: {rows:?}")
         });
-        true
+        Some((answer.hit, rows))
     }
 
     /// Whether a page comes from memory.
     pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
-        let hits = self.report.hits;
-        self.look(node, ask) && self.report.hits > hits
+        self.see(node, ask, None).is_some_and(|(is_hit, _)| is_hit)
+    }
+
+    /// Whether an account comes from memory with this version or a later one: the node has heard of it, has read it, and keeps it.
+    pub(crate) fn has_kept(&mut self, node: usize, id: u32, version: u64) -> bool {
+        let seen = self.see(node, &Ask::Account(id), None);
+        seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
     }
 
     /// Raises an account's version through a node.
-    fn raise(&mut self, node: usize, id: u32) -> bool {
+    fn raise(&mut self, node: usize, id: u32) -> Option<Own> {
         let form = format!("id={id}");
-        let Some(answer) = self.on(node, |client| client.post("/raise", &form)) else {
-            return false;
-        };
+        let answer = self.on(node, |client| client.post("/raise", &form))?;
         let version = answer.location.rsplit_once("version=");
         match version.and_then(|(_, version)| version.parse().ok()) {
             Some(version) if answer.status == 303 => {
-                self.field
-                    .log
-                    .posted(node, Thing(Kind::Account, id), version);
-                true
+                let thing = Thing(Kind::Account, id);
+                self.field.log.posted(node, thing, version);
+                Some(Own {
+                    thing,
+                    version,
+                    cookie: answer.cookie,
+                })
             }
-            _ => self.refused(answer.status, "form: "),
+            _ => {
+                self.refused(answer.status, "form: ");
+                None
+            }
         }
     }
 

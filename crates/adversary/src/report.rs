@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::figures::{Pages, Struck};
 use crate::judge::Verdict;
 use crate::log::Fates;
 
@@ -17,15 +18,11 @@ const AGES: usize = 24;
 pub struct Report {
     /// How to repeat it.
     pub seed: u64,
-    /// Pages that were held against the log.
-    pub reads: u64,
-    /// Those of them that came from memory.
-    pub hits: u64,
-    /// Pages that were older than promised.
-    pub late: u64,
-    /// Pages that never were one state of the database, or showed what was rolled back.
-    pub mixed: u64,
-    /// The first of both, in words.
+    /// All pages.
+    pub all: Pages,
+    /// Each kind by its name.
+    pub pages: BTreeMap<&'static str, Pages>,
+    /// The first late and mixed pages, in words.
     pub findings: Vec<String>,
     /// How long a commit that a page did not show had been acknowledged at most.
     pub worst_unseen: Duration,
@@ -36,26 +33,40 @@ pub struct Report {
     /// Answers that are no pages, and connections that ended, by what was seen.
     pub errors: BTreeMap<String, u64>,
     /// What was done to the nodes and the server, by name.
-    pub faults: BTreeMap<&'static str, u64>,
-    /// Faults that could not be done, in words.
+    pub faults: BTreeMap<&'static str, Struck>,
+    /// Why no packets were lost, if none were.
+    pub no_packets: Option<String>,
+    /// The first faults that could not be done, and those after which a node did not come back, in words.
     pub notes: Vec<String>,
     /// Nodes that gave no hit any more when everything was well again.
     pub lost: Vec<usize>,
     /// Replication slots that were there after the end of all nodes.
     pub slots: u64,
+    /// Sessions of nodes that the server still had then.
+    pub sessions: u64,
 }
 
 impl Report {
-    pub(crate) fn page(&mut self, hit: bool, verdict: Verdict, what: impl Fn() -> String) {
-        self.reads += 1;
-        self.hits += u64::from(hit);
+    pub(crate) fn page(
+        &mut self,
+        page: &'static str,
+        hit: bool,
+        verdict: Verdict,
+        what: impl Fn() -> String,
+    ) {
+        let one = Pages {
+            reads: 1,
+            hits: hit.into(),
+            late: verdict.late.is_some().into(),
+            mixed: verdict.mixed.is_some().into(),
+        };
+        self.all.add(one);
+        self.pages.entry(page).or_default().add(one);
         if let Some(late) = verdict.late {
-            self.late += 1;
-            self.find(format!("late: {late}; {}", what()));
+            keep(&mut self.findings, format!("late: {late}; {}", what()));
         }
         if let Some(mixed) = verdict.mixed {
-            self.mixed += 1;
-            self.find(format!("mixed: {mixed}; {}", what()));
+            keep(&mut self.findings, format!("mixed: {mixed}; {}", what()));
         }
         if let Some(unseen) = verdict.unseen {
             self.worst_unseen = self.worst_unseen.max(unseen);
@@ -65,23 +76,27 @@ impl Report {
         }
     }
 
-    fn find(&mut self, finding: String) {
-        if self.findings.len() < KEPT {
-            self.findings.push(finding);
-        }
-    }
-
     pub(crate) fn error(&mut self, what: impl Into<String>) {
         *self.errors.entry(what.into()).or_default() += 1;
     }
 
+    pub(crate) fn note(&mut self, note: String) {
+        keep(&mut self.notes, note);
+    }
+
+    pub(crate) fn fault(&mut self, name: &'static str, struck: Struck) {
+        self.faults.entry(name).or_default().add(struck);
+    }
+
     /// Takes what another thread has seen.
     pub(crate) fn add(&mut self, other: Self) {
-        self.reads += other.reads;
-        self.hits += other.hits;
-        self.late += other.late;
-        self.mixed += other.mixed;
-        other.findings.into_iter().for_each(|text| self.find(text));
+        self.all.add(other.all);
+        for (page, pages) in other.pages {
+            self.pages.entry(page).or_default().add(pages);
+        }
+        for text in other.findings {
+            keep(&mut self.findings, text);
+        }
         self.worst_unseen = self.worst_unseen.max(other.worst_unseen);
         for (sum, count) in self.unseen.iter_mut().zip(other.unseen) {
             *sum += count;
@@ -89,10 +104,12 @@ impl Report {
         for (what, count) in other.errors {
             *self.errors.entry(what).or_default() += count;
         }
-        for (what, count) in other.faults {
-            *self.faults.entry(what).or_default() += count;
+        for (name, struck) in other.faults {
+            self.fault(name, struck);
         }
-        self.notes.extend(other.notes);
+        for note in other.notes {
+            self.note(note);
+        }
     }
 
     /// The time within which this share of those pages that did not show the newest commit had it; zero if all showed it.
@@ -112,18 +129,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.hits as f64 * 100.0 / self.reads.max(1) as f64;
         let Fates {
             acknowledged,
             undone,
             unknown,
             forms,
         } = self.fates;
-        writeln!(
-            out,
-            "{} reads checked, {percent:.1} % hits, {} late, {} mixed",
-            self.reads, self.late, self.mixed
-        )?;
+        writeln!(out, "{}", self.all)?;
         writeln!(
             out,
             "unseen commits: half below {:?}, 99 % below {:?}, the worst {:?}",
@@ -135,8 +147,16 @@ impl fmt::Display for Report {
             out,
             "writes: {acknowledged} acknowledged, {undone} rolled back, {unknown} unknown; {forms} forms"
         )?;
-        writeln!(out, "faults: {}", counts(&self.faults))?;
         writeln!(out, "errors: {}", counts(&self.errors))?;
+        for (page, pages) in &self.pages {
+            writeln!(out, "page {page}: {pages}")?;
+        }
+        for (fault, struck) in &self.faults {
+            writeln!(out, "{fault}: {struck}")?;
+        }
+        if let Some(reason) = &self.no_packets {
+            writeln!(out, "no packets were lost, relays stood in: {reason}")?;
+        }
         for note in self.notes.iter().chain(&self.findings) {
             writeln!(out, "{note}")?;
         }
@@ -146,11 +166,21 @@ impl fmt::Display for Report {
         if self.slots > 0 {
             writeln!(out, "replication slots left over: {}", self.slots)?;
         }
+        if self.sessions > 0 {
+            writeln!(out, "sessions left over: {}", self.sessions)?;
+        }
         write!(
             out,
-            "seed {}; MILLPOND_ADVERSARY_SEED={0} makes the same choices again",
+            "seed {}: `cargo xtask soak adversary --seed {0}` makes the same choices again",
             self.seed
         )
+    }
+}
+
+/// The first are kept.
+fn keep(texts: &mut Vec<String>, text: String) {
+    if texts.len() < KEPT {
+        texts.push(text);
     }
 }
 
@@ -171,6 +201,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Report;
+    use crate::figures::Struck;
     use crate::judge::Verdict;
 
     #[test]
@@ -182,18 +213,23 @@ mod tests {
                 late: (millis > 50).then(|| "old".to_owned()),
                 ..Verdict::default()
             };
-            report.page(true, verdict, || "/".to_owned());
+            report.page("top", true, verdict, || "/".to_owned());
         }
-        report.page(false, Verdict::default(), || "/".to_owned());
-        assert_eq!((report.reads, report.hits, report.late), (5, 4, 1));
+        report.page("total", false, Verdict::default(), || "/".to_owned());
+        let all = report.all;
+        assert_eq!((all.reads, all.hits, all.late), (5, 4, 1));
+        assert_eq!(report.pages["top"].reads, 4);
         assert_eq!(report.unseen_within(0.5), Duration::from_millis(4));
         assert_eq!(report.unseen_within(1.0), Duration::from_millis(128));
         assert_eq!(report.worst_unseen, Duration::from_millis(90));
         assert_eq!(report.findings, ["late: old; /"]);
-        assert!(
-            report
-                .to_string()
-                .starts_with("5 reads checked, 80.0 % hits, 1 late")
-        );
+        report.fault("wind", Struck::one(Some(Duration::from_secs(2))));
+        report.fault("wind", Struck::one(Some(Duration::from_secs(1))));
+        report.fault("wind", Struck::one(None));
+        let text = report.to_string();
+        assert!(text.starts_with("5 reads, 80.0 % hits, 1 late, 0 mixed\n"));
+        assert!(text.contains("page total: 1 reads, 0.0 % hits"), "{text}");
+        let wind = "wind: 3 times, hits again after 1.5 s, at most 2.0 s\n";
+        assert!(text.contains(wind), "{text}");
     }
 }

@@ -189,6 +189,9 @@ pub(crate) const PAGES: [Page; 13] = [
     ),
 ];
 
+/// All nodes have the same, so that each reads what another tells of a visitor's write.
+const SECRET: &str = "the-nodes-of-one-site-share-a-secret";
+
 /// The form that raises an account's version, and its mirror's.
 const RAISE: &str = "-- param: id integer
 
@@ -240,7 +243,9 @@ pub(crate) fn write(folder: &Path, database: &str, max_staleness: &str) -> io::R
     fs::create_dir_all(&pages)?;
     fs::write(
         folder.join("millpond.toml"),
-        format!("[database]\nurl = \"{database}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n"),
+        format!(
+            "[database]\nurl = \"{database}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n"
+        ),
     )?;
     fs::write(pages.join("raise.post.sql"), RAISE)?;
     for page in PAGES {

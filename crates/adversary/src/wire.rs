@@ -1,7 +1,8 @@
-//! The wire between one node and the server: a relay that can fall silent, or be cut.
+//! A relay between one node and the server, which can fall silent, or be cut.
 //!
-//! TCP makes up for lost packets, so to both ends a network that loses them is one that is silent for a while, without
-//! any end of the connection. This makes the same silence, on every machine and without rights.
+//! It stands in for the network where packets cannot be lost ([`crate::packets`]). TCP makes up for lost packets, so to
+//! both ends a network that loses them is one that is silent for a while, without any end of the connection. This makes the same silence, on
+//! every machine and without rights; only the kernel does not notice it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -105,7 +106,10 @@ fn relay(shared: &Arc<Shared>, node: TcpStream, port: u16) -> io::Result<()> {
                 let _ = to.shutdown(Shutdown::Both);
             })?;
     }
-    shared.state().streams.extend(kept);
+    let mut state = shared.state();
+    // Who has ended has no peer any more.
+    state.streams.retain(|stream| stream.peer_addr().is_ok());
+    state.streams.extend(kept);
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, PostgresOptions, Query, Read, Rehearsal, Requirement,
-    SqlError, Step, Written,
+    Call, Error, Migration, Options, Position, PostgresOptions, Query, Read, Rehearsal,
+    Requirement, SqlError, Step, Written,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
@@ -150,6 +150,26 @@ impl Database {
         }
     }
 
+    /// Whether everything that the sink is told to keep has what was committed before `position`. False if that is not known, as
+    /// for a position of another server. Costs a lock that is seldom taken for writing.
+    #[must_use]
+    pub fn has_passed(&self, position: &Position) -> bool {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.has_passed(position),
+            Engine::Postgres(postgres) => postgres.has_passed(position),
+        }
+    }
+
+    /// Waits a moment until the feed [has passed](Self::has_passed) `position`: false if it has not, or cannot be expected to.
+    /// A [`read`](Self::read) that begins after that sees what was committed there in any case.
+    pub async fn pass(&self, position: Position) -> bool {
+        match &self.engine {
+            // A read costs less than the wait for a look.
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.pass(position).await,
+        }
+    }
+
     /// What the database lacks so that results of these queries may be kept, the most basic first. SQLite lacks nothing.
     ///
     /// # Errors
@@ -194,6 +214,24 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.health(),
             Engine::Postgres(postgres) => postgres.health(),
+        }
+    }
+
+    /// Whether a read that this thread asks for now waits for nobody else's: for work that nobody waits for.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.health().waiting_reads == 0,
+            Engine::Postgres(postgres) => postgres.has_room(),
+        }
+    }
+
+    /// Whether anything that is read now may be kept; not while PostgreSQL's feed is lost.
+    #[must_use]
+    pub fn has_feed(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => true,
+            Engine::Postgres(postgres) => postgres.has_feed(),
         }
     }
 

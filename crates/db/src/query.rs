@@ -9,7 +9,7 @@ use millpond_store::Tag;
 use crate::feed::Snapshot;
 use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
-use crate::{Kind, Rows, Value};
+use crate::{Kind, Position, Rows, Value};
 
 /// One statement that the database has accepted. Cheap to clone.
 ///
@@ -191,4 +191,6 @@ pub enum Expect {
 pub struct Written {
     /// For each step, its rows.
     pub results: Vec<Rows>,
+    /// A place in the database's history that has the write before it, for the other nodes.
+    pub position: Position,
 }

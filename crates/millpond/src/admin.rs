@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use millpond_http::{Limits, Reply, Request, Response, Service};
-use millpond_site::Sites;
+use millpond_site::{Sites, Whom};
 
 use crate::events::Event;
 use crate::failure::{Failure, Outcome};
 use crate::server::{Server, bind};
 
-/// Where an address of the server is explained; its parameters are `target` and `host`.
+/// Where an address of the server is explained; its parameters are `target`, `host`, and whose answer it is: `as` with a visitor's
+/// claims, or `by=cookie` for whom the request's own cookie is. Without that a cookie counts for nothing: a browser sends the cookies of
+/// whatever else it has seen on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
 
 /// Starts answering on `address`, with one thread.
@@ -61,19 +63,26 @@ impl Service for Admin {
         let Some(target) = given("target").filter(|target| target.starts_with('/')) else {
             return text(400, "/explain wants target=/path, percent-encoded.\n");
         };
-        match self.0.explain(given("host").as_deref(), &target) {
-            Some(told) => Response::builder(200)
+        let claims = given("as");
+        let whom = match &claims {
+            Some(claims) => Whom::Claims(claims),
+            None if given("by").is_some_and(|by| by == "cookie") => Whom::Cookie(request),
+            None => Whom::Nobody,
+        };
+        match self.0.explain(given("host").as_deref(), &target, whom) {
+            Err(sentence) => text(400, &format!("{sentence}\n")),
+            Ok(Some(told)) => Response::builder(200)
                 .field("Content-Type", "application/json")
                 .field("Cache-Control", "no-store")
                 .field("X-Content-Type-Options", "nosniff")
                 .body(format!("{told:#}\n"))
                 .into(),
-            None => text(404, "No site has that host.\n"),
+            Ok(None) => text(404, "No site has that host.\n"),
         }
     }
 }
 
-fn text(status: u16, sentence: &'static str) -> Reply {
+fn text(status: u16, sentence: &str) -> Reply {
     Response::text(status, sentence).into()
 }
 

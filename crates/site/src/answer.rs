@@ -6,24 +6,32 @@ use std::{
 };
 
 use bytes::Bytes;
-use millpond_db::{Call, DatabaseFeed, Read, Snapshot, Value};
-use millpond_http::{OwnedRequest, Response};
-use millpond_store::{
-    Class, Feed, Fill, Joined, Landed, Need, Outcome, Permit, Tag, Why, clock::Boottime,
-};
+use millpond_db::{DatabaseFeed, Position, Value};
+use millpond_http::{OwnedRequest, Prepared, Response};
+use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why, clock::Boottime};
 
 use crate::{
-    cached::{Cached, Failure, bundle_key, object_key},
+    ahead::remake,
+    cached::{Cached, Failure, bundle_key},
     core::{Core, Generation},
     object::QueryResult,
     page::Page,
     render::{Rendered, render},
-    script::Rows,
     visitor::Visitor,
 };
 
 /// Twice is what it takes: who has to start again joins a flight that has not begun. More happens only when fills panic.
 const ATTEMPTS: usize = 8;
+
+/// Why a request is not answered from the store at once.
+pub(crate) enum NoHit {
+    /// It was asked.
+    Why(Why),
+    /// The visitor has written what this node's feed has not brought yet.
+    Unseen(Position),
+    /// Nothing is stored.
+    NoCache,
+}
 
 /// A request for a page, ready to be answered.
 pub(crate) struct Ask {
@@ -35,16 +43,18 @@ pub(crate) struct Ask {
     pub(crate) visitor: Arc<Visitor>,
 }
 
-/// All results of a page, as they were read or put together.
-struct Gathered {
-    objects: Vec<Arc<QueryResult>>,
-    tags: Vec<Tag>,
-    snapshot: Snapshot,
-    position: u64,
-    expires: Option<Boottime>,
-    uncacheable: bool,
-    database: Duration,
+/// What a flight has made.
+enum Made {
+    /// Everyone's, and what became of it in the store; none where it cannot be kept.
+    Shared(Arc<Cached>, Option<Outcome>),
+    /// The visitor's own.
+    Private(Arc<Prepared>),
+    /// Nothing: the template failed.
+    Failed,
 }
+
+/// The time that the database took, and the rendering.
+type Timing = (Duration, Duration);
 
 impl Ask {
     /// Answers; `why` is why there was no hit.
@@ -91,57 +101,91 @@ impl Ask {
         }
     }
 
-    /// Makes the page for all who wait.
-    async fn lead(&self, mut permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
+    /// Makes the page for all who wait, and answers the request that leads.
+    async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
+        let (made, timing) = match self.make(permit).await {
+            Ok(made) => made,
+            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+        };
+        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
+        match made {
+            Made::Shared(value, outcome) => {
+                let status = outcome.map_or(&b"fwd=miss; detail=uncacheable"[..], |outcome| {
+                    status(why, outcome)
+                });
+                self.respond_timed(&value, status, timing)
+            }
+            Made::Private(prepared) => prepared.respond(
+                &self.request(),
+                extra(b"fwd=miss; detail=private", Some(timing)),
+            ),
+            Made::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
+        }
+    }
+
+    /// Makes the page before anybody asks for it. None if it cannot be kept, or made.
+    pub(crate) async fn make_ahead(&self, permit: Permit<Cached, DatabaseFeed>) -> Option<Outcome> {
+        let Ok((Made::Shared(_, outcome), _)) = self.make(permit).await else {
+            return None;
+        };
+        if outcome == Some(Outcome::Stored) {
+            self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Makes the page, and gives it to all who wait for it and may have it.
+    async fn make(
+        &self,
+        mut permit: Permit<Cached, DatabaseFeed>,
+    ) -> Result<(Made, Timing), Failure> {
         let started = Boottime::now();
         permit.begin().await;
         let gathered = match self.gather(Some(&permit)).await {
             Ok(gathered) => gathered,
             Err(failure) => {
-                let value = Arc::new(Cached::Failed(failure));
-                permit.fail(value.clone());
-                return self.respond(&value, b"");
+                permit.fail(Arc::new(Cached::Failed(failure.clone())));
+                return Err(failure);
             }
         };
         let before_render = Boottime::now();
         let rendered = self.render(&gathered.objects);
         let now = Boottime::now();
         let timing = (gathered.database, now.since(before_render));
-        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
         self.page
             .counters
             .filled(now.since(started), gathered.database);
         let value = match rendered {
-            Rendered::Page(prepared) => Arc::new(Cached::Page(prepared)),
+            Rendered::Page(prepared) => {
+                if remake::is_renewable(&self.page) {
+                    permit.renewable();
+                }
+                Arc::new(Cached::Page(prepared))
+            }
             Rendered::Missing => Arc::new(Cached::Missing),
             Rendered::Private(prepared) => {
                 self.page.private.store(true, Ordering::Relaxed);
                 permit.alone();
-                return prepared.respond(
-                    &self.request(),
-                    extra(b"fwd=miss; detail=private", Some(timing)),
-                );
+                return Ok((Made::Private(prepared), timing));
             }
             Rendered::Failed => {
-                let value = Arc::new(Cached::Failed(Failure::Internal));
                 if self.visitor.touched() {
                     // What made it fail may be this visitor's own.
                     self.page.private.store(true, Ordering::Relaxed);
                     permit.alone();
                 } else {
-                    permit.fail(value.clone());
+                    permit.fail(Arc::new(Cached::Failed(Failure::Internal)));
                 }
-                return self.respond(&value, b"");
+                return Ok((Made::Failed, timing));
             }
         };
-        let status: &[u8] = if gathered.uncacheable {
+        let outcome = if gathered.uncacheable {
             permit.give(value.clone());
-            b"fwd=miss; detail=uncacheable"
+            None
         } else {
-            let outcome = permit.complete(gathered.fill(value.clone(), now.since(started)));
-            status(why, outcome)
+            Some(permit.complete(gathered.fill(value.clone(), now.since(started))))
         };
-        self.respond_timed(&value, status, timing)
+        Ok((Made::Shared(value, outcome), timing))
     }
 
     /// Without the store, for `--no-cache`.
@@ -167,13 +211,18 @@ impl Ask {
 
     /// For one visitor: the results are shared, the page is not.
     async fn answer_privately(self) -> Response {
+        let need = self.need();
+        self.answer_apart(need, b"fwd=bypass; detail=private").await
+    }
+
+    /// From results that are shared, by a flight of their own, which reads all of them; the page is rendered for this request alone.
+    pub(crate) async fn answer_apart(self, mut need: Need, status: &'static [u8]) -> Response {
         let key = bundle_key(self.generation.number, &self.page, &self.values);
-        let mut need = self.need();
         for _ in 0..ATTEMPTS {
             if need == Need::Any
                 && let Ok(value) = self.core.store.get(&key, Boottime::now())
             {
-                return self.respond_bundle(&value, Duration::ZERO);
+                return self.respond_bundle(&value, status, Duration::ZERO);
             }
             match self.core.store.join(&key, need) {
                 Joined::Lead(mut permit) => {
@@ -189,16 +238,20 @@ impl Ask {
                     };
                     let database = gathered.database;
                     let value = Arc::new(Cached::Bundle(gathered.objects.clone()));
-                    if gathered.uncacheable {
+                    // Of a page that is kept as a whole nobody would look for it.
+                    let is_kept = self.page.private.load(Ordering::Relaxed);
+                    if gathered.uncacheable || !is_kept {
                         permit.give(value.clone());
                     } else {
                         permit
                             .complete(gathered.fill(value.clone(), Boottime::now().since(started)));
                     }
-                    return self.respond_bundle(&value, database);
+                    return self.respond_bundle(&value, status, database);
                 }
                 Joined::Wait(waiting) => match waiting.await {
-                    Landed::Value(value) => return self.respond_bundle(&value, Duration::ZERO),
+                    Landed::Value(value) => {
+                        return self.respond_bundle(&value, status, Duration::ZERO);
+                    }
                     Landed::Again | Landed::Alone => need = Need::Unbegun,
                 },
                 Joined::Refused => break,
@@ -207,7 +260,7 @@ impl Ask {
         self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
     }
 
-    fn respond_bundle(&self, value: &Arc<Cached>, database: Duration) -> Response {
+    fn respond_bundle(&self, value: &Arc<Cached>, status: &[u8], database: Duration) -> Response {
         let Cached::Bundle(objects) = &**value else {
             return self.respond(value, b"");
         };
@@ -215,145 +268,7 @@ impl Ask {
         let rendered = self.render(objects);
         let timing = (database, Boottime::now().since(before));
         self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
-        self.respond_rendered(rendered, b"fwd=bypass; detail=private", timing)
-    }
-
-    /// All results of the page: from the store if they make one state, else from one snapshot (rule 4). What is read is stored
-    /// object by object under the leader's permit.
-    async fn gather(
-        &self,
-        permit: Option<&Permit<Cached, DatabaseFeed>>,
-    ) -> Result<Gathered, Failure> {
-        let now = Boottime::now();
-        let keys: Vec<Vec<u8>> = match permit {
-            Some(_) => self
-                .page
-                .queries
-                .iter()
-                .map(|query| object_key(self.generation.number, query, &self.values))
-                .collect(),
-            None => Vec::new(),
-        };
-        if permit.is_some()
-            && !keys.is_empty()
-            && let Some(combined) = self.combine(&keys, now)
-        {
-            return Ok(combined);
-        }
-        if self.page.queries.is_empty() {
-            // Nothing is read, so nothing can be older than anything: only a new generation of the site ends the page.
-            let snapshot = DatabaseFeed::snapshot_at(u64::MAX);
-            return Ok(Gathered {
-                objects: Vec::new(),
-                tags: Vec::new(),
-                snapshot,
-                position: 0,
-                expires: None,
-                uncacheable: false,
-                database: Duration::ZERO,
-            });
-        }
-        let calls = self.page.queries.iter().map(|query| Call {
-            query: query.query.clone(),
-            params: query
-                .args
-                .iter()
-                .map(|&at| self.values[at].clone())
-                .collect(),
-        });
-        let read = self
-            .core
-            .database
-            .read(calls.collect())
-            .await
-            .map_err(|error| self.core.failure(&self.page.route, &error))?;
-        Ok(self.sort(read, permit, &keys, now))
-    }
-
-    fn combine(&self, keys: &[Vec<u8>], now: Boottime) -> Option<Gathered> {
-        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        let combined = self.core.store.combine(&keys, now)?;
-        let objects = combined.values.iter().map(|value| match &**value {
-            Cached::Object(object) => Some(object.clone()),
-            _ => None,
-        });
-        Some(Gathered {
-            objects: objects.collect::<Option<_>>()?,
-            tags: combined.tags,
-            snapshot: DatabaseFeed::snapshot_at(combined.position),
-            position: combined.position,
-            expires: combined.expires,
-            uncacheable: false,
-            database: Duration::ZERO,
-        })
-    }
-
-    /// Sorts what a read gave; `asked` is a moment before it began.
-    fn sort(
-        &self,
-        read: Read,
-        permit: Option<&Permit<Cached, DatabaseFeed>>,
-        keys: &[Vec<u8>],
-        asked: Boottime,
-    ) -> Gathered {
-        let mut gathered = Gathered {
-            objects: Vec::with_capacity(read.results.len()),
-            tags: Vec::new(),
-            snapshot: read.snapshot.clone(),
-            position: read.position,
-            expires: None,
-            uncacheable: false,
-            database: read.elapsed,
-        };
-        let missing = self.is_missing(&read);
-        let share = read.elapsed / self.page.queries.len() as u32;
-        for (at, ((query, rows), deps)) in self
-            .page
-            .queries
-            .iter()
-            .zip(read.results)
-            .zip(read.deps)
-            .enumerate()
-        {
-            let object = Arc::new(QueryResult {
-                rows: query.rows,
-                data: Arc::new(rows),
-            });
-            let expires = query.max_age.map(|age| asked.plus(age));
-            // `-- max-age:` is the owner's way out for what no feed tells (rule 14).
-            let uncacheable = deps.uncacheable.is_some() && expires.is_none();
-            // Of a page that does not exist only the absence itself is kept, in the share of the memory for such.
-            let kept = !uncacheable && (!missing || object.is_missing());
-            if let (Some(permit), true) = (permit, kept) {
-                permit.also(
-                    &keys[at],
-                    Fill {
-                        value: Arc::new(Cached::Object(object.clone())),
-                        tags: deps.tags.clone(),
-                        snapshot: read.snapshot.clone(),
-                        position: read.position,
-                        expires,
-                        class: if object.is_missing() {
-                            Class::Negative
-                        } else {
-                            Class::Normal
-                        },
-                        cost: share,
-                    },
-                );
-            }
-            gathered.uncacheable |= uncacheable;
-            gathered.tags.extend(deps.tags);
-            gathered.expires = [gathered.expires, expires].into_iter().flatten().min();
-            gathered.objects.push(object);
-        }
-        gathered
-    }
-
-    /// Whether a `:one` gave no row.
-    fn is_missing(&self, read: &Read) -> bool {
-        let mut results = self.page.queries.iter().zip(&read.results);
-        results.any(|(query, rows)| query.rows == Rows::One && rows.rows.is_empty())
+        self.respond_rendered(rendered, status, timing)
     }
 
     fn render(&self, objects: &[Arc<QueryResult>]) -> Rendered {
@@ -371,53 +286,23 @@ impl Ask {
         self.visitor.request().as_request()
     }
 
-    fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
+    pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
         self.generation
             .respond(value, &self.request(), Bytes::from_static(extra))
     }
 
-    fn respond_timed(
-        &self,
-        value: &Arc<Cached>,
-        status: &[u8],
-        timing: (Duration, Duration),
-    ) -> Response {
+    fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
         self.generation
             .respond(value, &self.request(), extra(status, Some(timing)))
     }
 
-    fn respond_rendered(
-        &self,
-        rendered: Rendered,
-        status: &[u8],
-        timing: (Duration, Duration),
-    ) -> Response {
+    fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
         match rendered {
             Rendered::Page(prepared) | Rendered::Private(prepared) => {
                 prepared.respond(&self.request(), extra(status, Some(timing)))
             }
             Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),
             Rendered::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
-        }
-    }
-}
-
-impl Gathered {
-    fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, DatabaseFeed> {
-        let missing = self.objects.iter().any(|object| object.is_missing());
-        let class = if missing {
-            Class::Negative
-        } else {
-            Class::Normal
-        };
-        Fill {
-            value,
-            tags: self.tags,
-            snapshot: self.snapshot,
-            position: self.position,
-            expires: self.expires,
-            class,
-            cost,
         }
     }
 }
@@ -437,7 +322,7 @@ fn status(why: Why, outcome: Outcome) -> &'static [u8] {
 }
 
 /// The `Cache-Status` and `Server-Timing` field lines.
-fn extra(status: &[u8], timing: Option<(Duration, Duration)>) -> Bytes {
+fn extra(status: &[u8], timing: Option<Timing>) -> Bytes {
     let mut lines = Vec::with_capacity(128);
     lines.extend_from_slice(b"Cache-Status: millpond; ");
     lines.extend_from_slice(status);

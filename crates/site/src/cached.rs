@@ -1,6 +1,6 @@
 //! What the site keeps in the store, and under which keys.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use millpond_db::{DatabaseFeed, Value};
 use millpond_http::Prepared;
@@ -64,23 +64,43 @@ pub(crate) fn page_key<'v>(
     page: &Page,
     given: &Given<'_>,
     session: Option<&Session>,
-    vary: impl Fn(&str) -> Option<&'v [u8]>,
+    vary: impl Fn(&str) -> Option<Cow<'v, [u8]>>,
 ) -> Result<(), BadParam> {
     key.clear();
-    key.push(b'P');
-    key.extend_from_slice(&generation.to_le_bytes());
-    key.extend_from_slice(&page.index.to_le_bytes());
+    begin_page_key(key, generation, page);
     given.push_keys(&page.params, key)?;
     // As they are, and not as the queries are given them: the template may show them.
     let claims = page.needs.claims(session);
     claims.for_each(|claim| push_key(key, claim.unwrap_or(&Value::Null)));
     for field in page.vary.iter() {
         match vary(field) {
-            Some(value) => push_bytes(key, b'h', value),
+            Some(value) => push_bytes(key, b'h', &value),
             None => key.push(b'n'),
         }
     }
     Ok(())
+}
+
+fn begin_page_key(key: &mut Vec<u8>, generation: u32, page: &Page) {
+    key.push(b'P');
+    key.extend_from_slice(&generation.to_le_bytes());
+    key.extend_from_slice(&page.index.to_le_bytes());
+}
+
+/// The key of a page that needs no session and varies by nothing, for these values of its parameters.
+pub(crate) fn page_key_of(generation: u32, page: &Page, values: &[Value]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    begin_page_key(&mut key, generation, page);
+    values.iter().for_each(|value| push_key(&mut key, value));
+    key
+}
+
+/// The generation, the page's index and the rest of a page's key; none of any other key.
+pub(crate) fn page_key_parts(key: &[u8]) -> Option<(u32, u32, &[u8])> {
+    let (generation, rest) = key.strip_prefix(b"P")?.split_first_chunk()?;
+    let (index, rest) = rest.split_first_chunk()?;
+    let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+    Some((number(generation), number(index), rest))
 }
 
 /// The key of all results of a private page, from the key of the page: what varies by visitor is not in the results.

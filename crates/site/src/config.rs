@@ -14,6 +14,7 @@ mod rules;
 mod session;
 mod tables;
 mod value;
+mod warm;
 
 #[cfg(test)]
 mod rules_tests;
@@ -36,6 +37,7 @@ pub(crate) use hosts::{Host, HostName};
 #[cfg(test)]
 pub(crate) use session::Secret;
 pub(crate) use session::SessionSettings;
+pub(crate) use warm::WarmList;
 
 /// The name of the file in the site's folder.
 pub(crate) const FILE: &str = "millpond.toml";
@@ -59,6 +61,10 @@ pub struct Config {
     pub memory: usize,
     /// How much older than the database a response may be (`cache.max_staleness`).
     pub max_staleness: Duration,
+    /// How much of the time pages may be made before they are asked for, in per cent (`cache.refresh_ahead`).
+    pub(crate) refresh_ahead: usize,
+    /// Where it is kept which pages are hot (`cache.warm_list`).
+    pub(crate) warm_list: WarmList,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
     pub access_log: Option<PathBuf>,
     /// How static files are kept and sent (`[static]`).
@@ -107,6 +113,8 @@ impl Config {
             cache: false,
             memory: 0,
             max_staleness: Duration::ZERO,
+            refresh_ahead: 0,
+            warm_list: WarmList::default(),
             access_log: None,
             admin: None,
             statics: StaticOptions::default(),

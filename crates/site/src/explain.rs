@@ -3,6 +3,8 @@
 //! The key of the page is made as a request would make it, and the store is asked what it knows of it and of the results that
 //! the page is rendered from. Nothing is counted and nothing is kept for it.
 
+mod whom;
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use millpond_db::{DatabaseFeed, Mark};
@@ -17,17 +19,30 @@ use crate::{
     page::{Counters, PageQuery},
     params::{BadParam, Given},
     route::Match,
+    session::{Gate, Needs, Session},
 };
+
+pub use whom::Whom;
 
 type Found = Explanation<Cached, DatabaseFeed>;
 
+/// What is asked of a page, by whom and when.
+struct Asked<'a> {
+    query: Option<&'a str>,
+    session: Option<&'a Session>,
+    now: Boottime,
+}
+
 impl Site {
-    /// What `target` (a path, with a query string or without) is answered with, and why. The visitor is taken for one without a
-    /// session, and request fields that a page varies by for absent.
-    #[must_use]
-    pub fn explain(&self, target: &str) -> Value {
+    /// What `target` (a path, with a query string or without) is answered with, and why. Request fields that a page varies by are
+    /// taken for absent.
+    ///
+    /// # Errors
+    /// A sentence, if nobody can be made of `whom`.
+    pub fn explain(&self, target: &str, whom: Whom<'_>) -> Result<Value, String> {
         let now = Boottime::now();
         let generation = self.core().current.load_full();
+        let session = whom.session(&generation.sessions)?;
         let (raw, query) = match target.split_once('?') {
             Some((raw, query)) => (raw, Some(query)),
             None => (target, None),
@@ -35,7 +50,7 @@ impl Site {
         let mut told = json!({ "target": target, "feed": self.feed(&self.core().store.feed(now)) });
         let Ok(path) = path::normalize(raw) else {
             told["kind"] = "unreadable".into();
-            return told;
+            return Ok(told);
         };
         if let Some(to) = generation
             .rules
@@ -45,11 +60,18 @@ impl Site {
             told["rewritten_to"] = to.into();
         }
         match generation.pages.router.find(&path) {
-            Some(found) => self.endpoint(&mut told, &generation, &found, query, now),
+            Some(found) => {
+                let asked = Asked {
+                    query,
+                    session: session.as_ref(),
+                    now,
+                };
+                self.endpoint(&mut told, &generation, &found, &asked);
+            }
             None if generation.statics.find(&path).is_some() => told["kind"] = "file".into(),
             None => told["kind"] = "nothing".into(),
         }
-        told
+        Ok(told)
     }
 
     fn endpoint(
@@ -57,8 +79,11 @@ impl Site {
         told: &mut Value,
         generation: &Generation,
         found: &Match<'_>,
-        query: Option<&str>,
-        now: Boottime,
+        &Asked {
+            query,
+            session,
+            now,
+        }: &Asked<'_>,
     ) {
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(page) = &endpoint.page else {
@@ -69,17 +94,18 @@ impl Site {
         told["route"] = page.route.as_str().into();
         told["template"] = json!(page.template);
         told["route_so_far"] = so_far(&page.counters);
+        visitor(told, &page.needs, session);
         let given = Given {
             path: &found.values,
             form: &[],
             query,
         };
         let mut key = Vec::new();
-        let values = page_key(&mut key, generation.number, page, &given, None, |_| None)
+        let values = page_key(&mut key, generation.number, page, &given, session, |_| None)
             .and_then(|()| given.values(&page.params));
         let values = match values {
             Ok(mut values) => {
-                values.extend(page.needs.values(None));
+                values.extend(page.needs.values(session));
                 values
             }
             Err(BadParam(sentence)) => {
@@ -93,7 +119,6 @@ impl Site {
             key = bundle_key(generation.number, page, &values);
         }
         told["shared"] = (!private).into();
-        told["needs_session"] = (!page.needs.is_none()).into();
         told["cached"] = self.core().cache.into();
         told["parameters"] = page
             .params
@@ -140,6 +165,7 @@ impl Site {
             "state": if found.state.is_ok() { "hit" } else { "miss" },
             "because": because(found),
             "being_made": found.is_flying,
+            "made_ahead": { "times": found.ahead.times, "in_vain": found.ahead.in_vain },
             "stored": stored,
             "ended_by": found.ended_by.map(|cause| self.cause(cause, now)),
         })
@@ -165,6 +191,31 @@ impl Site {
             "epoch_because": feed.epoch_reason,
             "epoch_age_s": feed.epoch_age.as_secs_f64(),
         })
+    }
+}
+
+/// What the page wants of a session, and what it finds.
+fn visitor(told: &mut Value, needs: &Needs, session: Option<&Session>) {
+    told["needs_session"] = (!needs.is_none()).into();
+    let required = needs.require.iter().map(|wanted| &wanted.claim);
+    let mut used: Vec<&String> = required.collect();
+    for claim in &needs.claims {
+        if !used.contains(&&claim.name) {
+            used.push(&claim.name);
+        }
+    }
+    told["claims_used"] = json!(used);
+    told["claims"] = session.map_or(Value::Null, |session| {
+        let claims = session.claims.iter();
+        claims
+            .map(|(name, value)| (name.to_owned(), crate::object::json(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    });
+    match needs.gate(session) {
+        Gate::Open => {}
+        Gate::SignIn(path) => told["led_to"] = path.into(),
+        Gate::Closed => told["closed"] = true.into(),
     }
 }
 
@@ -201,6 +252,7 @@ fn so_far(counters: &Counters) -> Value {
         "misses": read(&counters.misses),
         "waits": read(&counters.waits),
         "bypassed": read(&counters.bypassed),
+        "made_ahead": read(&counters.ahead),
         "made_in_ms": mean(read(&counters.fill_nanos)),
         "database_ms": mean(read(&counters.database_nanos)),
         "saved_s": saved.as_secs_f64(),

@@ -9,7 +9,7 @@ use std::{
 use millpond_http::{Reply, Request, Response, Service, Standing};
 
 use crate::{
-    Config, Options, Problem, Site, SiteService, SiteStats,
+    Config, Options, Problem, Site, SiteService, SiteStats, Whom,
     config::{Host, HostName},
 };
 
@@ -106,13 +106,23 @@ impl Sites {
     }
 
     /// What a request for `target` at `host` is answered with, and why; none if no site has that host.
-    #[must_use]
-    pub fn explain(&self, host: Option<&str>, target: &str) -> Option<serde_json::Value> {
+    ///
+    /// # Errors
+    /// A sentence, if nobody can be made of `whom`.
+    pub fn explain(
+        &self,
+        host: Option<&str>,
+        target: &str,
+        whom: Whom<'_>,
+    ) -> Result<Option<serde_json::Value>, String> {
         let at = match &self.names {
-            Some(names) => names.find(host)?,
-            None => 0,
+            Some(names) => names.find(host),
+            None => Some(0),
         };
-        self.sites.get(at).map(|named| named.site.explain(target))
+        let named = at.and_then(|at| self.sites.get(at));
+        named
+            .map(|named| named.site.explain(target, whom))
+            .transpose()
     }
 
     /// Stops all sites; blocks until all is done.

@@ -5,7 +5,8 @@
 //!
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
 //! - `dialect`: which of a file's versions is for the database;
-//! - `service`: the hit; `answer`: the fill (the rules of the store's flights); `submit`: the form;
+//! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`: the form;
+//! - `ahead`: hot pages made again before they are asked for, after a change and after a restart;
 //! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
 //! - `session`, `sign`: who a visitor is known as, and the forms that sign in and out;
@@ -13,6 +14,7 @@
 //! - `config`: `millpond.toml`.
 
 mod addresses;
+mod ahead;
 mod answer;
 mod cached;
 mod check;
@@ -27,11 +29,13 @@ mod folder;
 mod form;
 #[cfg(test)]
 mod fuzz;
+mod gather;
 mod hosts;
 mod listing;
 mod methods;
 mod object;
 mod opening;
+mod own_write;
 mod page;
 mod params;
 mod problem;
@@ -54,6 +58,7 @@ mod watch;
 
 pub use check::{QueryReport, Report, check, mend};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
+pub use explain::Whom;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;

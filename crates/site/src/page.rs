@@ -143,6 +143,8 @@ pub(crate) struct Counters {
     pub(crate) misses: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) bypassed: AtomicU64,
+    /// Of the fills, those that were stored before anybody had asked.
+    pub(crate) ahead: AtomicU64,
     pub(crate) fills: AtomicU64,
     pub(crate) fill_nanos: AtomicU64,
     pub(crate) database_nanos: AtomicU64,

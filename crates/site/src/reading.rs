@@ -120,13 +120,19 @@ fn whole(
         .and_then(Path::file_name)
         .unwrap_or_default()
         .to_string_lossy();
-    let sessions =
-        Sessions::load(&config.session, beside, &name, purpose).map_err(|mut problem| {
-            if let Ok(below) = problem.file.strip_prefix(dir) {
-                problem.file = below.to_owned();
-            }
-            vec![problem]
-        })?;
+    let sessions = Sessions::load(
+        &config.session,
+        beside,
+        &name,
+        config.max_staleness,
+        purpose,
+    )
+    .map_err(|mut problem| {
+        if let Ok(below) = problem.file.strip_prefix(dir) {
+            problem.file = below.to_owned();
+        }
+        vec![problem]
+    })?;
     assemble(config, statics.clone(), texts, sessions, before)
 }
 

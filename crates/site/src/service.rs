@@ -10,12 +10,12 @@ use std::{
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
+use millpond_db::Position;
 use millpond_http::{Prepared, Reply, Request, Response, Service, Standing, path};
-use millpond_store::Why;
 
 use crate::{
     addresses::Found,
-    answer::{Ask, owned},
+    answer::{Ask, NoHit, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
     form::{self, Refused},
@@ -98,12 +98,12 @@ impl SiteService {
             form: &[],
             query: request.query,
         };
-        let vary = |field: &str| request.fields.get(field);
+        let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(BadParam(sentence)) = written {
             return refusal(400, &sentence).into();
         }
-        let why = match self.look(key, request) {
+        let why = match self.look(generation, page, key, request) {
             Ok(value) => {
                 page.counters.hit(self.worker);
                 if let Cached::Page(prepared) = &*value {
@@ -156,12 +156,36 @@ impl SiteService {
         }
     }
 
-    fn look(&self, key: &[u8], request: &Request<'_>) -> Result<Arc<Cached>, Why> {
-        if self.core.cache {
-            self.core.store.get(key, request.received)
-        } else {
-            Err(Why::Absent)
+    fn look(
+        &self,
+        generation: &Generation,
+        page: &Page,
+        key: &[u8],
+        request: &Request<'_>,
+    ) -> Result<Arc<Cached>, NoHit> {
+        if !self.core.cache {
+            return Err(NoHit::NoCache);
         }
+        if let Some(position) = self.unseen(generation, page, request) {
+            return Err(NoHit::Unseen(position));
+        }
+        let found = self.core.store.get(key, request.received);
+        found.map_err(NoHit::Why)
+    }
+
+    /// What this visitor has written through another node and this one may not have come to yet. What it has come to stays so for as
+    /// long as its epoch does, so an answer that is given may be kept for the same request.
+    fn unseen(
+        &self,
+        generation: &Generation,
+        page: &Page,
+        request: &Request<'_>,
+    ) -> Option<Position> {
+        if page.queries.is_empty() {
+            return None;
+        }
+        let written = generation.sessions.written(request)?;
+        (!self.core.database.has_passed(&written)).then_some(written)
     }
 
     fn ask(
@@ -171,7 +195,7 @@ impl SiteService {
         values: Vec<millpond_db::Value>,
         key: &[u8],
         visitor: Arc<Visitor>,
-        why: Why,
+        why: NoHit,
     ) -> Reply {
         let ask = Ask {
             core: self.core.clone(),
@@ -181,12 +205,11 @@ impl SiteService {
             key: key.to_vec(),
             visitor,
         };
-        let cache = self.core.cache;
         Reply::later(async move {
-            if cache {
-                ask.answer(why).await
-            } else {
-                ask.answer_uncached().await
+            match why {
+                NoHit::Why(why) => ask.answer(why).await,
+                NoHit::Unseen(position) => ask.answer_writer(position).await,
+                NoHit::NoCache => ask.answer_uncached().await,
             }
         })
     }

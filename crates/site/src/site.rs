@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Config, Problem, SiteService,
+    ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
     opening,
@@ -53,6 +54,7 @@ pub struct Site {
     /// Held while the folder is read: one reading at a time.
     settings: Mutex<Settings>,
     watch: Mutex<Option<Watch>>,
+    ahead: Mutex<Option<Ahead>>,
 }
 
 /// What a site's configuration says, and said.
@@ -96,6 +98,10 @@ pub struct SiteStats {
     pub waits: u64,
     /// Requests past the store: private pages and `--no-cache`.
     pub bypassed: u64,
+    /// Pages that were made and kept before anybody had asked for them.
+    pub ahead: u64,
+    /// What that took, with looking for what to make; `cache.refresh_ahead` bounds its share of the time.
+    pub ahead_time: Duration,
     /// Time that making pages took in all.
     pub fill_time: Duration,
     /// The database's part of it.
@@ -126,9 +132,11 @@ impl Site {
     /// Everything that is wrong with the folder, or what keeps the database from being opened.
     pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
+        let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
         let store = Store::new(millpond_store::Config {
             memory: config.memory,
             max_staleness: config.max_staleness,
+            ahead: if makes_ahead { ahead::QUEUE } else { 0 },
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
@@ -154,6 +162,7 @@ impl Site {
                 fault: None,
             }),
             watch: Mutex::new(None),
+            ahead: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
         let watch = Watch::start(dir, config.statics.follow_links, move |_| {
@@ -173,6 +182,13 @@ impl Site {
         );
         // What has changed while the watch was set up would otherwise be missed.
         site.reload()?;
+        if makes_ahead {
+            let settings = ahead::Settings {
+                percent: config.refresh_ahead,
+                list: config.warm_list.path(dir, &config.database),
+            };
+            *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
+        }
         Ok(site)
     }
 
@@ -196,6 +212,8 @@ impl Site {
         // Another database needs a restart, and until then the files for this one.
         config.database.clone_from(&settings.config.database);
         config.statics.follow_links = core.follow_links;
+        // The store keeps to its bound until then, and so does the time for which own writes are told.
+        config.max_staleness = settings.config.max_staleness;
         let before = core.current.load_full();
         let (after, problems) = read_again(
             &core.dir,
@@ -240,6 +258,11 @@ impl Site {
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
+            ahead_time: self
+                .ahead
+                .lock()
+                .as_ref()
+                .map_or(Duration::ZERO, Ahead::worked),
             ..SiteStats::default()
         };
         let generation = self.core.current.load_full();
@@ -261,6 +284,7 @@ impl Site {
             stats.misses += misses;
             stats.waits += read(&counters.waits);
             stats.bypassed += read(&counters.bypassed);
+            stats.ahead += read(&counters.ahead);
             stats.fill_time += Duration::from_nanos(fill_nanos);
             stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
             if hits + misses > 0 {
@@ -279,12 +303,15 @@ impl Site {
     /// Stops the watch, the feed and the database; what is asked afterwards is answered with 503. Blocks until all is done.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
+        // It reads, so before the database.
+        drop(self.ahead.lock().take());
         self.core.database.stop();
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
+        drop(self.ahead.lock().take());
         self.core.database.stop();
     }
 }

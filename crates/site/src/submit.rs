@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millpond_db::{Bind, ConstraintKind, Error, Expect, Rows, Step, Value};
+use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, Rows, Step, Value};
 use millpond_http::{OwnedRequest, Response};
+use millpond_store::clock::Boottime;
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
@@ -66,18 +67,26 @@ impl Submission {
             return Err(self.not_found());
         }
         self.hash(&mut values).await?;
-        results.extend(self.write(&values, &results).await?);
+        let (written, position) = self.write(&values, &results).await?;
+        results.extend(written);
         let cookie = self.cookie(&values, &results)?;
         let target = match self.next(&values) {
             Some(next) => next,
             None => local(&target(&self.form.redirect, &values, &results)),
         };
-        Ok(see_other(&target, cookie.as_deref()))
+        Ok(see_other(
+            &target,
+            cookie.into_iter().chain(self.seen(position)),
+        ))
     }
 
     /// Runs the statements that follow those which were looked up, in one transaction. The answer goes out after the change has been
     /// applied to the store, so whatever is asked after it sees the change.
-    async fn write(&self, values: &[Value], found: &[Rows]) -> Result<Vec<Rows>, Response> {
+    async fn write(
+        &self,
+        values: &[Value],
+        found: &[Rows],
+    ) -> Result<(Vec<Rows>, Option<Position>), Response> {
         let steps = self.form.steps[found.len()..].iter().map(|step| Step {
             query: step.query.clone(),
             bind: step
@@ -88,10 +97,10 @@ impl Submission {
             expect: step.expect,
         });
         if steps.len() == 0 {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         match self.core.database.write(steps.collect()).await {
-            Ok(written) => Ok(written.results),
+            Ok(written) => Ok((written.results, Some(written.position))),
             Err(Error::Parameter { name, message }) => {
                 Err(refusal(400, &BadParam::refused(&name, &message).0))
             }
@@ -103,6 +112,12 @@ impl Submission {
             }
             Err(error) => Err(self.failed(&error)),
         }
+    }
+
+    /// The `Set-Cookie` that lets the other nodes show this visitor what was written here.
+    fn seen(&self, position: Option<Position>) -> Option<String> {
+        let sessions = &self.generation.sessions;
+        sessions.note_write(&position?, Boottime::now())
     }
 
     fn not_found(&self) -> Response {
@@ -165,15 +180,16 @@ fn push(target: &mut String, value: &Value) {
 }
 
 /// RFC 9110, section 15.4.4: the result is found elsewhere, with GET.
-pub(crate) fn see_other(target: &str, cookie: Option<&str>) -> Response {
+pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>) -> Response {
     let response = Response::builder(303)
         .field("Location", target)
         .field("Cache-Control", "no-store")
         .field("X-Content-Type-Options", "nosniff");
-    match cookie {
-        Some(cookie) => response.field("Set-Cookie", cookie).empty(),
-        None => response.empty(),
-    }
+    let cookies = cookies.into_iter();
+    let response = cookies.fold(response, |response, cookie| {
+        response.field("Set-Cookie", &cookie)
+    });
+    response.empty()
 }
 
 /// What is there already, or refers to something that is not, is a conflict (409); what the schema does not allow at all cannot be

@@ -121,10 +121,8 @@ impl Object for Headers {
             self.0.touched.store(true, Ordering::Relaxed);
         }
         let request = self.0.request.as_request();
-        let value = request
-            .fields
-            .get(&name)
-            .map(|value| Value::from(String::from_utf8_lossy(value)));
+        let value = self.0.sessions.field(&request, &name);
+        let value = value.map(|value| Value::from(String::from_utf8_lossy(&value)));
         Some(value.unwrap_or(Value::from(())))
     }
 

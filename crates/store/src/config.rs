@@ -21,6 +21,8 @@ pub struct Config {
     pub flights: usize,
     /// Requests that may wait for fills. Past it: [`Joined::Refused`](crate::Joined).
     pub waiters: usize,
+    /// Keys of hot entries that wait to be made again after a change has ended them. Past it: the hottest stay. 0: none is noticed.
+    pub ahead: usize,
 }
 
 impl Default for Config {
@@ -33,6 +35,7 @@ impl Default for Config {
             logged_tags: 1 << 18,
             flights: 4096,
             waiters: 65_536,
+            ahead: 0,
         }
     }
 }

@@ -3,10 +3,11 @@
 use crate::{
     Class, Feed, Tag,
     clock::Boottime,
+    heat::Heat,
     policy::{Handle, Resident},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -64,7 +65,7 @@ pub(crate) struct Entry<V, F: Feed> {
     pub(crate) class: Class,
     /// Set once, by the change that touched one of the narrow tags, or by replacement.
     pub(crate) dead: AtomicBool,
-    pub(crate) visits: AtomicU8,
+    pub(crate) heat: Heat,
     pub(crate) weight: AtomicUsize,
     /// Where the eviction policy keeps it. Written and read under the ledger's lock.
     pub(crate) handle: HandleCell,
@@ -138,12 +139,9 @@ impl<V, F: Feed> Entry<V, F> {
         (self.expires != Boottime::NEVER).then_some(self.expires)
     }
 
-    /// Notes a hit for the eviction policy; writes nothing once the count is full.
+    /// Notes a hit; writes nothing once it is known to be asked for often.
     pub(crate) fn visit(&self) {
-        let visits = self.visits.load(Ordering::Relaxed);
-        if visits < 3 {
-            self.visits.store(visits + 1, Ordering::Relaxed);
-        }
+        self.heat.visit();
     }
 }
 
@@ -157,11 +155,11 @@ impl<V, F: Feed> Resident for Arc<Entry<V, F>> {
     }
 
     fn visits(&self) -> u8 {
-        self.visits.load(Ordering::Relaxed)
+        self.heat.visits()
     }
 
     fn set_visits(&self, visits: u8) {
-        self.visits.store(visits, Ordering::Relaxed);
+        self.heat.set_visits(visits);
     }
 
     fn cost(&self) -> f32 {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Feed, Store, Value, Why,
+    Feed, MadeAhead, Store, Value, Why,
     clock::Boottime,
     history::Cause,
     sync::{Arc, atomic::Ordering},
@@ -19,6 +19,8 @@ pub struct Explanation<V, F: Feed> {
     pub entry: Option<Stored<V, F>>,
     /// The change that ended it, if one did and is still remembered.
     pub ended_by: Option<Cause<F::Mark>>,
+    /// How often it was made before anybody asked for it.
+    pub ahead: MadeAhead,
     /// The feed at this moment.
     pub feed: FeedState<F>,
 }
@@ -87,6 +89,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             is_flying: ledger.flights.contains_key(key),
             ended_by: ended.and_then(|entry| history.first(entry.since, &entry.tags)),
             entry: stored,
+            ahead: ledger.ahead.tally_of(self.index.hash(key)),
             feed: self.feed_of(&ledger, now),
         }
     }

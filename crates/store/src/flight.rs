@@ -27,6 +27,8 @@ enum Done<V> {
 struct State<V> {
     /// Whether the snapshot has been asked for.
     begun: bool,
+    /// Whether somebody has joined whoever leads.
+    joined: bool,
     done: Option<Done<V>>,
     /// In the order of their registration. A tree, because thousands may wait and each may give up.
     wakers: BTreeMap<u64, Waker>,
@@ -42,6 +44,7 @@ impl<V> Flight<V> {
     pub(crate) fn new() -> Arc<Self> {
         let state = State {
             begun: false,
+            joined: false,
             done: None,
             wakers: BTreeMap::new(),
             next_waker: 0,
@@ -57,6 +60,17 @@ impl<V> Flight<V> {
 
     pub(crate) fn begin(&self) {
         self.state.lock().begun = true;
+    }
+
+    /// Somebody waits for it; says whether that is before it has begun.
+    pub(crate) fn join(&self) -> bool {
+        let mut state = self.state.lock();
+        state.joined = true;
+        !state.begun
+    }
+
+    pub(crate) fn is_joined(&self) -> bool {
+        self.state.lock().joined
     }
 
     fn land(&self, done: Done<V>) {

@@ -8,16 +8,18 @@ use hashbrown::HashMap;
 
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
+    ahead::{Ahead, Noticed},
     clock::Boottime,
     entry::{Entry, HandleCell, Present},
     flight::Flight,
+    heat::Heat,
     history::History,
     index::Index,
     log::ChangeLog,
     policy::Policy,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     tags::TagTable,
 };
@@ -37,9 +39,19 @@ pub(crate) struct Ledger<V, F: Feed> {
     /// How far the feed has been applied, once it is known in this epoch.
     pub(crate) passed: Option<F::Position>,
     pub(crate) stats: Stats,
+    pub(crate) ahead: Ahead,
     policies: [Policy<Arc<Entry<V, F>>>; 2],
     /// Mean time that the stored fills took, in seconds (exponentially weighted).
     mean_cost: f32,
+}
+
+/// How a value came to be stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Birth {
+    /// Nobody had asked for it.
+    pub(crate) is_ahead: bool,
+    /// It can be made again from its key alone.
+    pub(crate) is_renewable: bool,
 }
 
 /// Entries that left the store, to be dropped after the lock is released.
@@ -79,9 +91,50 @@ impl<V: Value, F: Feed> Ledger<V, F> {
                 epoch_reason: "start".to_owned(),
                 ..Stats::default()
             },
+            ahead: Ahead::new(config.ahead),
             policies: [Policy::new(config.memory - negative), Policy::new(negative)],
             mean_cost: 0.0,
         }
+    }
+
+    /// Puts a flight for `key` on the board, where there is none.
+    pub(crate) fn start(&mut self, key: &[u8]) -> Arc<Flight<V>> {
+        let flight = Flight::new();
+        let slot = Slot {
+            current: flight.clone(),
+            next: None,
+        };
+        self.flights.insert(key.into(), slot);
+        self.flying += 1;
+        flight
+    }
+
+    /// Invalidates everything that depends on `tag`.
+    pub(crate) fn touch(&mut self, tag: Tag, now: Boottime) {
+        let ahead = &mut self.ahead;
+        let touched = self
+            .tags
+            .touch(tag, |entry| ahead.ended(entry, Noticed::Marked, now));
+        if touched.others {
+            ahead.sweep_wanted();
+        }
+        self.stats.invalidated += touched.marked as u64;
+    }
+
+    /// Shows the entries in `seats` seats from `from` on, but for those that stand for what does not exist. Returns where to go on;
+    /// none at the end.
+    pub(crate) fn show(
+        &mut self,
+        from: u32,
+        seats: u32,
+        mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>),
+    ) -> Option<u32> {
+        let policy = &self.policies[Class::Normal as usize];
+        for entry in policy.residents(from, seats) {
+            look(&mut self.ahead, entry);
+        }
+        let next = from + seats;
+        (next < policy.seats()).then_some(next)
     }
 
     /// Stores a fill that the fence let through. Its tags are sorted, without duplicates.
@@ -91,6 +144,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         present: &Arc<Present>,
         key: &[u8],
         fill: Fill<V, F>,
+        birth: Birth,
         leaving: &mut Leaving<V, F>,
     ) {
         let tags = fill.tags;
@@ -114,22 +168,23 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             cost: self.relative_cost(fill.cost.as_secs_f32()),
             class: fill.class,
             dead: AtomicBool::new(false),
-            visits: AtomicU8::new(0),
+            heat: Heat::new(!birth.is_ahead, birth.is_renewable),
             weight: AtomicUsize::new(weight),
             handle: HandleCell::empty(),
         });
         self.tags.list(&entry);
         if let Some(old) = index.replace(&entry) {
-            // What was hot before a change is hot after it: its visits stay.
-            entry
-                .visits
-                .store(old.visits.load(Ordering::Relaxed), Ordering::Relaxed);
+            entry.heat.inherit(&old.heat);
+            self.ahead.replaced(&old);
             self.release(&old);
             leaving.push(old);
         }
         let handle = self.policies[entry.class as usize].insert(entry.clone());
         entry.handle.set(handle);
         self.stats.stored += 1;
+        if birth.is_ahead {
+            self.ahead.was_made(entry.hash);
+        }
         self.make_room(index, entry.class, leaving);
     }
 

@@ -40,15 +40,20 @@
 //! *Several values make one state.* [`Store::combine`] looks at all of them under the ledger's lock, so that no change is
 //! applied between; each was valid at that moment, and none contains anything that the feed had not passed.
 //!
+//! *Making ahead is making.* What is made before it is asked for is a flight like any other: it begins, it is held against the log, and
+//! those who ask meanwhile join it by the same rules. That nobody has asked yet decides nothing.
+//!
 //! The property test in `tests/it/model.rs` holds all of this against a plain model; `src/model_checked.rs` runs the
 //! races under a model checker.
 
+mod ahead;
 pub mod clock;
 mod config;
 mod entry;
 mod explain;
 mod feed;
 mod flight;
+mod heat;
 mod held;
 mod history;
 mod index;
@@ -58,12 +63,14 @@ mod log;
 mod model_checked;
 mod permit;
 mod policy;
+mod refresh;
 mod stats;
 mod store;
 mod sync;
 mod tag;
 mod tags;
 
+pub use ahead::MadeAhead;
 pub use config::Config;
 pub use entry::Why;
 pub use explain::{Explanation, FeedState, Stored};

@@ -2,6 +2,8 @@
 //!
 //! Built only with `--cfg shuttle`, which swaps the primitives of [`sync`](crate::sync); `cargo xtask soak` runs more schedules.
 
+mod ahead;
+
 use std::time::Duration;
 
 use shuttle::{future::block_on, thread};
@@ -51,6 +53,7 @@ const TAGS: [Tag; 2] = [Tag::narrow(2), Tag::broad(4)];
 fn store() -> TestStore {
     let store = Store::new(Config {
         max_staleness: Duration::from_secs(3600),
+        ahead: 4,
         ..Config::default()
     });
     store.heartbeat(NOW, 0);

@@ -6,7 +6,7 @@ use crate::{
     Class, Feed, Store, Tag, Value,
     clock::Boottime,
     flight::{Flight, Turn},
-    ledger::{Leaving, Ledger},
+    ledger::{Birth, Leaving, Ledger},
     log::FillNumber,
     sync::{Arc, atomic::Ordering},
 };
@@ -55,6 +55,7 @@ pub struct Permit<V: Value, F: Feed> {
     before: Option<Arc<Flight<V>>>,
     begun: Option<Begun>,
     landed: bool,
+    birth: Birth,
 }
 
 impl<V: Value, F: Feed> Permit<V, F> {
@@ -71,7 +72,20 @@ impl<V: Value, F: Feed> Permit<V, F> {
             before,
             begun: None,
             landed: false,
+            birth: Birth::default(),
         }
+    }
+
+    /// The same where nobody has asked for the value yet.
+    pub(crate) fn ahead(mut self) -> Self {
+        self.birth.is_ahead = true;
+        self
+    }
+
+    /// Says that the value can be made again from its key alone, so that it may be made ahead when it is hot and a change has
+    /// ended it.
+    pub fn renewable(&mut self) {
+        self.birth.is_renewable = true;
     }
 
     /// Waits for the flight before this one, if there is one, and begins: to be called before the first snapshot is asked
@@ -110,7 +124,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let mut ledger = self.store.lock();
-        self.insert(&mut ledger, key, fill, &mut leaving)
+        self.insert(&mut ledger, key, fill, Birth::default(), &mut leaving)
     }
 
     /// Stores the value if nothing speaks against it and gives it to those who may have it.
@@ -127,7 +141,12 @@ impl<V: Value, F: Feed> Permit<V, F> {
         let store = self.store.clone();
         let mut ledger = store.lock();
         let key = self.key.clone();
-        let outcome = self.insert(&mut ledger, &key, fill, &mut leaving);
+        let birth = Birth {
+            // Who joined has asked for it.
+            is_ahead: self.birth.is_ahead && !self.flight.is_joined(),
+            ..self.birth
+        };
+        let outcome = self.insert(&mut ledger, &key, fill, birth, &mut leaving);
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
@@ -162,6 +181,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         ledger: &mut Ledger<V, F>,
         key: &[u8],
         fill: Fill<V, F>,
+        birth: Birth,
         leaving: &mut Leaving<V, F>,
     ) -> Outcome {
         let begun = self.begun.as_ref().expect("a fill begins before it reads");
@@ -173,7 +193,8 @@ impl<V: Value, F: Feed> Permit<V, F> {
             ledger.stats.fenced += 1;
             return Outcome::Fenced;
         }
-        ledger.insert(&self.store.index, &self.store.present, key, fill, leaving);
+        let (index, present) = (&self.store.index, &self.store.present);
+        ledger.insert(index, present, key, fill, birth, leaving);
         Outcome::Stored
     }
 

@@ -123,6 +123,17 @@ impl<R: Clone + Resident> Policy<R> {
         self.used
     }
 
+    /// Seats, of which some may be empty.
+    pub(crate) fn seats(&self) -> u32 {
+        self.seats.len()
+    }
+
+    /// The residents of `seats` seats from `from` on, in no order.
+    pub(crate) fn residents(&self, from: u32, seats: u32) -> impl Iterator<Item = &R> {
+        let end = from.saturating_add(seats).min(self.seats.len());
+        (from..end).filter_map(|at| self.seats[at].resident.as_ref())
+    }
+
     /// Takes `resident` in. To be followed by [`evict`](Self::evict), which may refuse it.
     pub(crate) fn insert(&mut self, resident: R) -> Handle {
         self.settle();

@@ -38,4 +38,12 @@ pub struct Stats {
     pub logged: usize,
     /// Tags in the logged changes.
     pub logged_tags: usize,
+    /// Keys that wait to be made ahead at the moment.
+    pub ahead: usize,
+    /// Keys that had to make room for hotter ones, or waited too long.
+    pub ahead_dropped: u64,
+    /// Fills that were stored before anybody had asked for them.
+    pub made_ahead: u64,
+    /// Those of them that were over before anybody had asked.
+    pub made_in_vain: u64,
 }

@@ -1,12 +1,14 @@
 //! The store itself: hits, joining flights, and the feed's side.
 
+use std::task::Waker;
+
 use crate::{
     Change, Config, Feed, Held, Permit, Sink, Stats, Tag, Value, Waiting, Why,
     clock::Boottime,
     entry::Present,
     flight::Flight,
     index::Index,
-    ledger::{Leaving, Ledger, Slot},
+    ledger::{Leaving, Ledger},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
@@ -19,6 +21,8 @@ pub struct Store<V: Value, F: Feed> {
     pub(crate) index: Index<V, F>,
     pub(crate) waiters: Arc<AtomicUsize>,
     ledger: Mutex<Ledger<V, F>>,
+    /// Whoever makes values ahead.
+    pub(crate) attendant: Mutex<Option<Waker>>,
     pub(crate) config: Config,
 }
 
@@ -63,6 +67,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             index: Index::new(),
             waiters: Arc::default(),
             ledger: Mutex::new(Ledger::new(&config)),
+            attendant: Mutex::default(),
             config,
         })
     }
@@ -115,15 +120,7 @@ impl<V: Value, F: Feed> Store<V, F> {
                 ledger.stats.refused += 1;
                 return Joined::Refused;
             }
-            let flight = Flight::new();
-            ledger.flights.insert(
-                key.into(),
-                Slot {
-                    current: flight.clone(),
-                    next: None,
-                },
-            );
-            ledger.flying += 1;
+            let flight = ledger.start(key);
             return Joined::Lead(Permit::new(self.clone(), key, flight, None));
         };
         let begun = slot.current.begun();
@@ -149,7 +146,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             return Joined::Refused;
         }
         ledger.stats.waited += 1;
-        let early = !flight.begun();
+        let early = flight.join();
         Joined::Wait(Waiting::new(flight, early, self.waiters.clone()))
     }
 
@@ -209,6 +206,10 @@ impl<V: Value, F: Feed> Store<V, F> {
             waiting: self.waiters.load(Ordering::Relaxed),
             logged,
             logged_tags,
+            ahead: ledger.ahead.len(),
+            ahead_dropped: ledger.ahead.dropped,
+            made_ahead: ledger.ahead.made,
+            made_in_vain: ledger.ahead.in_vain,
             ..ledger.stats.clone()
         }
     }
@@ -222,6 +223,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         ledger.passed = None;
         ledger.log.seal();
         ledger.history.epoch_began = Boottime::now();
+        ledger.ahead.sweep_wanted();
         reason.clone_into(&mut ledger.stats.epoch_reason);
     }
 }
@@ -234,8 +236,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         let now = Boottime::now();
         let mut ledger = self.lock();
         for &tag in &change.tags {
-            let marked = ledger.tags.touch(tag);
-            ledger.stats.invalidated += marked as u64;
+            ledger.touch(tag, now);
         }
         ledger.stats.changes += 1;
         let tags = change.tags.into();
@@ -247,6 +248,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         {
             self.renew(&mut ledger, "the change log was full");
         }
+        self.tell(ledger);
     }
 
     fn visible(&self, snapshot: &F::Snapshot) {
@@ -264,5 +266,6 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn new_epoch(&self, reason: &str) {
         let mut ledger = self.lock();
         self.renew(&mut ledger, reason);
+        self.tell(ledger);
     }
 }

@@ -19,6 +19,15 @@ struct Dependents<V, F: Feed> {
     listed: Vec<Arc<Entry<V, F>>>,
 }
 
+/// What a touched tag came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Touched {
+    /// Entries that were marked one by one.
+    pub(crate) marked: usize,
+    /// Whether others have ended that will find out when they are looked at.
+    pub(crate) others: bool,
+}
+
 /// All tags that something stored depends on.
 pub(crate) struct TagTable<V, F: Feed> {
     tags: HashMap<Tag, Dependents<V, F>, foldhash::fast::RandomState>,
@@ -68,19 +77,23 @@ impl<V, F: Feed> TagTable<V, F> {
         }
     }
 
-    /// Invalidates everything that depends on `tag`. Returns how many entries were marked one by one.
-    pub(crate) fn touch(&mut self, tag: Tag) -> usize {
+    /// Invalidates everything that depends on `tag`; `look` sees what is marked one by one.
+    pub(crate) fn touch(&mut self, tag: Tag, mut look: impl FnMut(&Arc<Entry<V, F>>)) -> Touched {
         let Some(dependents) = self.tags.get_mut(&tag) else {
-            return 0;
+            return Touched::default();
         };
         if let Some(generation) = &dependents.generation {
             generation.advance();
         }
-        let marked = dependents.listed.len();
+        let touched = Touched {
+            marked: dependents.listed.len(),
+            others: dependents.watching > 0,
+        };
         for entry in dependents.listed.drain(..) {
             entry.dead.store(true, Ordering::Release);
+            look(&entry);
         }
-        marked
+        touched
     }
 
     /// Forgets an entry that leaves the store, and every tag that nothing depends on any more.

@@ -57,7 +57,7 @@ fn jittered(pause: Duration, random: u64) -> Duration {
 }
 
 /// A number that differs between calls and between processes: std seeds its hash tables from the system's random numbers.
-pub(super) fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

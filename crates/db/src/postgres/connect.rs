@@ -8,35 +8,35 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::{CancelToken, Client};
+use tokio_postgres::Client;
 
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::link::Link;
-use super::prepare::{POSITION, Ready, SNAPSHOT, own};
-use crate::Error;
+use super::liveness::SERVER_SIDE;
+use super::prepare::{Ready, own};
+use super::wire::open::{Opened, open};
+use super::wire::{Failed, Item, Wire};
+use crate::{Error, Value};
 
 /// The time for the conversation after the socket has been opened: TLS, password, settings.
 const GREETING: Duration = Duration::from_secs(10);
 /// How long it is waited for the server when a connection is closed or a statement cancelled.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Statements that a connection keeps prepared; each costs memory in the server.
+/// Statements that the driver keeps prepared, besides those of reads; each costs memory in the server.
 const MAX_STATEMENTS: usize = 1_024;
 /// The first version with `pg_current_snapshot`.
 const MIN_VERSION: i32 = 130_000;
 
 /// The statements that Millpond itself needs around those of the owner.
 pub(super) struct Own {
-    pub(super) begin_read: Rc<Ready>,
-    pub(super) snapshot: Rc<Ready>,
     pub(super) begin_write: Rc<Ready>,
     pub(super) emit: Rc<Ready>,
     pub(super) commit: Rc<Ready>,
     pub(super) rollback: Rc<Ready>,
 }
 
-const BEGIN_READ: &str = "begin isolation level repeatable read read only";
 const BEGIN_WRITE: &str = "begin isolation level read committed read write";
 const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::text";
 
@@ -44,6 +44,7 @@ const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::te
 pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) own: Own,
+    wire: Wire,
     statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
     /// The catalog's number for which the statements were prepared.
     schema: u64,
@@ -74,12 +75,15 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
             chain(&error)
         ))
     };
-    let connecting = shared.target.config.connect(shared.tls.clone());
-    let (client, connection) = connecting.await.map_err(cannot)?;
-    let driver = tokio::task::spawn_local(async move {
-        // Whoever waits for an answer is told by the client; notices are nobody's here.
-        let _ = connection.await;
-    });
+    let opened = open(shared).await.map_err(|why| {
+        let place = &shared.place;
+        Error::unavailable(format!("cannot connect to {place}: {why}"))
+    })?;
+    let Opened {
+        client,
+        wire,
+        driver,
+    } = opened;
     client
         .batch_execute(&session(shared))
         .await
@@ -90,10 +94,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         .await
         .and_then(|row| row.try_get(0))
         .map_err(cannot)?;
-    let snapshot = format!("select {SNAPSHOT}, {POSITION}");
     let own = Own {
-        begin_read: own(&client, BEGIN_READ).await.map_err(cannot)?,
-        snapshot: own(&client, &snapshot).await.map_err(cannot)?,
         begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
         emit: own(&client, EMIT).await.map_err(cannot)?,
         commit: own(&client, "commit").await.map_err(cannot)?,
@@ -102,6 +103,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     Ok(Connection {
         client,
         own,
+        wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),
         started,
@@ -113,12 +115,14 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
 /// us ends by itself.
 fn session(shared: &Shared) -> String {
     let limit = shared.options.statement_timeout.as_millis().max(1);
+    let liveness = SERVER_SIDE.map(|(name, value)| format!("; set {name} = {value}"));
     format!(
         "set timezone = 'UTC'; set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; \
          set bytea_output = 'hex'; set extra_float_digits = 1; set xmloption = 'content'; \
          set standard_conforming_strings = on; set client_min_messages = 'warning'; \
          set default_transaction_isolation = 'repeatable read'; set default_transaction_read_only = on; \
-         set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}"
+         set statement_timeout = {limit}; set idle_in_transaction_session_timeout = {limit}{}",
+        liveness.concat()
     )
 }
 
@@ -142,9 +146,17 @@ async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
 }
 
 impl Connection {
-    /// Whether the server has gone; the driver notices by itself.
+    /// Whether the server has gone, as far as is known without asking it.
     pub(super) fn is_dead(&self) -> bool {
-        self.client.is_closed()
+        self.client.is_closed() || self.wire.is_over()
+    }
+
+    /// Runs statements that only read, in one snapshot and one round trip; gives the rows of each.
+    pub(super) async fn read(
+        &mut self,
+        items: &[Item<'_>],
+    ) -> Result<Vec<Vec<Vec<Value>>>, Failed> {
+        self.wire.run(items).await
     }
 
     /// Whether it leads where the feed does.
@@ -155,7 +167,7 @@ impl Connection {
     /// Forgets what was prepared for another catalog.
     pub(super) fn keep_up_with(&mut self, schema: u64) {
         if self.schema != schema {
-            self.statements.clear();
+            self.forget_all();
             self.schema = schema;
         }
     }
@@ -176,6 +188,7 @@ impl Connection {
     /// Forgets all prepared statements: the server says that they are outdated.
     pub(super) fn forget_all(&mut self) {
         self.statements.clear();
+        self.wire.forget_all();
     }
 
     /// Says goodbye.
@@ -200,11 +213,13 @@ impl Connection {
 
     /// Closes a connection on which something runs that nobody waits for, and asks the server to end it.
     pub(super) fn abandon(self, shared: &Arc<Shared>) {
-        let token: CancelToken = self.client.cancel_token();
-        let tls = shared.tls.clone();
+        let token = self.client.cancel_token();
+        let address = self.wire.address().clone();
+        let shared = Arc::clone(shared);
         tokio::task::spawn_local(async move {
+            let cancel = address.cancel(&token, &shared.target.config, shared.tls.config());
             // If the server does not answer, there is nothing more to do for it.
-            let _ = timeout(FAREWELL, token.cancel_query(tls)).await;
+            let _ = timeout(FAREWELL, cancel).await;
             self.driver.abort();
         });
     }

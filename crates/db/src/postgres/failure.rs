@@ -1,126 +1,116 @@
-//! Sorts what PostgreSQL and the driver say into [`crate::Error`] and [`SqlError`].
+//! Sorts what PostgreSQL and its connections say into [`crate::Error`] and [`SqlError`].
 
-use std::error::Error as _;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
-
+use super::said::{Position, Said};
+pub(crate) use super::said::{Trouble, chain};
 use super::sql::{Rewritten, byte_at};
 use crate::{ConstraintKind, Error, SqlError};
 
-/// The driver's sentence with those of its causes; it keeps the useful one last.
-pub(crate) fn chain(error: &tokio_postgres::Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(message, ": {error}");
-        cause = error.source();
-    }
-    message
+/// SQLSTATEs that are looked at one by one.
+mod state {
+    pub(super) const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    pub(super) const READ_ONLY_SQL_TRANSACTION: &str = "25006";
+    pub(super) const INVALID_SQL_STATEMENT_NAME: &str = "26000";
+    pub(super) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(super) const DEADLOCK_DETECTED: &str = "40P01";
+    pub(super) const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    pub(super) const INDETERMINATE_DATATYPE: &str = "42P18";
+    pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
+    pub(super) const QUERY_CANCELED: &str = "57014";
 }
 
-/// PostgreSQL's sentence with its detail.
-pub(crate) fn sentence(error: &DbError) -> String {
-    match error.detail() {
-        Some(detail) => format!("{} ({detail})", error.message()),
-        None => error.message().to_owned(),
+impl Said {
+    /// Whether the connection is of no more use.
+    fn is_the_end(&self) -> bool {
+        matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
+    }
+
+    /// A transaction that writes was refused: as such, or by its first statement on a standby ("cannot set transaction read-write
+    /// mode during recovery").
+    fn takes_no_writes(&self) -> bool {
+        self.code == state::READ_ONLY_SQL_TRANSACTION
+            || self.code == state::FEATURE_NOT_SUPPORTED && self.is_by("call_bool_check_hook")
     }
 }
 
-/// Whether the connection is of no more use: what was sent last may or may not have been carried out.
+impl Trouble {
+    /// Whether the connection is of no more use: what was sent last may or may not have been carried out.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.said().is_none_or(Said::is_the_end)
+    }
+
+    /// Two transactions were in each other's way; trying again may do.
+    pub(crate) fn is_conflict(&self) -> bool {
+        let conflicts = [state::SERIALIZATION_FAILURE, state::DEADLOCK_DETECTED];
+        self.said()
+            .is_some_and(|said| conflicts.contains(&said.code.as_str()))
+    }
+
+    /// The statement was prepared for a schema that has changed: `cached plan must not change result type`.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.said().is_some_and(|said| {
+            let planned =
+                said.code == state::FEATURE_NOT_SUPPORTED && said.is_by("RevalidateCachedQuery");
+            // A column is gone on which a statement with casts counts.
+            let counted = said.code == state::INVALID_COLUMN_REFERENCE;
+            planned || counted || said.code == state::INVALID_SQL_STATEMENT_NAME
+        })
+    }
+
+    /// What is wrong, for the owner.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Said(said) => said.sentence(),
+            Self::Gone(why) => why.clone(),
+        }
+    }
+}
+
+/// Whether the connection is of no more use.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    match error.as_db_error() {
-        None => true,
-        Some(error) => matches!(class(error), "08" | "57" | "58" | "XX") && !is_cancelled(error),
-    }
-}
-
-fn is_cancelled(error: &DbError) -> bool {
-    *error.code() == SqlState::QUERY_CANCELED
-}
-
-/// Two transactions were in each other's way; trying again may do.
-pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
-    let code = error.code();
-    code == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
-        || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
-}
-
-/// The statement was prepared for a schema that has changed: `cached plan must not change result type`.
-pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_some_and(|error| {
-        let code = error.code();
-        let planned = *code == SqlState::FEATURE_NOT_SUPPORTED
-            && error.routine() == Some("RevalidateCachedQuery");
-        // A column is gone on which a statement with casts counts.
-        let counted = *code == SqlState::INVALID_COLUMN_REFERENCE;
-        planned || counted || *code == SqlState::INVALID_SQL_STATEMENT_NAME
-    })
-}
-
-/// The first two characters of the SQLSTATE.
-fn class(error: &DbError) -> &str {
-    error.code().code().get(..2).unwrap_or_default()
+    Trouble::from(error).is_lost()
 }
 
 /// Sorts the error of a statement that ran. `names` are those of its parameters.
-pub(crate) fn sort(
-    error: &tokio_postgres::Error,
-    sql: &Arc<str>,
-    names: &[String],
-    place: &str,
-) -> Error {
-    let Some(error) = error.as_db_error() else {
-        return Error::unavailable(format!("{place}: {}", chain(error)));
+pub(crate) fn sort(trouble: &Trouble, sql: &Arc<str>, names: &[String], place: &str) -> Error {
+    let said = match trouble {
+        Trouble::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
+        Trouble::Said(said) => said,
     };
-    let code = error.code();
-    if let Some(kind) = ConstraintKind::of_state(code.code()) {
+    if let Some(kind) = ConstraintKind::of_state(&said.code) {
         // Its detail has the row that was refused, and with it what nobody should read in a log, such as the hash of a password.
-        let message = error.message().to_owned();
+        let message = said.message.clone();
         return Error::Constraint { kind, message };
     }
-    let message = sentence(error);
-    if *code == SqlState::QUERY_CANCELED || *code == SqlState::LOCK_NOT_AVAILABLE {
+    let message = said.sentence();
+    if said.code == state::QUERY_CANCELED || said.code == state::LOCK_NOT_AVAILABLE {
         return Error::Timeout;
     }
-    if takes_no_writes(error) {
+    if said.takes_no_writes() {
         return Error::unavailable(format!(
             "{place} takes no writes now ({message}); a standby or a read-only server stands there"
         ));
     }
-    match class(error) {
+    let sql = Arc::clone(sql);
+    match said.class() {
         "08" | "53" | "57" | "58" | "XX" => Error::unavailable(format!("{place}: {message}")),
-        "22" => match parameter(error, names) {
+        "22" => match parameter(said, names) {
             Some(name) => Error::Parameter {
                 name: name.to_owned(),
                 message,
             },
-            None => Error::Sql {
-                message,
-                sql: Arc::clone(sql),
-            },
+            None => Error::Sql { message, sql },
         },
-        _ => Error::Sql {
-            message,
-            sql: Arc::clone(sql),
-        },
+        _ => Error::Sql { message, sql },
     }
 }
 
-/// A transaction that writes was refused: as such, or by its first statement on a standby ("cannot set transaction read-write
-/// mode during recovery").
-fn takes_no_writes(error: &DbError) -> bool {
-    let refused_by_a_standby = *error.code() == SqlState::FEATURE_NOT_SUPPORTED
-        && error.routine() == Some("call_bool_check_hook");
-    *error.code() == SqlState::READ_ONLY_SQL_TRANSACTION || refused_by_a_standby
-}
-
 /// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'`, in whatever language.
-fn parameter<'a>(error: &DbError, names: &'a [String]) -> Option<&'a str> {
-    let context = error.where_()?;
+fn parameter<'a>(said: &Said, names: &'a [String]) -> Option<&'a str> {
+    let context = said.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
-    let bound = error.routine() != Some("exec_simple_query") && error.position().is_none();
+    let bound = !said.is_by("exec_simple_query") && said.position.is_none();
     let after = &context[context.find('$')? + 1..];
     let digits = after
         .find(|c: char| !c.is_ascii_digit())
@@ -136,46 +126,38 @@ pub(crate) fn refused(
     rewritten: &Rewritten,
     shift: u32,
 ) -> SqlError {
-    let Some(error) = error.as_db_error() else {
-        return SqlError {
-            message: chain(error),
-            offset: None,
-            hint: None,
-        };
-    };
-    let offset = match error.position() {
-        Some(ErrorPosition::Original(character)) if *character > shift => {
+    let trouble = Trouble::from(error);
+    let offset = match trouble.said().and_then(|said| said.position) {
+        Some(Position::Statement(character)) if character > shift => {
             Some(rewritten.place(character - shift))
         }
         _ => None,
     };
     SqlError {
-        message: sentence(error),
+        message: trouble.sentence(),
         offset,
-        hint: hint(error),
+        hint: trouble.said().and_then(hint),
     }
 }
 
 /// PostgreSQL's advice, or ours where it has none.
-fn hint(error: &DbError) -> Option<String> {
-    let ours = || match class(error) {
-        "42" if *error.code() == SqlState::INDETERMINATE_DATATYPE => {
-            Some("say what the parameter is, as in :name::integer")
-        }
-        _ => None,
-    };
-    error
-        .hint()
-        .map(str::to_owned)
-        .or_else(|| ours().map(str::to_owned))
+fn hint(said: &Said) -> Option<String> {
+    let indeterminate = said.code == state::INDETERMINATE_DATATYPE;
+    let ours = || indeterminate.then(|| "say what the parameter is, as in :name::integer".into());
+    said.hint.clone().or_else(ours)
 }
 
 /// The byte of a script at which it went wrong, where PostgreSQL says so.
 pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<usize> {
-    match error.as_db_error()?.position()? {
-        ErrorPosition::Original(character) => Some(byte_at(script, *character)),
-        ErrorPosition::Internal { .. } => None,
+    match Trouble::from(error).said()?.position? {
+        Position::Statement(character) => Some(byte_at(script, character)),
+        Position::Inner => None,
     }
+}
+
+/// PostgreSQL's sentence with its detail.
+pub(crate) fn sentence(error: &tokio_postgres::error::DbError) -> String {
+    Said::from(error).sentence()
 }
 
 impl ConstraintKind {

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +85,26 @@ impl Waiting {
 pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
+    runtime: tokio::runtime::Handle,
+    connections: usize,
+    /// Jobs that have been taken up and are not done.
+    running: Arc<AtomicUsize>,
+}
+
+/// A job that runs, until it is dropped.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(running: &Arc<AtomicUsize>) -> Self {
+        running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Lane {
@@ -103,15 +124,31 @@ impl Lane {
         let stop = Arc::new(Notify::new());
         let shared = Arc::clone(shared);
         let stopped = Arc::clone(&stop);
+        let running = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&running);
+        let handle = runtime.handle().clone();
         let thread = thread::Builder::new()
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
                 let pool = Rc::new(Pool::new(shared));
-                let work = serve(pool, connections, taken, stopped);
+                let work = serve(pool, connections, taken, stopped, counted);
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
-        Ok((Self { jobs, stop }, thread))
+        let lane = Self {
+            jobs,
+            stop,
+            runtime: handle,
+            connections,
+            running,
+        };
+        Ok((lane, thread))
+    }
+
+    /// Whether a job would be taken up at once.
+    pub(super) fn has_room(&self) -> bool {
+        let is_empty = self.jobs.capacity() == self.jobs.max_capacity();
+        is_empty && self.running.load(Ordering::Relaxed) < self.connections
     }
 
     /// Hands a job over, or says at once why not: a caller never waits here.
@@ -125,6 +162,11 @@ impl Lane {
                 mpsc::error::TrySendError::Closed(_) => super::stopped(),
             }
         })
+    }
+
+    /// Has the thread look after something small beside its jobs. Once it has ended, nothing becomes of it.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(work));
     }
 
     /// Takes no more jobs; those that were taken are done.
@@ -155,6 +197,7 @@ async fn serve(
     connections: usize,
     mut jobs: mpsc::Receiver<Job>,
     stop: Arc<Notify>,
+    counted: Arc<AtomicUsize>,
 ) {
     let permits = Arc::new(Semaphore::new(connections));
     let mut running = JoinSet::new();
@@ -175,7 +218,11 @@ async fn serve(
         pool.shared.waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and whoever waits for that says so.
         while running.try_join_next().is_some() {}
-        running.spawn_local(work(Rc::clone(&pool), job, permit));
+        let (pool, is_running) = (Rc::clone(&pool), Running::new(&counted));
+        running.spawn_local(async move {
+            let _is_running = is_running;
+            work(pool, job, permit).await;
+        });
     }
     while running.join_next().await.is_some() {}
     pool.close().await;
@@ -195,10 +242,10 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
                 // The next may have the connection while this one waits for the feed.
                 drop(permit);
                 let done = match done {
-                    Ok((written, arrival)) => {
-                        write::await_feed(&pool.shared, arrival).await;
-                        Ok(written)
-                    }
+                    Ok((results, arrival)) => Ok(Written {
+                        results,
+                        position: write::await_feed(&pool.shared, arrival).await,
+                    }),
                     Err(error) => Err(error),
                 };
                 let _ = reply.send(done);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::interest::{Interest, Wanted};
+use super::passed::Passed;
 use super::pending::Pending;
 use crate::feed::{Delivery, Transactions};
 
@@ -17,6 +18,7 @@ pub(crate) struct Link {
     pub(crate) delivery: Delivery,
     pub(crate) interest: Interest,
     pub(crate) pending: Pending,
+    pub(crate) passed: Passed,
     floor: AtomicU64,
     /// When the feed's server was started, while there is a feed: it tells that server from all others.
     server: Mutex<Option<Arc<str>>>,
@@ -37,6 +39,7 @@ impl Default for Link {
             delivery: Delivery::default(),
             interest: Interest::default(),
             pending: Pending::default(),
+            passed: Passed::default(),
             floor: AtomicU64::new(NONE),
             server: Mutex::default(),
             schema: AtomicU64::new(0),
@@ -73,6 +76,7 @@ impl Link {
         self.floor.store(NONE, Ordering::SeqCst);
         self.delivery.new_epoch(reason);
         self.pending.lost();
+        self.passed.lost();
     }
 
     /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result

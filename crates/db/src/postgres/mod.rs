@@ -1,11 +1,11 @@
 //! PostgreSQL: threads with connections that read and write, the feed by logical replication, and what the two share.
 //!
-//! A read takes its queries and `pg_current_snapshot()` in one transaction and one round trip (`read`). A write leaves a
+//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`, `wire`). A write leaves a
 //! token in its transaction, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
 //! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
-mod backoff;
+pub(crate) mod backoff;
 pub(crate) mod catalog;
 mod connect;
 mod failure;
@@ -14,8 +14,10 @@ pub(crate) mod feed;
 pub(crate) mod interest;
 mod lane;
 pub(crate) mod link;
+mod liveness;
 mod migrate;
 mod options;
+pub(crate) mod passed;
 pub(crate) mod pending;
 mod pool;
 mod prepare;
@@ -23,12 +25,15 @@ mod read;
 mod rehearsal;
 pub(crate) mod requirements;
 mod run;
+mod said;
 mod session;
+mod shape;
 mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
 mod types;
+mod wire;
 mod write;
 
 use std::fmt;
@@ -40,9 +45,10 @@ use std::time::Duration;
 use millpond_store::Sink;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::feed::DatabaseFeed;
-use crate::{Call, Error, Health, Migration, Read, Requirement, SqlError, Step, Written};
+use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlError, Step, Written};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
@@ -55,6 +61,10 @@ use tls::Tls;
 
 /// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
 const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a reader waits for the feed to bring what he has written through another node. As a rule it is there in
+/// milliseconds; where it is not, one more read costs less than the wait.
+const CATCHING_UP: Duration = Duration::from_millis(250);
 
 /// What all threads of a database share.
 pub(crate) struct Shared {
@@ -136,9 +146,14 @@ impl Postgres {
         Ok(database)
     }
 
+    /// The thread that the caller keeps to.
+    fn lane(&self) -> &Lane {
+        let lanes = &self.inner.lanes;
+        &lanes[lane::own(lanes.len())]
+    }
+
     fn push(&self, job: Job) -> Result<(), Error> {
-        let Inner { shared, lanes, .. } = &*self.inner;
-        lanes[lane::own(lanes.len())].push(shared, job)
+        self.lane().push(&self.inner.shared, job)
     }
 
     /// Waits for the answer without an event loop.
@@ -216,6 +231,24 @@ impl Postgres {
         answer.await.map_err(|_| self.unanswered())?
     }
 
+    pub(crate) fn has_passed(&self, position: &Position) -> bool {
+        self.inner.shared.link.passed.has_passed(position)
+    }
+
+    /// Beside the jobs: it needs no connection, so it waits for none.
+    pub(crate) async fn pass(&self, position: Position) -> bool {
+        let shared = &self.inner.shared;
+        let wait = CATCHING_UP.min(shared.options.statement_timeout);
+        let link = Arc::clone(&shared.link);
+        let (reply, answer) = oneshot::channel();
+        self.lane().spawn(async move {
+            let passed = timeout(wait, link.passed.until(&position)).await;
+            // Whoever asked has gone.
+            let _ = reply.send(passed.unwrap_or(false));
+        });
+        answer.await.unwrap_or(false)
+    }
+
     pub(crate) fn requirements<'a>(
         &self,
         statements: impl Iterator<Item = &'a Statement>,
@@ -241,6 +274,17 @@ impl Postgres {
             waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)
                 + shared.link.pending.len(),
         }
+    }
+
+    /// Whether a read of this thread would find a connection free.
+    pub(crate) fn has_room(&self) -> bool {
+        let lanes = &self.inner.lanes;
+        lanes[lane::own(lanes.len())].has_room()
+    }
+
+    /// Whether anything that is read now may be kept.
+    pub(crate) fn has_feed(&self) -> bool {
+        self.inner.shared.link.has_feed()
     }
 
     pub(crate) fn stop(&self) {

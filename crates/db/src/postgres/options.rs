@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use super::liveness;
 use crate::Error;
 
 /// How a PostgreSQL database is opened.
@@ -151,6 +152,10 @@ impl Target {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
+        liveness::complete(&mut config, |name| {
+            left.iter()
+                .any(|pair| pair.split_once('=').is_some_and(|(key, _)| key == name))
+        });
         config.application_name("millpond");
         Ok(Self { config, trust })
     }

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::Position;
+
 /// The prefix of all messages that Millpond leaves in the log.
 pub(crate) const PREFIX: &str = "millpond";
 
@@ -22,12 +24,12 @@ struct State {
     /// Whether there is a feed that could bring a token.
     up: bool,
     next: u64,
-    waiting: HashMap<u64, oneshot::Sender<u64>>,
+    waiting: HashMap<u64, oneshot::Sender<Position>>,
 }
 
 /// The end of a wait: the position at which the change was applied, or an error if the feed was lost meanwhile. Then nothing
 /// that was kept before is given any more, so the write may be answered too.
-pub(crate) type Arrival = oneshot::Receiver<u64>;
+pub(crate) type Arrival = oneshot::Receiver<Position>;
 
 impl Pending {
     /// A token to leave in the transaction, and what to wait for after the commit; `None` while there is no feed, and
@@ -50,7 +52,7 @@ impl Pending {
     }
 
     /// The change that carries the token was applied at `position`.
-    pub(crate) fn arrived(&self, token: u64, position: u64) {
+    pub(crate) fn arrived(&self, token: u64, position: Position) {
         if let Some(told) = self.state.lock().waiting.remove(&token) {
             // Whoever waited has gone.
             let _ = told.send(position);
@@ -87,8 +89,9 @@ mod tests {
         let (first, mut first_arrival) = pending.expect().unwrap();
         let (second, mut second_arrival) = pending.expect().unwrap();
         assert_ne!(first, second);
-        pending.arrived(first, 7);
-        assert_eq!(first_arrival.try_recv(), Ok(7));
+        let position = Position::new("here", 7);
+        pending.arrived(first, position.clone());
+        assert_eq!(first_arrival.try_recv(), Ok(position));
         assert!(second_arrival.try_recv().is_err());
         assert_eq!(pending.len(), 1);
         pending.lost();

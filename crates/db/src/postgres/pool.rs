@@ -76,6 +76,12 @@ impl Pool {
         self.idle.borrow_mut().push(connection);
     }
 
+    /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is closed, so that the next does not
+    /// wait for each of them in turn.
+    pub(super) fn distrust(&self) {
+        self.idle.borrow_mut().clear();
+    }
+
     /// Takes leave of the server.
     pub(super) async fn close(&self) {
         while let Some(connection) = self.pop() {

@@ -4,7 +4,6 @@
 //! the statement is put into another that selects its columns by number, so that equal names of columns do not matter and
 //! the order of the rows stays.
 
-use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,101 +12,48 @@ use tokio_postgres::types::Kind;
 use tokio_postgres::{Client, Statement};
 
 use super::failure::{chain, is_lost, refused};
+use super::shape::{Shape, columns_of};
 use super::sql::Rewritten;
 use super::types::Decoder;
 use crate::SqlError;
 
-/// A statement that can be run.
+/// A statement that the driver can run on this connection.
 pub(super) struct Ready {
     /// What is run.
     pub(super) statement: Statement,
     /// The owner's statement as the server describes it; `statement` itself if no column is cast.
     pub(super) described: Statement,
-    /// How its columns are read.
-    pub(super) decoders: Vec<Decoder>,
-    /// Their names.
-    pub(super) columns: Arc<[Arc<str>]>,
-    /// Whether a column is cast to text.
-    pub(super) is_cast: bool,
-    /// See [`Ready::alone`].
-    alone: OnceCell<Option<Statement>>,
+    /// The same for any connection.
+    pub(super) shape: Arc<Shape>,
 }
 
-/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
-/// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
-/// writes no log of its own.
-pub(super) const SNAPSHOT: &str = "pg_current_snapshot()::text";
-pub(super) const POSITION: &str = "case when pg_is_in_recovery() then null \
-    else pg_current_wal_insert_lsn()::text end";
-
 impl Ready {
-    fn new(statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
-        let columns = described.columns();
-        let is_cast = columns
-            .iter()
-            .any(|column| Decoder::of(column.type_()).is_none());
+    fn new(text: &str, statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
         Self {
-            columns: columns.iter().map(|column| column.name().into()).collect(),
+            shape: Arc::new(Shape::new(text, &statement, &described, decoders)),
             statement,
             described,
-            decoders,
-            is_cast,
-            alone: OnceCell::new(),
         }
     }
+}
 
-    /// The statement with its snapshot and position as two more columns, for a read of this statement alone: one statement
-    /// is one snapshot, without a transaction around it. Prepared when it is first needed.
-    ///
-    /// `None` if it cannot be put into another statement. With `q.*` PostgreSQL notices itself when its columns change.
-    pub(super) async fn alone(
-        &self,
-        client: &Client,
-        sql: &Rewritten,
-    ) -> Result<Option<&Statement>, Unprepared> {
-        if self.alone.get().is_none() {
-            let alone = if self.is_cast {
-                None
-            } else {
-                let text = format!(
-                    "select q.*, (select {SNAPSHOT}), (select {POSITION}) from ({}\n) as q",
-                    sql.text
-                );
-                match client.prepare_typed(&text, self.described.params()).await {
-                    Ok(statement) => Some(statement),
-                    Err(error) if is_lost(&error) => return Err(Unprepared::Lost(chain(&error))),
-                    Err(_) => None,
-                }
-            };
-            // Nobody else has the connection, so nobody was faster.
-            let _ = self.alone.set(alone);
-        }
-        Ok(self.alone.get().and_then(Option::as_ref))
-    }
-
-    /// Whether the columns of a statement with casts are still those that it was prepared for. Of others the server says so.
-    pub(super) async fn is_current(
-        &self,
-        client: &Client,
-        sql: &Rewritten,
-    ) -> Result<bool, Unprepared> {
-        let now = client.prepare(&sql.text).await;
-        let now = now.map_err(|error| Unprepared::of(&error, sql))?;
-        let columns = |statement: &Statement| -> Vec<(String, u32)> {
-            let columns = statement.columns().iter();
-            columns
-                .map(|column| (column.name().to_owned(), column.type_().oid()))
-                .collect()
-        };
-        Ok(columns(&now) == columns(&self.described))
-    }
+/// Whether the columns of a statement with casts are still those that it was prepared for. Of others the server says so.
+pub(super) async fn is_current(
+    shape: &Shape,
+    client: &Client,
+    sql: &Rewritten,
+) -> Result<bool, Unprepared> {
+    let now = client.prepare(&sql.text).await;
+    let now = now.map_err(|error| Unprepared::of(&error, sql))?;
+    Ok(columns_of(&now) == shape.described)
 }
 
 /// Prepares one of Millpond's own statements, whose columns are text.
 pub(super) async fn own(client: &Client, sql: &str) -> Result<Rc<Ready>, tokio_postgres::Error> {
     let statement = client.prepare(sql).await?;
     let decoders = statement.columns().iter().map(|_| Decoder::Text).collect();
-    Ok(Rc::new(Ready::new(statement.clone(), statement, decoders)))
+    let ready = Ready::new(sql, statement.clone(), statement, decoders);
+    Ok(Rc::new(ready))
 }
 
 /// Why a statement could not be prepared.
@@ -139,7 +85,7 @@ pub(super) async fn prepare(client: &Client, sql: &Rewritten) -> Result<Ready, U
         .map(|column| Decoder::of(column.type_()))
         .collect();
     if let Some(decoders) = decoders.iter().cloned().collect::<Option<Vec<Decoder>>>() {
-        return Ok(Ready::new(plain.clone(), plain, decoders));
+        return Ok(Ready::new(&sql.text, plain.clone(), plain, decoders));
     }
     for text in wrapped(&sql.text, &plain) {
         match client.prepare_typed(&text, plain.params()).await {
@@ -147,7 +93,7 @@ pub(super) async fn prepare(client: &Client, sql: &Rewritten) -> Result<Ready, U
                 let columns = statement.columns().iter();
                 let decoders = columns.map(|column| Decoder::of(column.type_())).collect();
                 if let Some(decoders) = decoders {
-                    return Ok(Ready::new(statement, plain, decoders));
+                    return Ok(Ready::new(&text, statement, plain, decoders));
                 }
             }
             Err(error) if is_lost(&error) => return Err(Unprepared::Lost(chain(&error))),

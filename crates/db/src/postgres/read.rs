@@ -1,26 +1,27 @@
-//! Reads: all queries of a read in one snapshot and one round trip.
+//! Reads: all queries of a read in one snapshot and one round trip ([`super::wire`]).
 //!
-//! Several are a transaction. One alone carries the snapshot in two more columns: without BEGIN, COMMIT and a query for the
-//! snapshot the server answers about twice as many. If it gives no row to carry it, it is asked once more as a transaction.
+//! In front of them goes a statement of our own, which says which snapshot it is.
 
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 use tokio::time::timeout;
+use tokio_postgres::types::Type;
 
-use super::analysis::Analysis;
 use super::connect::Connection;
 use super::pool::Pool;
-use super::prepare::{Ready, Unprepared};
-use super::run::{Failure, MAX_RESULT, Run, run_alone, together};
-use super::statement::Statement;
+use super::prepare::{Unprepared, is_current};
+use super::run::{Failure, MAX_RESULT};
+use super::said::Trouble;
+use super::shape::Shape;
+use super::statement::{Found, Statement};
 use super::types::fits;
+use super::wire::{Failed, Item, Wrong};
 use super::{Shared, failure};
 use crate::feed::Transactions;
 use crate::query::Prepared;
-use crate::{Call, Deps, Error, Expect, Query, Read, Rows, Snapshot, Value};
+use crate::{Call, Deps, Error, Query, Read, Rows, Snapshot, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
@@ -31,6 +32,8 @@ enum Outcome {
     Failed(Error),
     /// Something still runs on the connection.
     Abandoned(Error),
+    /// Not even the server's own limit has made it answer.
+    Silent,
     /// The connection is gone.
     Lost(String),
     /// A statement was prepared for another schema than there is now.
@@ -41,19 +44,19 @@ enum Outcome {
 pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
     let started = Boottime::now();
     let mut connection = pool.get().await?;
-    let mut retried = false;
+    let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
+    // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
+    let left = || limit.saturating_sub(Boottime::now().since(began));
+    let (mut retried, mut renew) = (false, false);
     loop {
-        let statements = u32::try_from(calls.len()).unwrap_or(u32::MAX).max(1);
-        let limit = pool
-            .shared
-            .options
-            .statement_timeout
-            .saturating_mul(statements)
-            + GRACE;
-        let done = timeout(limit, attempt(pool, &mut connection, calls, started)).await;
-        match done.unwrap_or(Err(Outcome::Abandoned(Error::Timeout))) {
-            Ok(read) => {
+        let attempt = attempt(&pool.shared, &mut connection, calls, renew);
+        match timeout(left(), attempt)
+            .await
+            .unwrap_or(Err(Outcome::Silent))
+        {
+            Ok(mut read) => {
                 pool.put(connection);
+                read.elapsed = Boottime::now().since(started);
                 return Ok(read);
             }
             Err(Outcome::Failed(error)) => {
@@ -64,8 +67,16 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 connection.abandon(&pool.shared);
                 return Err(error);
             }
+            Err(Outcome::Silent) => {
+                pool.distrust();
+                connection.abandon(&pool.shared);
+                return Err(Error::Timeout);
+            }
             // A read changes nothing, so it may be done again: the connection may have died long ago.
-            Err(Outcome::Lost(_)) if !retried => connection = pool.open().await?,
+            Err(Outcome::Lost(_)) if !retried => {
+                let opened = timeout(left(), pool.open()).await;
+                connection = opened.map_err(|_| Error::Timeout)??;
+            }
             Err(Outcome::Lost(reason)) => {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
@@ -76,10 +87,17 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                     pool.put(connection);
                     return Err(error);
                 }
+                renew = true;
             }
         }
         retried = true;
     }
+}
+
+/// How long the attempts at a read may take together.
+fn limit(shared: &Shared, calls: usize) -> Duration {
+    let statements = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
+    shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }
 
 /// What PostgreSQL keeps of a query.
@@ -94,8 +112,7 @@ pub(super) fn statement(query: &Query) -> Result<&Statement, Error> {
 }
 
 /// One value for each parameter, each of its type.
-pub(super) fn check_values(query: &Query, ready: &Ready, values: &[Value]) -> Result<(), Error> {
-    let kinds = ready.statement.params();
+pub(super) fn check_values(query: &Query, kinds: &[Type], values: &[Value]) -> Result<(), Error> {
     let names = &statement(query)?.sql.names;
     if kinds.len() != values.len() {
         return Err(Error::usage(format!(
@@ -122,58 +139,42 @@ pub(super) fn refusal(error: Unprepared, query: &Query) -> Result<Error, String>
     }
 }
 
+/// `renew`: the queries' columns may have changed.
 async fn attempt(
-    pool: &Pool,
+    shared: &Shared,
     connection: &mut Connection,
     calls: &[Call],
-    started: Boottime,
+    renew: bool,
 ) -> Result<Read, Outcome> {
-    let mut analyses = Vec::with_capacity(calls.len());
-    let mut runs = Vec::with_capacity(calls.len() + 3);
+    let mut found = Vec::with_capacity(calls.len());
     for call in calls {
-        let (analysis, run) = look_up(&pool.shared, connection, call).await?;
-        analyses.push(analysis);
-        runs.push(run);
+        found.push(look_up(shared, connection, call, renew).await?);
     }
-    let columns: Vec<_> = runs
-        .iter()
-        .map(|run| Arc::clone(&run.ready.columns))
-        .collect();
-    let cast: Vec<_> = calls
-        .iter()
-        .zip(&runs)
-        .filter(|(_, run)| run.ready.is_cast)
-        .map(|(call, run)| (call, Rc::clone(&run.ready)))
-        .collect();
-    let mut found = None;
-    if let ([call], [run]) = (calls, &runs[..]) {
-        found = alone(&pool.shared, connection, call, run).await?;
-    }
-    let (seen, results) = match found {
-        Some((seen, rows)) => (seen, vec![rows]),
-        None => pipelined(&pool.shared, connection, calls, runs).await?,
-    };
-    let (transactions, position) = seen;
-    let objection = objection(position, pool.shared.link.may_keep(&transactions));
+    let (seen, results) = in_one_snapshot(shared, connection, calls, &found).await?;
+    let Seen {
+        transactions,
+        position,
+    } = seen;
+    let objection = objection(position, shared.link.may_keep(&transactions));
     if objection.is_some() {
-        still_current(connection, cast).await?;
+        still_current(connection, calls, &found).await?;
     }
-    let deps = calls.iter().zip(&analyses).map(|(call, analysis)| {
-        let mut deps: Deps = analysis.deps(&call.params);
+    let deps = calls.iter().zip(&found).map(|(call, found)| {
+        let mut deps: Deps = found.analysis.deps(&call.params);
         deps.uncacheable = deps.uncacheable.or_else(|| objection.map(Arc::from));
         deps
     });
+    let rows = found.iter().zip(results).map(|(found, rows)| Rows {
+        columns: Arc::clone(&found.shape.columns),
+        rows,
+    });
     Ok(Read {
         deps: deps.collect(),
-        results: columns
-            .into_iter()
-            .zip(results)
-            .map(|(columns, rows)| Rows { columns, rows })
-            .collect(),
+        results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),
         // Without a position nothing is combined with it.
         position: position.unwrap_or(u64::MAX),
-        elapsed: Boottime::now().since(started),
+        elapsed: Duration::ZERO,
     })
 }
 
@@ -181,46 +182,52 @@ async fn attempt(
 /// after each read.
 async fn still_current(
     connection: &Connection,
-    cast: Vec<(&Call, Rc<Ready>)>,
+    calls: &[Call],
+    found: &[Found],
 ) -> Result<(), Outcome> {
-    for (Call { query, .. }, ready) in cast {
+    for (Call { query, .. }, found) in calls.iter().zip(found) {
+        if !found.shape.is_cast {
+            continue;
+        }
         let sql = &statement(query).map_err(Outcome::Failed)?.sql;
-        let current = ready.is_current(&connection.client, sql).await;
+        let current = is_current(&found.shape, &connection.client, sql).await;
         if !current.map_err(|error| unprepared(error, query))? {
-            return Err(Outcome::Outdated(Error::Sql {
-                message: "its columns have changed while it was read".to_owned(),
-                sql: Arc::clone(query.sql_arc()),
-            }));
+            return Err(Outcome::Outdated(changed(query.sql_arc())));
         }
     }
     Ok(())
 }
 
-/// What a call is, and how it is run on this connection.
-async fn look_up<'a>(
+fn changed(sql: &Arc<str>) -> Error {
+    Error::Sql {
+        message: "its columns have changed while it was read".to_owned(),
+        sql: Arc::clone(sql),
+    }
+}
+
+/// What a call is, and how it is run.
+async fn look_up(
     shared: &Shared,
     connection: &mut Connection,
-    call: &'a Call,
-) -> Result<(Arc<Analysis>, Run<'a>), Outcome> {
+    call: &Call,
+    renew: bool,
+) -> Result<Found, Outcome> {
     let Call { query, params } = call;
-    let unprepared = |error| unprepared(error, query);
     let statement = statement(query).map_err(Outcome::Failed)?;
-    let analysis = statement.current(shared, connection).await;
-    let analysis = analysis.map_err(unprepared)?;
-    if !analysis.readonly {
+    let found = if renew {
+        statement.renewed(shared, connection).await
+    } else {
+        statement.current(shared, connection).await
+    };
+    let found = found.map_err(|error| unprepared(error, query))?;
+    if !found.analysis.readonly {
         return Err(Outcome::Failed(Error::usage(format!(
             "a read cannot change anything, as this does: {}",
             query.sql()
         ))));
     }
-    let ready = statement.ready(connection).await.map_err(unprepared)?;
-    check_values(query, &ready, params).map_err(Outcome::Failed)?;
-    let run = Run {
-        ready,
-        params,
-        expect: Expect::Many,
-    };
-    Ok((analysis, run))
+    check_values(query, &found.shape.params, params).map_err(Outcome::Failed)?;
+    Ok(found)
 }
 
 fn unprepared(error: Unprepared, query: &Query) -> Outcome {
@@ -230,45 +237,59 @@ fn unprepared(error: Unprepared, query: &Query) -> Outcome {
     }
 }
 
-/// One call as one statement, which carries its snapshot; `None` if it cannot, or gives no row to carry it.
-async fn alone(
-    shared: &Shared,
-    connection: &Connection,
-    call: &Call,
-    run: &Run<'_>,
-) -> Result<Option<(Seen, Table)>, Outcome> {
-    let client = &connection.client;
-    let statement = statement(&call.query).map_err(Outcome::Failed)?;
-    let form = run.ready.alone(client, &statement.sql).await;
-    let Some(form) = form.map_err(|error| unprepared(error, &call.query))? else {
-        return Ok(None);
-    };
-    let done = run_alone(client, form, run).await;
-    let (seen, rows) = done.map_err(|failure| sort(failure, Some(call), &shared.place))?;
-    let seen = seen.as_ref().and_then(|row| snapshot(row));
-    Ok(seen.map(|seen| (seen, rows)))
-}
+/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
+/// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
+/// writes no log of its own. The isolation shows that the snapshot is that of all statements behind.
+static SEEN: LazyLock<Shape> = LazyLock::new(|| {
+    Shape::of_texts(
+        "select pg_current_snapshot()::text as snapshot, \
+         case when pg_is_in_recovery() then null else pg_current_wal_insert_lsn()::text end as position, \
+         current_setting('transaction_isolation') as isolation",
+        &["snapshot", "position", "isolation"],
+    )
+});
 
-/// All calls in one transaction.
-async fn pipelined(
+/// Isolations in which all statements of a transaction have one snapshot.
+const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
+
+/// Runs all calls at once.
+async fn in_one_snapshot(
     shared: &Shared,
-    connection: &Connection,
+    connection: &mut Connection,
     calls: &[Call],
-    runs: Vec<Run<'_>>,
+    found: &[Found],
 ) -> Result<(Seen, Vec<Table>), Outcome> {
-    let own = &connection.own;
-    let mut all = Vec::with_capacity(runs.len() + 3);
-    all.push(Run::own(&own.begin_read));
-    all.push(Run::own(&own.snapshot));
-    all.extend(runs);
-    all.push(Run::own(&own.commit));
-    let outcomes = together(&connection.client, all).await;
-    let (seen, results) = sorted(outcomes, calls, &shared.place)?;
+    let mut items = Vec::with_capacity(calls.len() + 1);
+    items.push(Item {
+        shape: &SEEN,
+        params: &[],
+    });
+    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
+        shape: &found.shape,
+        params: &call.params,
+    }));
+    let tables = connection.read(&items).await;
+    let tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
+    let mut tables = tables.into_iter();
+    let seen = tables.next().unwrap_or_default();
+    let seen = match seen.first().map(Vec::as_slice) {
+        Some([snapshot, position, Value::Text(isolation)])
+            if ISOLATIONS.contains(&isolation.as_ref()) =>
+        {
+            Seen::read(snapshot, position)
+        }
+        Some([_, _, Value::Text(isolation)]) => {
+            return Err(Outcome::Lost(format!(
+                "a function has set default_transaction_isolation to {isolation} for the session"
+            )));
+        }
+        _ => None,
+    };
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
-    Ok((seen, results))
+    Ok((seen, tables.collect()))
 }
 
 /// Why nothing that was read in this snapshot may be kept.
@@ -282,49 +303,43 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
 }
 
 /// The snapshot, and the position that covers what it saw.
-type Seen = (Transactions, Option<u64>);
+struct Seen {
+    transactions: Transactions,
+    position: Option<u64>,
+}
+
 /// The rows of one call.
 type Table = Vec<Vec<Value>>;
 
-/// The snapshot and the rows of each call; or what went wrong first.
-fn sorted(
-    outcomes: Vec<Result<Table, Failure>>,
-    calls: &[Call],
-    place: &str,
-) -> Result<(Option<Seen>, Vec<Table>), Outcome> {
-    let mut seen = None;
-    let mut results = Vec::with_capacity(calls.len());
-    for (index, outcome) in outcomes.into_iter().enumerate() {
-        let call = index.checked_sub(2).and_then(|index| calls.get(index));
-        match outcome {
-            Ok(rows) if call.is_some() => results.push(rows),
-            Ok(rows) if index == 1 => seen = rows.first().and_then(|row| snapshot(row)),
-            Ok(_) => {}
-            Err(failure) => return Err(sort(failure, call, place)),
-        }
-    }
-    Ok((seen, results))
-}
-
-fn sort(failure: Failure, call: Option<&Call>, place: &str) -> Outcome {
+fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
+    let call = failed
+        .index
+        .checked_sub(1)
+        .and_then(|index| calls.get(index));
     let sql: Arc<str> = call.map_or("a read".into(), |call| call.query.sql_arc().clone());
-    match failure {
-        Failure::TooLarge => Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
-        Failure::Unreadable(column) => Outcome::Abandoned(unreadable(column, sql)),
-        Failure::Database(error) => {
-            if failure::is_lost(&error) {
-                return Outcome::Lost(failure::chain(&error));
-            }
-            let names = call
-                .and_then(|call| statement(&call.query).ok())
-                .map_or(&[][..], |statement| &statement.sql.names);
-            let sorted = failure::sort(&error, &sql, names, place);
-            if failure::is_outdated(&error) {
-                Outcome::Outdated(sorted)
-            } else {
-                Outcome::Failed(sorted)
-            }
+    let names = call
+        .and_then(|call| statement(&call.query).ok())
+        .map_or(&[][..], |statement| &statement.sql.names);
+    let sorted = |trouble: &Trouble| failure::sort(trouble, &sql, names, place);
+    match failed.wrong {
+        Wrong::Failed(Failure::TooLarge) => {
+            Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT })
         }
+        Wrong::Failed(Failure::Unreadable(column)) => Outcome::Failed(unreadable(column, sql)),
+        Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
+            Outcome::Lost(trouble.sentence())
+        }
+        Wrong::Failed(Failure::Database(trouble)) if !trouble.is_outdated() => {
+            Outcome::Failed(sorted(&trouble))
+        }
+        Wrong::Failed(Failure::Database(trouble)) | Wrong::Unparsed(trouble) => {
+            Outcome::Outdated(sorted(&trouble))
+        }
+        Wrong::Changed => Outcome::Outdated(changed(&sql)),
+        // It may have changed the session.
+        Wrong::NoQuery => Outcome::Abandoned(Error::usage(format!(
+            "this is not a query, so it is not read: {sql}"
+        ))),
     }
 }
 
@@ -336,17 +351,20 @@ pub(super) fn unreadable(column: usize, sql: Arc<str>) -> Error {
     }
 }
 
-/// Reads the two columns [`super::prepare::SNAPSHOT`] and [`super::prepare::POSITION`].
-fn snapshot(row: &[Value]) -> Option<Seen> {
-    match row {
-        [Value::Text(transactions), position] => {
-            let position = match position {
-                Value::Text(position) => Some(lsn(position)?),
-                _ => None,
-            };
-            Some((Transactions::parse(transactions)?, position))
-        }
-        _ => None,
+impl Seen {
+    /// From the columns of [`SEEN`].
+    fn read(snapshot: &Value, position: &Value) -> Option<Self> {
+        let Value::Text(transactions) = snapshot else {
+            return None;
+        };
+        let position = match position {
+            Value::Text(position) => Some(lsn(position)?),
+            _ => None,
+        };
+        Some(Self {
+            transactions: Transactions::parse(transactions)?,
+            position,
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs statements on a connection: one, or several in one round trip.
+//! Runs statements through the driver: one, or several in one round trip. Reads have a way of their own ([`super::wire`]).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -7,9 +7,11 @@ use std::task::Poll;
 
 use futures_core::Stream as _;
 use tokio_postgres::types::{FromSql, Type};
-use tokio_postgres::{Client, Row, RowStream, Statement};
+use tokio_postgres::{Client, Row, RowStream};
 
 use super::prepare::Ready;
+use super::said::Trouble;
+use super::shape::Shape;
 use super::types::{Bound, Decoder};
 use crate::{Expect, Value};
 
@@ -17,13 +19,13 @@ use crate::{Expect, Value};
 pub(super) const MAX_RESULT: usize = 64 << 20;
 
 /// What a row costs besides its text and blobs.
-const PER_VALUE: usize = size_of::<Value>();
+pub(super) const PER_VALUE: usize = size_of::<Value>();
 
 /// Why a statement gave no rows.
-#[derive(Debug)]
-pub(super) enum Failure {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
     /// What the server or the connection says.
-    Database(tokio_postgres::Error),
+    Database(Trouble),
     /// The result is larger than [`MAX_RESULT`]; the rest of it is still on its way.
     TooLarge,
     /// The column with this index has bytes that are not of its type.
@@ -32,7 +34,7 @@ pub(super) enum Failure {
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error)
+        Self::Database(error.into())
     }
 }
 
@@ -58,44 +60,13 @@ type Outcome = Result<Vec<Vec<Value>>, Failure>;
 
 /// Runs a statement to its end; keeps the rows that are expected.
 pub(super) async fn run(client: &Client, run: Run<'_>) -> Outcome {
-    let statement = &run.ready.statement;
-    run_as(client, statement, &run, |_| Ok(())).await
-}
-
-/// Runs a statement that carries its snapshot ([`Ready::alone`]); gives the snapshot too, unless there is no row to
-/// carry it.
-pub(super) async fn run_alone(
-    client: &Client,
-    alone: &Statement,
-    run: &Run<'_>,
-) -> Result<(Option<[Value; 2]>, Vec<Vec<Value>>), Failure> {
-    let width = run.ready.decoders.len();
-    let mut seen = None;
-    let rows = run_as(client, alone, run, |row| {
-        seen = Some([
-            value(row, width, &Decoder::Text)?,
-            value(row, width + 1, &Decoder::Text)?,
-        ]);
-        Ok(())
-    });
-    let rows = rows.await?;
-    Ok((seen, rows))
-}
-
-/// Runs `statement`, whose first columns are those of `run`; `first` is shown the first row that is kept.
-async fn run_as(
-    client: &Client,
-    statement: &Statement,
-    run: &Run<'_>,
-    mut first: impl FnMut(&Row) -> Result<(), Failure>,
-) -> Outcome {
     let Run {
         ready,
         params,
         expect,
     } = run;
     let bound = params.iter().map(Bound);
-    let mut rows = pin!(client.query_raw(statement, bound).await?);
+    let mut rows = pin!(client.query_raw(&ready.statement, bound).await?);
     let keep = match expect {
         Expect::One | Expect::Optional => 1,
         Expect::Many => usize::MAX,
@@ -108,10 +79,7 @@ async fn run_as(
         if kept.len() >= keep {
             continue;
         }
-        if kept.is_empty() {
-            first(&row)?;
-        }
-        let values = values(&row, ready)?;
+        let values = values(&row, &ready.shape)?;
         bytes += values
             .iter()
             .map(|value| PER_VALUE + value.heap_size())
@@ -162,8 +130,8 @@ pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome
     running.into_iter().filter_map(|(_, done)| done).collect()
 }
 
-fn values(row: &Row, ready: &Ready) -> Result<Vec<Value>, Failure> {
-    let columns = ready.decoders.iter().enumerate();
+fn values(row: &Row, shape: &Shape) -> Result<Vec<Value>, Failure> {
+    let columns = shape.decoders.iter().enumerate();
     columns
         .map(|(index, decoder)| value(row, index, decoder))
         .collect()

@@ -14,6 +14,7 @@ use super::connect::Connection;
 use super::failure::chain;
 use super::pool::Pool;
 use super::prepare::{Ready, Unprepared, prepare as prepare_on};
+use super::shape::Shape;
 use super::sql::Rewritten;
 use crate::{Error, SqlError};
 
@@ -29,9 +30,11 @@ pub(crate) struct Statement {
 
 /// What was found out, and for which value of [`super::link::Link::schema`].
 #[derive(Clone)]
-struct Found {
+pub(super) struct Found {
     schema: u64,
-    analysis: Arc<Analysis>,
+    pub(super) analysis: Arc<Analysis>,
+    /// How it is read.
+    pub(super) shape: Arc<Shape>,
 }
 
 impl Statement {
@@ -39,7 +42,7 @@ impl Statement {
         Arc::clone(&self.found.lock().analysis)
     }
 
-    /// Prepares it on a connection, unless it is prepared there already.
+    /// Prepares it for a write on a connection, unless it is prepared there already.
     pub(super) async fn ready(&self, connection: &mut Connection) -> Result<Rc<Ready>, Unprepared> {
         if let Some(ready) = connection.known(&self.text) {
             return Ok(ready);
@@ -54,20 +57,35 @@ impl Statement {
         &self,
         shared: &Shared,
         connection: &mut Connection,
-    ) -> Result<Arc<Analysis>, Unprepared> {
+    ) -> Result<Found, Unprepared> {
         let schema = shared.link.schema();
         // Another connection may have found out what the statement is now; this one may still have it as it was. ✗ Two columns swap
         // their names: where results are cast, the server runs on what was prepared.
         connection.keep_up_with(schema);
         let known = self.found.lock().clone();
         if known.schema == schema {
-            return Ok(known.analysis);
+            return Ok(known);
         }
         let depends = self.depends.as_deref();
         let found = find_out(shared, connection, &self.sql, &self.text, depends).await?;
-        let analysis = Arc::clone(&found.analysis);
-        *self.found.lock() = found;
-        Ok(analysis)
+        *self.found.lock() = found.clone();
+        Ok(found)
+    }
+
+    /// The same with the columns that it has now: the server says that they have changed, and without a feed nobody else does.
+    pub(super) async fn renewed(
+        &self,
+        shared: &Shared,
+        connection: &mut Connection,
+    ) -> Result<Found, Unprepared> {
+        let mut found = self.current(shared, connection).await?;
+        let ready = prepare_on(&connection.client, &self.sql).await?;
+        found.shape = ready.shape;
+        let mut known = self.found.lock();
+        if known.schema == found.schema {
+            *known = found.clone();
+        }
+        Ok(found)
     }
 }
 
@@ -212,13 +230,9 @@ async fn find_out(
     connection.keep_up_with(schema);
     let publication = &shared.options.publication;
     let catalog = shared.catalogs.at(schema, publication, connection).await?;
-    let ready = match connection.known(text) {
-        Some(ready) => ready,
-        None => {
-            let ready = Rc::new(prepare_on(&connection.client, sql).await?);
-            connection.remember(Arc::clone(text), Rc::clone(&ready));
-            ready
-        }
+    let (ready, is_known) = match connection.known(text) {
+        Some(ready) => (ready, true),
+        None => (Rc::new(prepare_on(&connection.client, sql).await?), false),
     };
     let analysis = analyse(
         &connection.client,
@@ -231,8 +245,14 @@ async fn find_out(
     .await
     .map_err(|error| unprepared(error, connection))?;
     shared.link.take_interest(analysis.wanted());
+    let shape = Arc::clone(&ready.shape);
+    // The driver runs writes only.
+    if !is_known && !analysis.readonly {
+        connection.remember(Arc::clone(text), ready);
+    }
     Ok(Found {
         schema,
         analysis: Arc::new(analysis),
+        shape,
     })
 }

@@ -13,7 +13,7 @@ use super::pending::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{Failure, MAX_RESULT, Run, run, together};
-use crate::{Error, Expect, Rows, Step, Value, Written, bind};
+use crate::{Error, Expect, Position, Rows, Step, Value, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ enum Outcome {
 }
 
 /// Runs the steps in one transaction on a connection of the pool.
-pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Written, Awaited), Error> {
+pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Vec<Rows>, Awaited), Error> {
     let mut connection = pool.get().await?;
     let mut conflicts = 0;
     let mut renewed = false;
@@ -73,6 +73,9 @@ pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Written, Await
                 }
             }
             Err(Outcome::Abandoned(error)) => {
+                if matches!(error, Error::Timeout) {
+                    pool.distrust();
+                }
                 connection.abandon(&pool.shared);
                 return Err(error);
             }
@@ -97,22 +100,26 @@ fn lost(pool: &Pool, reason: &str) -> Error {
     Error::unavailable(format!("{}: {reason}", pool.shared.place))
 }
 
-/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere.
-pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) {
+/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
+/// that the feed of another node must have passed to have brought it too.
+pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
+    let link = &shared.link;
     let Some((token, arrival)) = awaited else {
-        shared.link.committed_unawaited();
-        return;
+        link.committed_unawaited();
+        return Position::unknown();
     };
-    // The end of the feed is an end of the wait too: then nothing that was kept is given any more.
-    if timeout(shared.options.statement_timeout, arrival)
-        .await
-        .is_err()
-    {
-        shared.link.pending.forget(token);
-        shared
-            .link
-            .delivery
-            .new_epoch("a write's change has not come through the feed");
+    match timeout(shared.options.statement_timeout, arrival).await {
+        // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
+        // has the higher position, whichever was committed first, and a browser keeps the later one.
+        Ok(Ok(position)) => link.passed.since(position),
+        // The feed was lost: nothing that was kept is given here any more.
+        Ok(Err(_)) => Position::unknown(),
+        Err(_) => {
+            link.pending.forget(token);
+            link.delivery
+                .new_epoch("a write's change has not come through the feed");
+            Position::unknown()
+        }
     }
 }
 
@@ -120,7 +127,7 @@ async fn attempt(
     shared: &Shared,
     connection: &mut Connection,
     steps: &[Step],
-) -> Result<(Written, Awaited), Outcome> {
+) -> Result<(Vec<Rows>, Awaited), Outcome> {
     let begin = Run::own(&connection.own.begin_write);
     own(
         within(shared, run(&connection.client, begin)).await?,
@@ -134,7 +141,7 @@ async fn attempt(
         }
     }
     let awaited = commit(shared, connection).await?;
-    Ok((Written { results }, awaited))
+    Ok((results, awaited))
 }
 
 /// One step, with the values that earlier ones gave.
@@ -166,8 +173,8 @@ async fn one(
             });
         }
     };
-    check_values(query, &ready, &values).map_err(Outcome::Failed)?;
-    let columns = ready.columns.clone();
+    check_values(query, &ready.shape.params, &values).map_err(Outcome::Failed)?;
+    let columns = Arc::clone(&ready.shape.columns);
     let one = Run {
         ready,
         params: &values,
@@ -259,14 +266,14 @@ fn sort(failure: Failure, sql: &Arc<str>, names: &[String], shared: &Shared) -> 
     match failure {
         Failure::TooLarge => Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
         Failure::Unreadable(column) => Outcome::Abandoned(unreadable(column, Arc::clone(sql))),
-        Failure::Database(error) => {
-            if failure::is_lost(&error) {
-                return Outcome::Lost(failure::chain(&error));
+        Failure::Database(trouble) => {
+            if trouble.is_lost() {
+                return Outcome::Lost(trouble.sentence());
             }
-            let sorted = failure::sort(&error, sql, names, &shared.place);
-            if failure::is_conflict(&error) {
+            let sorted = failure::sort(&trouble, sql, names, &shared.place);
+            if trouble.is_conflict() {
                 Outcome::Conflict(sorted)
-            } else if failure::is_outdated(&error) {
+            } else if trouble.is_outdated() {
                 Outcome::Outdated(sorted)
             } else {
                 Outcome::Failed(sorted)

@@ -8,12 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use millpond_store::Sink;
+use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::passed::Passed;
 use super::statement::Statement;
 use super::ticks::Ticks;
 use crate::feed::{DatabaseFeed, Delivery};
+use crate::postgres::backoff;
 use crate::queue::{Queue, Refused};
 use crate::sqlite::admission::Admission;
 use crate::sqlite::analysis::Analysis;
@@ -21,7 +24,7 @@ use crate::sqlite::connection::Catalogs;
 use crate::sqlite::interest::Interest;
 use crate::sqlite::reader::{ReadJob, Slot, prepare, run_reader};
 use crate::sqlite::writer::{WriteJob, Writer};
-use crate::{Call, Error, Health, Migration, Read, SqlError, Step, Written};
+use crate::{Call, Error, Health, Migration, Position, Read, SqlError, Step, Written};
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
@@ -59,6 +62,7 @@ impl Options {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) ticks: Ticks,
+    pub(crate) passed: Passed,
     pub(crate) delivery: Delivery,
     pub(crate) interest: Interest,
     registering: Mutex<()>,
@@ -150,6 +154,7 @@ impl Sqlite {
         let readers = options.readers.max(1);
         let shared = Arc::new(Shared {
             ticks: Ticks::default(),
+            passed: Passed::new(format!("{:016x}", backoff::random())),
             delivery: Delivery::default(),
             interest: Interest::default(),
             registering: Mutex::default(),
@@ -224,6 +229,11 @@ impl Sqlite {
         let (reply, answer) = oneshot::channel();
         self.push_write(WriteJob::Write { steps, reply })?;
         answer.await.map_err(|_| stopped())?
+    }
+
+    pub(crate) fn has_passed(&self, position: &Position) -> bool {
+        let passed = &self.inner.shared.passed;
+        passed.has_passed(position, Boottime::now())
     }
 
     fn push_write(&self, job: WriteJob) -> Result<(), Error> {

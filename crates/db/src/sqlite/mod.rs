@@ -10,6 +10,7 @@ pub(crate) mod database;
 pub(crate) mod file;
 pub(crate) mod hint;
 pub(crate) mod interest;
+pub(crate) mod passed;
 pub(crate) mod preupdate;
 pub(crate) mod reader;
 pub(crate) mod recorder;

@@ -26,9 +26,14 @@ impl Ticks {
         self.passed.store(tick, Ordering::SeqCst);
     }
 
+    /// The last event that has passed.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::SeqCst)
+    }
+
     /// Taken before a read's snapshot: it sees every event that had certainly passed.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot::Applied(self.passed.load(Ordering::SeqCst))
+        Snapshot::Applied(self.passed())
     }
 
     /// Taken after a read's last query. A foreign commit that the read saw is found at the latest by the first event

@@ -148,6 +148,7 @@ impl Writer {
         self.shared
             .delivery
             .passed(&Snapshot::Applied(tick), tick, sent);
+        self.shared.passed.heard(sent);
     }
 
     /// Opens whatever file the path leads to now, if it is not the one that is open.
@@ -249,7 +250,10 @@ impl Writer {
         if let Err(error @ Error::Unavailable { .. }) = &written {
             self.shared.count_failure(&error.to_string());
         }
-        written.map(|results| Written { results })
+        written.map(|results| Written {
+            results,
+            position: self.shared.passed.own(self.shared.ticks.passed()),
+        })
     }
 
     fn migrate(&mut self, migrations: &[Migration]) -> Result<Vec<String>, Error> {

@@ -26,6 +26,12 @@ pub(crate) struct Explain {
     /// Ask here instead of at admin.listen
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
+    /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one, what stands in single quotes is text
+    #[arg(long = "as", value_name = "CLAIMS", conflicts_with = "cookie")]
+    claims: Option<String>,
+    /// For the visitor whose browser sends this: NAME=VALUE
+    #[arg(long, value_name = "COOKIE")]
+    cookie: Option<String>,
     /// Write what the server says as JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +50,7 @@ impl Explain {
                 )
             })?,
         };
-        let body = ask(address, host, target)?;
+        let body = self.ask(address, host, target)?;
         if self.json {
             return write_out(body.trim_end());
         }
@@ -55,6 +61,30 @@ impl Explain {
         })?;
         say(text(&told).trim_end());
         Ok(())
+    }
+
+    fn ask(&self, address: SocketAddr, host: Option<&str>, target: &str) -> Outcome<String> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("target", target);
+        if let Some(host) = host {
+            query.append_pair("host", host);
+        }
+        if let Some(claims) = &self.claims {
+            query.append_pair("as", claims);
+        }
+        // Not in the target, which tools and proxies like to write down.
+        let cookie = match &self.cookie {
+            None => String::new(),
+            Some(cookie) if cookie.contains('=') && !cookie.contains(char::is_control) => {
+                query.append_pair("by", "cookie");
+                format!("Cookie: {cookie}\r\n")
+            }
+            Some(_) => {
+                return Err(Failure::new("--cookie is no cookie")
+                    .hint("give NAME=VALUE as the browser's developer tools show it"));
+            }
+        };
+        exchange(address, &query.finish(), &cookie)
     }
 }
 
@@ -76,15 +106,10 @@ fn split(url: &str) -> Outcome<(Option<&str>, &str)> {
     Ok((Some(host), if target.is_empty() { "/" } else { target }))
 }
 
-fn ask(address: SocketAddr, host: Option<&str>, target: &str) -> Outcome<String> {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("target", target);
-    if let Some(host) = host {
-        query.append_pair("host", host);
-    }
-    let query = query.finish();
-    let request =
-        format!("GET {EXPLAIN}?{query} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+fn exchange(address: SocketAddr, query: &str, cookie: &str) -> Outcome<String> {
+    let request = format!(
+        "GET {EXPLAIN}?{query} HTTP/1.1\r\nHost: {address}\r\n{cookie}Connection: close\r\n\r\n"
+    );
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -142,12 +167,7 @@ fn page(text: &mut String, told: &Value) {
             "it shows more of the request than its parameters, so only its results are kept"
         );
     }
-    if told["needs_session"] == true {
-        let _ = writeln!(
-            text,
-            "it depends on who is signed in; this is what a visitor without a session gets"
-        );
-    }
+    visitor(text, told);
     entry(text, "", &told["page"]);
     let route = &told["route_so_far"];
     let _ = writeln!(
@@ -184,6 +204,41 @@ fn page(text: &mut String, told: &Value) {
     text.push('\n');
 }
 
+/// What the page makes of who asks.
+fn visitor(text: &mut String, told: &Value) {
+    if told["needs_session"] == true {
+        let claims = match told["claims"].as_object() {
+            None => "a visitor without a session".to_owned(),
+            Some(claims) if claims.is_empty() => "a visitor without claims".to_owned(),
+            Some(claims) => {
+                let claims = claims
+                    .iter()
+                    .map(|(name, value)| format!("{name} = {value}"));
+                format!("a visitor with {}", claims.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let _ = writeln!(
+            text,
+            "it depends on who is signed in; this is about {claims}"
+        );
+        if told["claims"].is_null() {
+            let used = told["claims_used"].as_array().into_iter().flatten();
+            let used: Vec<String> = used.map(|name| format!("{}=…", word(name))).collect();
+            let _ = writeln!(
+                text,
+                "to ask for another: --as '{}', or --cookie NAME=VALUE with the cookie of the session",
+                used.join(",")
+            );
+        }
+    }
+    if let Some(path) = told["led_to"].as_str() {
+        let _ = writeln!(text, "who asks without what it requires is led to {path}");
+    }
+    if told["closed"] == true {
+        let _ = writeln!(text, "it requires another claim: the answer is 403");
+    }
+}
+
 fn entry(text: &mut String, indent: &str, entry: &Value) {
     let state = if entry["state"] == "hit" {
         "in memory"
@@ -200,6 +255,14 @@ fn entry(text: &mut String, indent: &str, entry: &Value) {
             word(&stored["position"]),
             number::bytes(stored["bytes"].as_f64().unwrap_or(0.0)),
             stored["depends_on"]
+        );
+    }
+    let ahead = &entry["made_ahead"];
+    if ahead["times"].as_u64().is_some_and(|times| times > 0) {
+        let _ = writeln!(
+            text,
+            "{indent}kept fresh ahead: {} made before anybody asked, {} of them in vain",
+            ahead["times"], ahead["in_vain"]
         );
     }
     let cause = &entry["ended_by"];

@@ -25,6 +25,11 @@ fn site() -> tempfile::TempDir {
             "-- param: id integer\n-- param: title text\n-- name: article :exec\n\
              update article set title = :title where id = :id;\n-- redirect: /read?id=:id\n",
         ),
+        (
+            "pages/mine.sql",
+            "-- require: claims.user else /login\n-- name: article :one?\nselect title from article where id = :claims.user;\n",
+        ),
+        ("pages/mine.html", "{{ article.title }}"),
         ("static/a.txt", "a"),
     ] {
         write(dir.path(), name, contents);
@@ -43,6 +48,25 @@ fn explain(dir: &Path, admin: &str, url: &str) -> Value {
     let output = run(dir, &["explain", url, "--admin", admin, "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_is_kept_fresh_ahead_says_how_often() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    for _ in 0..20 {
+        server.get("/read?id=1");
+    }
+    Connection::open(server.address()).post("/edit", "id=1&title=x");
+    let made = || explain(site.path(), &admin, "/read?id=1")["page"]["made_ahead"].clone();
+    let is_made = (0..1000).any(|_| made()["times"] == 1);
+    assert!(is_made, "nobody has asked since, and it was not made");
+    let shown = run(site.path(), &["explain", "/read?id=1", "--admin", &admin]);
+    let shown = text(&shown.stdout);
+    let told = "kept fresh ahead: 1 made before anybody asked, 0 of them in vain";
+    assert!(shown.contains(told), "{shown}");
+    assert!(shown.contains("in memory: nothing"), "{shown}");
 }
 
 #[test]
@@ -128,4 +152,44 @@ fn nobody_else_may_ask_and_mistakes_are_told() {
     drop(server);
     let (status, said) = asked(&["/read?id=1", "--admin", &admin]);
     assert!(status == 1 && said.contains("does not answer"), "{said}");
+}
+
+#[test]
+fn a_page_for_those_who_are_signed_in_is_explained_for_one_of_them() {
+    let site = site();
+    let server = Server::start(site.path());
+    let admin = admin(&server);
+    let shown = |args: &[&str]| {
+        let output = run(
+            site.path(),
+            &[&["explain", "/mine", "--admin", &admin], args].concat(),
+        );
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let nobody = shown(&[]);
+    for part in ["without a session", "--as 'user=…'", "led to /login"] {
+        assert!(nobody.contains(part), "{part:?} in\n{nobody}");
+    }
+    let known = shown(&["--as", "user=2,role=editor"]);
+    assert!(
+        known.contains("a visitor with user = 2, role = \"editor\""),
+        "{known}"
+    );
+    assert!(
+        !known.contains("led to") && known.contains("depends on"),
+        "{known}"
+    );
+    let asked = |args: &[&str]| {
+        let args = [&["explain", "/mine", "--admin", &admin], args].concat();
+        fail(site.path(), &args)
+    };
+    for (args, reason) in [
+        (["--as", "user"], "no claim"),
+        (["--cookie", "session"], "is no cookie"),
+        (["--cookie", "session=1.x.y"], "no session of this site"),
+    ] {
+        let (status, said) = asked(&args);
+        assert!(status == 1 && said.contains(reason), "{said}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
-    Config, DatabaseUrl,
+    Config, DatabaseUrl, WarmList,
     files::FileSettings,
     session::{Secret, SessionSettings},
 };
@@ -99,6 +99,8 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut DatabaseUrl),
     /// The name of a publication.
     Publication(fn(&mut Config) -> &mut String),
+    /// `true`, `false`, or a path.
+    WarmList(fn(&mut Config) -> &mut WarmList),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
     /// A secret, or where it is.
@@ -134,7 +136,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 30] = [
+pub(super) const KEYS: [Key; 32] = [
     Key {
         section: "server",
         name: "listen",
@@ -220,6 +222,22 @@ pub(super) const KEYS: [Key; 30] = [
                 cannot see them for this long, it stops answering from memory.",
     },
     Key {
+        section: "cache",
+        name: "refresh_ahead",
+        kind: Kind::Count(|config| &mut config.refresh_ahead, 0, 100),
+        default: Some("25"),
+        example: "25",
+        about: "How much may be done so that visitors need not wait: a page that was asked for often lately, and that a change has ended, is                 made again at once, the hottest first. One page at a time, and for at most so many per cent of the time, as if one connection                 to the database were busy with it for that part; never while a visitor's read waits for a connection. Only pages that                 are the same for every visitor. 0 is off: each page is made when it is asked for.",
+    },
+    Key {
+        section: "cache",
+        name: "warm_list",
+        kind: Kind::WarmList(|config| &mut config.warm_list),
+        default: Some("true"),
+        example: "\"/var/lib/millpond/site.warm\"",
+        about: "Where it is kept which pages are hot, so that they are made again after a restart within the same cap: a path from the site's                 folder that ends in `.warm`. `true` is a file beside that of SQLite, `site.db.warm` for `site.db`, and on PostgreSQL                 `millpond.warm` in the site's folder; `false` keeps none. Up to 10,000 addresses are in it and nothing of the pages; only its                 owner may read it, for addresses may hold what was searched for. Where it cannot be written that is said, and is no error.",
+    },
+    Key {
         section: "session",
         name: "secret",
         kind: Kind::Secret(|session| &mut session.secret),
@@ -228,7 +246,8 @@ pub(super) const KEYS: [Key; 30] = [
         about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
                 Of several, between spaces or commas, the first signs and all are good: put a new one in front, and take the old one away \
                 when `session.lifetime` has passed. Absent, a key is made at the first start and kept in `session.key` beside the SQLite file or else in \
-                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own.",
+                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own. \
+                With it they also tell each other what a visitor has just written, so set it wherever a site has several servers.",
     },
     Key {
         section: "session",

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use expect_test::{Expect, expect};
 use millpond_http::Limits;
 
-use super::{Config, keys, read, value};
+use super::{Config, WarmList, keys, read, value};
 
 fn parse(text: &str) -> Result<Config, String> {
     read::read(text, Path::new("/site")).map_err(|problem| problem.to_string())
@@ -28,6 +28,8 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(config.database.file(), Some(Path::new("/site/site.db")));
     assert_eq!(config.publication, "millpond");
     assert_eq!(config.access_log, None);
+    assert_eq!(config.refresh_ahead, 25);
+    assert_eq!(config.warm_list, WarmList::Beside);
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[cache]\nzzz = 1\n",
         &expect![[r#"
         millpond.toml:2:1: unknown key `zzz` in [cache]
-          hint: [cache] has `enabled`, `memory` and `max_staleness`"#]],
+          hint: [cache] has `enabled`, `memory`, `max_staleness`, `refresh_ahead` and `warm_list`"#]],
     );
     refused(
         "server = 1\n",

@@ -9,7 +9,7 @@ use std::{
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    Config, DatabaseUrl,
+    Config, DatabaseUrl, WarmList,
     keys::{Key, Kind},
     session,
 };
@@ -46,6 +46,7 @@ pub(super) fn set(
         Kind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
         Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
         Kind::Publication(field) => *field(config) = publication(text(value)?)?,
+        Kind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
         Kind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
         Kind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
@@ -82,6 +83,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::SomeAddress(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
         Kind::Publication(field) => both(field, one, other),
+        Kind::WarmList(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
         Kind::Secret(_) | Kind::Cookie(_) => one.session == other.session,
         Kind::Names(_) | Kind::Scope(_) => one.files == other.files,

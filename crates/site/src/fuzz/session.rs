@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use millpond_hostile::words;
 
 use super::corpus;
-use crate::session::parts::{Keys, LONGEST, open, read, seal};
+use crate::session::parts::{Keys, LONGEST, open, open_seen, read, seal, seal_seen};
 
 #[test]
 fn session_tokens() {
@@ -18,6 +18,7 @@ fn session_tokens() {
                 let shown = input.escape_ascii();
                 // Nobody has signed it.
                 assert_eq!(open(&input, &keys), None, "{shown}");
+                assert_eq!(open_seen(&input, &keys), None, "{shown}");
                 // Signed, it is what its payload is, and what that is is written and read as the same.
                 let text = format!("1.{}", BASE64.encode(&input));
                 let token = format!("{text}.{}", sign(&text));
@@ -28,6 +29,13 @@ fn session_tokens() {
                 if let Some(session) = signed.filter(|_| token.len() < LONGEST / 4) {
                     let token = seal(&session, &keys).unwrap();
                     assert_eq!(open(token.as_bytes(), &keys), Some(session), "{shown}");
+                }
+                let text = format!("w1.{}", BASE64.encode(&input));
+                let written = format!("{text}.{}", sign(&text));
+                if let Some((position, expires)) = open_seen(written.as_bytes(), &keys) {
+                    let token = seal_seen(&position, expires, &keys).unwrap();
+                    let again = open_seen(token.as_bytes(), &keys);
+                    assert_eq!(again, Some((position, expires)), "{shown}");
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! The cookie itself: its name and attributes, and finding it again (RFC 6265).
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use millpond_http::Request;
 
@@ -25,6 +25,10 @@ impl Cookie {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) const fn is_secure(&self) -> bool {
         self.is_secure
     }
@@ -43,12 +47,25 @@ impl Cookie {
     pub(crate) fn values<'r>(&self, request: &Request<'r>) -> impl Iterator<Item = &'r [u8]> {
         let lines = request.fields.get_all("cookie");
         let cookies = lines.flat_map(|line| line.split(|byte| *byte == b';'));
-        let values = cookies.filter_map(|cookie| {
-            let cookie = cookie.trim_ascii();
-            let value = cookie.strip_prefix(self.name.as_bytes())?;
-            value.strip_prefix(b"=")
-        });
+        let values = cookies.filter_map(|cookie| self.value_in(cookie));
         values.take(TRIED)
+    }
+
+    /// The value of a field of cookies without this one; none if there is no other in it.
+    pub(crate) fn without<'r>(&self, line: &'r [u8]) -> Option<Cow<'r, [u8]>> {
+        let cookies = || line.split(|byte| *byte == b';');
+        if !cookies().any(|cookie| self.value_in(cookie).is_some()) {
+            return Some(Cow::Borrowed(line));
+        }
+        let others = cookies().filter(|cookie| self.value_in(cookie).is_none());
+        let others: Vec<_> = others.map(<[u8]>::trim_ascii).collect();
+        (!others.is_empty()).then(|| Cow::Owned(others.join(&b"; "[..])))
+    }
+
+    /// The value in one `name=value`, if it is this one's.
+    fn value_in<'r>(&self, cookie: &'r [u8]) -> Option<&'r [u8]> {
+        let value = cookie.trim_ascii().strip_prefix(self.name.as_bytes())?;
+        value.strip_prefix(b"=")
     }
 }
 
@@ -109,6 +126,25 @@ mod tests {
         );
         assert_eq!(found(&["s", "=s", ";;", "s =7", "t=s=1"]), [""; 0]);
         assert_eq!(found(&[&"s=1;".repeat(50)]).len(), TRIED);
+    }
+
+    #[test]
+    fn one_is_taken_out_and_the_others_stay_as_they_are() {
+        let cookie = Cookie::new("s", false);
+        let others = |line: &'static str| cookie.without(line.as_bytes()).map(Cow::into_owned);
+        for (line, rest) in [
+            ("a=1;b=2", Some("a=1;b=2")),
+            ("ss=1; as=2; s", Some("ss=1; as=2; s")),
+            ("a=1; s=2;b=3", Some("a=1; b=3")),
+            ("s=1; a=2; s=3", Some("a=2")),
+            ("s=1", None),
+        ] {
+            assert_eq!(
+                others(line),
+                rest.map(|rest| rest.as_bytes().to_vec()),
+                "{line}"
+            );
+        }
     }
 
     #[test]

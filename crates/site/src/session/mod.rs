@@ -15,11 +15,13 @@ mod keys;
 mod lines;
 mod needs;
 mod passwords;
+mod seen;
 mod sql;
 mod token;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
+use millpond_db::Position;
 use millpond_http::Request;
 use millpond_store::clock::Boottime;
 
@@ -66,12 +68,17 @@ impl Until {
     }
 }
 
+/// A visitor's write is told to the other nodes for so much longer than `max_staleness`: the clocks of two machines may differ.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
 /// What a site makes of the `[session]` settings. Read anew with the folder.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     keys: Keys,
     cookie: Cookie,
     lifetime: Duration,
+    seen: Cookie,
+    seen_for: Duration,
 }
 
 /// What sessions are read for.
@@ -85,7 +92,7 @@ pub(crate) enum Purpose {
 
 impl Sessions {
     /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may lie there: `site` is the name of this
-    /// one's, so that a session of one site is none of another.
+    /// one's, so that a session of one site is none of another. `bound` is the site's `max_staleness`.
     ///
     /// # Errors
     /// Keys that are not there or not good.
@@ -93,6 +100,7 @@ impl Sessions {
         settings: &SessionSettings,
         beside: &Path,
         site: &str,
+        bound: Duration,
         purpose: Purpose,
     ) -> Result<Arc<Self>, Problem> {
         let file = beside.join(KEY_FILE);
@@ -106,6 +114,8 @@ impl Sessions {
             keys,
             cookie: Cookie::new(&settings.cookie, settings.secure),
             lifetime: settings.lifetime,
+            seen: Cookie::new(&format!("{}-seen", settings.cookie), settings.secure),
+            seen_for: bound.saturating_add(CLOCKS_DIFFER),
         }))
     }
 
@@ -133,9 +143,43 @@ impl Sessions {
         Some(self.cookie.set(&token, self.lifetime))
     }
 
+    /// What the cookie is called.
+    pub(crate) fn cookie_name(&self) -> &str {
+        self.cookie.name()
+    }
+
     /// The field value that ends the session in the browser.
     pub(crate) fn end(&self) -> String {
         self.cookie.set("", Duration::ZERO)
+    }
+
+    /// The field value that tells the other nodes what its visitor has written; none if nothing can be signed here.
+    pub(crate) fn note_write(&self, position: &Position, now: Boottime) -> Option<String> {
+        let expires = clock::unix_at(now).saturating_add(self.seen_for.as_secs());
+        let token = seen::seal(position, expires, &self.keys)?;
+        Some(self.seen.set(&token, self.seen_for))
+    }
+
+    /// What the visitor has written lately, through any node that has a key of these.
+    pub(crate) fn written(&self, request: &Request<'_>) -> Option<Position> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let mut tokens = self.seen.values(request);
+        tokens.find_map(|token| {
+            let (position, expires) = seen::open(token, &self.keys)?;
+            (!Until(expires).is_over(request.received)).then_some(position)
+        })
+    }
+
+    /// The value of a request field, for templates and keys: what this site's servers tell each other in a cookie is not in it.
+    pub(crate) fn field<'r>(&self, request: &Request<'r>, name: &str) -> Option<Cow<'r, [u8]>> {
+        let mut lines = request.fields.get_all(name);
+        if name.eq_ignore_ascii_case("cookie") {
+            lines.find_map(|line| self.seen.without(line))
+        } else {
+            lines.next().map(Cow::Borrowed)
+        }
     }
 
     /// Whether a browser at this origin drops the cookie: one over plain http, on another machine.
@@ -144,11 +188,12 @@ impl Sessions {
     }
 }
 
-/// What the fuzz targets need of the token's parser.
+/// What the fuzz targets need of the tokens' parsers.
 #[cfg(test)]
 pub(crate) mod parts {
     pub(crate) use super::{
         keys::Keys,
+        seen::{open as open_seen, seal as seal_seen},
         token::{LONGEST, open, read, seal},
     };
 }
@@ -167,7 +212,8 @@ mod tests {
             cookie: "session".to_owned(),
             secure: true,
         };
-        Sessions::load(&settings, Path::new("/nowhere"), "", Purpose::Check).unwrap()
+        let bound = Duration::from_secs(600);
+        Sessions::load(&settings, Path::new("/nowhere"), "", bound, Purpose::Check).unwrap()
     }
 
     fn claims() -> Claims {
@@ -236,8 +282,58 @@ mod tests {
             &SessionSettings::default(),
             Path::new("/nowhere"),
             "",
+            Duration::ZERO,
             Purpose::Serve { issues: false },
         );
         assert!(!of(&none.unwrap(), &[cookie]));
+    }
+
+    #[test]
+    fn what_was_written_is_told_to_those_who_share_a_key_for_a_while() {
+        let ours = sessions(&"k".repeat(32), 3600);
+        let foreign = sessions(&"f".repeat(32), 3600);
+        let position = Position::new("7, timeline 1", 8);
+        let now = Boottime::now();
+        let field = ours.note_write(&position, now).unwrap();
+        assert!(
+            field.starts_with("__Host-session-seen=w1.")
+                && field.ends_with("; Path=/; Max-Age=660; HttpOnly; SameSite=Lax; Secure"),
+            "{field}"
+        );
+        let of = |sessions: &Sessions, cookie: &str, seconds: u64| {
+            let received = now.plus(Duration::from_secs(seconds));
+            let request = OwnedRequest::new("GET", "/")
+                .field("Cookie", cookie)
+                .from_peer(([127, 0, 0, 1], 1).into(), received);
+            sessions.written(&request.as_request())
+        };
+        let cookie = pair(&field);
+        assert_eq!(of(&ours, cookie, 0), Some(position.clone()));
+        assert_eq!(of(&ours, &format!("a=b; {cookie}"), 600), Some(position));
+        assert_eq!(of(&ours, cookie, 662), None, "it is over");
+        assert_eq!(of(&foreign, cookie, 0), None);
+        assert_eq!(of(&ours, &cookie.replace("-seen", ""), 0), None);
+        assert_eq!(of(&ours, &cookie[..cookie.len() - 1], 0), None);
+    }
+
+    #[test]
+    fn a_template_sees_what_a_browser_has_sent_but_not_what_servers_tell_each_other() {
+        let sessions = sessions(&"k".repeat(32), 3600);
+        let field = sessions.note_write(&Position::unknown(), Boottime::now());
+        let field = field.unwrap();
+        let seen = |lines: &[&str]| {
+            let request = lines
+                .iter()
+                .fold(OwnedRequest::new("GET", "/"), |request, line| {
+                    request.field("Cookie", line)
+                });
+            let found = sessions.field(&request.as_request(), "cookie");
+            found.map(|found| String::from_utf8_lossy(&found).into_owned())
+        };
+        let cookie = pair(&field);
+        assert_eq!(seen(&[cookie]), None);
+        assert_eq!(seen(&[&format!("a=1; {cookie}; b=2")]).unwrap(), "a=1; b=2");
+        assert_eq!(seen(&[cookie, "a=1"]).unwrap(), "a=1");
+        assert_eq!(seen(&["a=1;b=2"]).unwrap(), "a=1;b=2");
     }
 }

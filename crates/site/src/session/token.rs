@@ -25,26 +25,36 @@ pub(crate) fn seal(session: &Session, keys: &Keys) -> Option<String> {
         return None;
     }
     let payload = serde_json::json!({ "i": session.issued, "e": session.expires, "c": claims });
-    let mut token = format!("{VERSION}.{}", BASE64.encode(payload.to_string()));
+    sign(VERSION, payload.to_string().as_bytes(), keys)
+}
+
+/// Reads a token, if one of the keys has signed it. Whether its time is over is the caller's question.
+pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<Session> {
+    read(&verify(VERSION, token, keys)?)
+}
+
+/// `VERSION.PAYLOAD.TAG`; none if that would be too long, or if there is no key to sign with.
+pub(super) fn sign(version: &str, payload: &[u8], keys: &Keys) -> Option<String> {
+    let mut token = format!("{version}.{}", BASE64.encode(payload));
     let tag = keys.sign(token.as_bytes())?;
     token.push('.');
     BASE64.encode_string(tag, &mut token);
     (token.len() <= LONGEST).then_some(token)
 }
 
-/// Reads a token, if one of the keys has signed it. Whether its time is over is the caller's question.
-pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<Session> {
+/// The payload of a token of this version, if one of the keys has signed it.
+pub(super) fn verify(version: &str, token: &[u8], keys: &Keys) -> Option<Vec<u8>> {
     if token.len() > LONGEST {
         return None;
     }
     let token = std::str::from_utf8(token).ok()?;
     let (signed, tag) = token.rsplit_once('.')?;
-    let payload = signed.strip_prefix(VERSION)?.strip_prefix('.')?;
+    let payload = signed.strip_prefix(version)?.strip_prefix('.')?;
     let tag = BASE64.decode(tag).ok()?;
     if !keys.verify(signed.as_bytes(), &tag) {
         return None;
     }
-    read(&BASE64.decode(payload).ok()?)
+    BASE64.decode(payload).ok()
 }
 
 /// The session in a payload.

@@ -37,7 +37,7 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
     matters.then_some(meaning)
 }
 
-/// What is hidden: version control, what editors keep beside a file. And databases with their journals, and logs: the
+/// What is hidden: version control, what editors keep beside a file. And databases with their journals, lists of hot pages, and logs: the
 /// server itself writes them, all the time; but not where they are files to be served, as are those outside that are
 /// watched.
 fn is_ignored(path: &Path, root: &Path) -> bool {
@@ -63,8 +63,10 @@ pub(super) fn is_hidden(name: &OsStr) -> bool {
 }
 
 /// The endings of SQLite's files.
-const DATABASES: [&str; 7] = [
+const DATABASES: [&str; 8] = [
     ".db", ".db3", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal",
+    // And the list of hot pages, which may lie beside them.
+    ".warm",
 ];
 
 #[cfg(test)]
@@ -123,6 +125,8 @@ mod tests {
             "x.sqlite",
             "x.sqlite3",
             "x.db3",
+            "site.db.warm",
+            ".site.db.warm.4711",
             "access.log",
             "access.log.1",
             ".git",
@@ -140,6 +144,7 @@ mod tests {
             "journal.md",
             ".well-known",
             "static/dump.sqlite",
+            "static/a.warm",
             "static/a/server.log",
         ] {
             assert_eq!(

@@ -1,11 +1,15 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
 mod addresses;
+mod ahead;
+mod ahead_postgres;
 mod articles;
 mod errors;
+mod explained;
 mod folder;
 mod forms;
 mod fuzz;
+mod nodes;
 mod pages;
 mod postgres;
 mod privacy;

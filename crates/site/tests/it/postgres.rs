@@ -22,17 +22,21 @@ insert into article (id, title, tags, extra, price) values
 static SERVER: LazyLock<Postgres> =
     LazyLock::new(|| millpond_pgtest::Options::new().logical().start().unwrap());
 
-fn database() -> Database<'static> {
+pub(crate) fn database() -> Database<'static> {
     SERVER.database().unwrap()
 }
 
-fn client(database: &Database<'_>) -> Client {
+pub(crate) fn client(database: &Database<'_>) -> Client {
     Client::connect(&database.url(), NoTls).unwrap()
 }
 
-fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let settings = format!("[database]\nurl = \"{}\"\n", database.url());
+    // A page that is made ahead is a hit where most tests expect a miss.
+    let settings = format!(
+        "[database]\nurl = \"{}\"\n[cache]\nrefresh_ahead = 0\n",
+        database.url()
+    );
     write(
         dir.path(),
         &[
@@ -45,7 +49,7 @@ fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir 
     dir
 }
 
-fn site(database: &Database<'_>, files: &[(&str, &str)]) -> TestSite {
+pub(crate) fn site(database: &Database<'_>, files: &[(&str, &str)]) -> TestSite {
     TestSite::open(folder(database, files), Options::default())
 }
 

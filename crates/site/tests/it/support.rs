@@ -66,7 +66,11 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     write(
         dir.path(),
         &[
-            ("millpond.toml", "[database]\nurl = \"sqlite:site.db\"\n"),
+            // A page that is made ahead is a hit where most tests expect a miss.
+            (
+                "millpond.toml",
+                "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n",
+            ),
             ("migrations/0001_start.sql", SCHEMA),
             ("pages/index.html", "front"),
         ],
@@ -126,6 +130,14 @@ impl TestSite {
         };
         test.until("the feed is heard of", || test.site.healthy());
         test
+    }
+
+    /// The same folder, served by another process, as it were.
+    pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
+        drop(self);
+        write(dir.path(), files);
+        Self::open(dir, Options::default())
     }
 
     /// Asks, and checks that whatever was said before, and is still said to stand, is said again.

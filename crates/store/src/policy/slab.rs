@@ -62,6 +62,12 @@ impl<T: Default> Slab<T> {
         std::mem::take(&mut node.item)
     }
 
+    /// Nodes, free ones too.
+    pub(super) fn len(&self) -> u32 {
+        // No index is as large as that.
+        self.nodes.len() as u32
+    }
+
     fn node(&mut self, index: u32) -> &mut Node<T> {
         &mut self.nodes[index as usize]
     }

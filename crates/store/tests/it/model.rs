@@ -37,6 +37,11 @@ enum Step {
     Read(usize),
     Also(usize, usize),
     Land(usize, Landing),
+    /// A flight that nobody has asked for: of what is offered, or of anything.
+    Ahead,
+    Warm(usize),
+    /// What was hot is half as hot.
+    Fold,
     /// All of it, if nobody else flies for the key.
     Fill(usize),
     /// A page is made of stored objects and stored.
@@ -93,6 +98,9 @@ fn step() -> impl Strategy<Value = Step> {
         8 => n.clone().prop_map(Step::Read),
         2 => (n.clone(), key.clone()).prop_map(|(flight, key)| Step::Also(flight, key)),
         9 => (n.clone(), landing()).prop_map(|(flight, landing)| Step::Land(flight, landing)),
+        6 => Just(Step::Ahead),
+        2 => key.clone().prop_map(Step::Warm),
+        1 => Just(Step::Fold),
         10 => key.clone().prop_map(Step::Fill),
         8 => n.clone().prop_map(Step::Combine),
         6 => n.clone().prop_map(Step::Poll),
@@ -133,6 +141,32 @@ proptest! {
     fn a_feed_of_transaction_ids_keeps_the_promise(steps in prop::collection::vec(step(), 1..300)) {
         run::<Listing>(&steps)?;
     }
+}
+
+/// A page that is asked for again and again, and changes each time: from the second day on it is made before it is asked for.
+#[test]
+fn an_ordinary_day_is_full_of_what_is_made_ahead() {
+    let mut world = World::<Listing>::new();
+    for _ in 0..100 {
+        let change = [
+            Step::Begin(1),
+            Step::Flush(0),
+            Step::Bring,
+            Step::Show(0),
+            Step::Tell,
+            Step::Beat(0),
+            Step::Ahead,
+            Step::Depart(0),
+            Step::Read(0),
+            Step::Land(0, Landing::Complete),
+            Step::Fill(0),
+        ];
+        let asked = std::iter::repeat_n(Step::Get(0), 5);
+        for step in change.into_iter().chain(asked) {
+            world.take(&step).expect("the promise");
+        }
+    }
+    assert_eq!((world.hits, world.offered), (500, 99));
 }
 
 /// A test that finds nothing because nothing is ever given would find nothing. The steps of an ordinary day, many times.

@@ -14,6 +14,7 @@ use super::constants;
 use super::nodes::{self, Node};
 use super::refused;
 use crate::SqlError;
+use crate::postgres::sql::ends_transaction;
 
 /// What PostgreSQL understands a statement to be.
 pub(crate) enum Tree {
@@ -27,6 +28,10 @@ pub(crate) enum Tree {
 
 /// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these parameters.
 pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tree, SqlError> {
+    // ✗ `end` would close the function's body, and what is behind it the transaction, in which the function is left.
+    if ends_transaction(sql) {
+        return Ok(Tree::Utility);
+    }
     // One message, so one transaction: it cannot be left open by a caller that gives up.
     let types: Vec<String> = params.iter().map(type_name).collect();
     let script = format!(

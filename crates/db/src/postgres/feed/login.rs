@@ -32,7 +32,7 @@ pub(crate) fn open(
     options: &str,
     patience: Patience<'_>,
 ) -> Result<Connection, End> {
-    let mut connection = Connection::new(place.connect(patience)?);
+    let mut connection = Connection::new(place.connect(config, patience)?);
     if let Some(host) = place
         .host()
         .filter(|_| config.get_ssl_mode() != SslMode::Disable)

@@ -43,7 +43,7 @@ mod login;
 mod messages;
 mod opening;
 mod pgoutput;
-mod reader;
+pub(super) mod reader;
 mod relations;
 mod replication;
 mod session;
@@ -58,6 +58,7 @@ mod wait;
 mod wire;
 
 pub(super) use self::setup::STARTED;
+pub(super) use self::socket::{At, Place, places};
 use std::any::Any;
 use std::hash::BuildHasher as _;
 use std::os::unix::net::UnixStream;
@@ -187,6 +188,8 @@ fn live(
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
     link.began(opened.floor, &opened.started, &reason);
+    // Whoever finds a position of this system passed finds the new epoch too.
+    link.passed.began(&opened.system);
     *began = true;
     Life::new(settings, link, opened).run(stop)
 }

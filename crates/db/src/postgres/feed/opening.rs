@@ -17,6 +17,7 @@ use super::wire::{Answer, Connection, Row, unexpected};
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::Link;
+use crate::postgres::liveness::SERVER_SIDE;
 
 /// How long anything may take while a life begins, but for the slot.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -157,9 +158,11 @@ fn begin(
 /// `synchronous_commit = local`: a heartbeat waits for this server's disk and for no standby. One that waited would stop while a
 /// standby is away, and transactions that wait for a standby have not been acknowledged to anybody.
 fn session_options(settings: &FeedSettings) -> String {
+    let liveness = SERVER_SIDE.map(|(name, value)| format!(" -c {name}={value}"));
     format!(
-        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan",
-        settings.wal_sender_timeout.as_millis().max(1)
+        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan{}",
+        settings.wal_sender_timeout.as_millis().max(1),
+        liveness.concat()
     )
 }
 

@@ -43,11 +43,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Bytes that end with a zero byte, without it.
+    pub(crate) fn until_zero(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == 0)?;
+        let bytes = self.take(end)?;
+        self.take(1)?;
+        Some(bytes)
+    }
+
     /// Text that ends with a zero byte.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
-        let end = self.0.iter().position(|byte| *byte == 0)?;
-        let text = self.take(end)?;
-        self.take(1)?;
-        std::str::from_utf8(text).ok()
+        std::str::from_utf8(self.until_zero()?).ok()
     }
 }

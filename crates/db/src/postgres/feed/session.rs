@@ -176,7 +176,7 @@ impl<'a> Life<'a> {
             Some(Copied::Data(data)) => self.data(data),
             Some(Copied::KeepAlive { end, reply }) => {
                 if !self.transactions.is_amid() {
-                    self.position = self.position.max(end);
+                    self.pass(end);
                 }
                 if reply { self.send_status() } else { Ok(()) }
             }
@@ -227,10 +227,13 @@ impl<'a> Life<'a> {
             };
             self.link.delivery.apply_unless(mark, tags, incomplete);
         }
-        self.position = self.position.max(end);
+        self.pass(end);
         for note in notes {
             match note {
-                Note::Write(token) => self.link.pending.arrived(token, end),
+                Note::Write(token) => {
+                    let position = self.link.passed.reached();
+                    self.link.pending.arrived(token, position);
+                }
                 Note::Heartbeat(number) => {
                     let beat = self.heartbeat.back(number, end);
                     self.beat(beat);
@@ -238,6 +241,12 @@ impl<'a> Life<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Everything up to `end` has been applied.
+    fn pass(&mut self, end: u64) {
+        self.position = self.position.max(end);
+        self.link.passed.advance(self.position);
     }
 
     /// A message of the control connection.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_nodelay, socket_error};
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
@@ -15,6 +15,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use super::wait::{End, Patience};
+use crate::postgres::liveness;
 
 /// PostgreSQL's port where none is given.
 const PORT: u16 = 5432;
@@ -27,10 +28,14 @@ pub(crate) struct Place {
     at: At,
 }
 
+/// How it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum At {
+pub(crate) enum At {
+    /// By its name, at this port.
     Name(u16),
+    /// At an address.
     Address(SocketAddr),
+    /// As a file: a Unix socket.
     File(PathBuf),
 }
 
@@ -59,6 +64,16 @@ pub(crate) fn places(config: &Config) -> Vec<Place> {
 }
 
 impl Place {
+    /// Its name; empty if only an address was given.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// How it is found.
+    pub(crate) fn at(&self) -> &At {
+        &self.at
+    }
+
     /// For messages.
     pub(crate) fn describe(&self) -> String {
         match (&self.name, &self.at) {
@@ -80,18 +95,15 @@ impl Place {
     }
 
     /// Connects, to the first address of the name that takes the connection.
-    pub(crate) fn connect(&self, patience: Patience<'_>) -> Result<Socket, End> {
+    pub(crate) fn connect(&self, config: &Config, patience: Patience<'_>) -> Result<Socket, End> {
         let addresses = match &self.at {
             At::File(path) => return Socket::file(path, patience),
             At::Address(address) => vec![*address],
-            At::Name(port) => {
-                let name = self.name.as_deref().unwrap_or_default();
-                (name, *port).to_socket_addrs()?.collect()
-            }
+            At::Name(port) => (self.name(), *port).to_socket_addrs()?.collect(),
         };
         let mut last = End::lost("the name has no address");
         for address in addresses {
-            match Socket::tcp(address, patience) {
+            match Socket::tcp(address, config, patience) {
                 Ok(socket) => return Ok(socket),
                 Err(End::Stopped) => return Err(End::Stopped),
                 Err(end) => last = end,
@@ -105,14 +117,14 @@ impl Place {
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    fn tcp(address: SocketAddr, patience: Patience<'_>) -> Result<Self, End> {
+    fn tcp(address: SocketAddr, config: &Config, patience: Patience<'_>) -> Result<Self, End> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
         };
         let socket = new(family)?;
         set_tcp_nodelay(&socket, true)?;
-        set_socket_keepalive(&socket, true)?;
+        liveness::watch(&socket, config)?;
         settle(&socket, connect(&socket, &address), patience)?;
         Ok(Self(socket))
     }

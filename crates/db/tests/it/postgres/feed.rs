@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_db::{
-    Bind, Call, Database, DatabaseFeed, Expect, Migration, PostgresOptions, Query, Rows, Step,
-    Value,
+    Bind, Call, Database, DatabaseFeed, Expect, Migration, Position, PostgresOptions, Query, Rows,
+    Step, Value,
 };
 use millpond_pgtest::Options;
 use millpond_store::Sink;
@@ -92,13 +92,13 @@ impl Fed {
         panic!("{} is never kept: {:?}", query.sql(), read.deps);
     }
 
-    pub(super) fn write(&self, sql: &str, params: Vec<Value>) {
+    pub(super) fn write(&self, sql: &str, params: Vec<Value>) -> Position {
         let step = Step {
             query: self.prepare(sql),
             bind: params.into_iter().map(Bind::Value).collect(),
             expect: Expect::Exec,
         };
-        wait(self.database.write(vec![step])).unwrap();
+        wait(self.database.write(vec![step])).unwrap().position
     }
 }
 
@@ -166,6 +166,28 @@ fn an_own_write_has_been_applied_when_it_is_answered() {
 }
 
 #[test]
+fn a_write_has_a_position_that_each_node_passes_with_its_own_feed() {
+    let fed = Fed::new(|_| {});
+    let (other, sink) = started(options(fed.scratch.url()));
+    sink.settle();
+    let position = fed.write("update t set n = 1 where id = 1", vec![]);
+    assert!(fed.database.has_passed(&position), "{position:?}");
+    sink.settle();
+    assert!(other.has_passed(&position), "{position:?}");
+    assert!(wait(other.pass(position.clone())));
+    let far = Position::new(position.source(), u64::MAX);
+    let elsewhere = Position::new("7, timeline 1", 0);
+    for never in [Position::unknown(), elsewhere, far] {
+        assert!(!other.has_passed(&never), "{never:?}");
+        assert!(!wait(other.pass(never)));
+    }
+    other.stop();
+    assert!(!wait(
+        other.pass(Position::new(position.source(), u64::MAX))
+    ));
+}
+
+#[test]
 fn a_write_that_is_rolled_back_touches_nothing_and_nobody_waits_for_it() {
     let fed = Fed::new(|_| {});
     let query = fed.prepare("select count(*) from t");
@@ -199,10 +221,11 @@ fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
     };
     signal("-STOP");
     let before = fed.sink.told().len();
-    fed.write("delete from t where id = 1", vec![]);
+    let position = fed.write("delete from t where id = 1", vec![]);
     let cached = fed.sink.cached("count");
     signal("-CONT");
     assert!(cached.is_none());
+    assert_eq!(position, Position::unknown());
     fed.sink
         .wait_for_epoch(before, "has not come through the feed");
 }

@@ -1,12 +1,16 @@
 //! The database on real PostgreSQL servers.
 
+mod batches;
 mod connections;
 mod feed;
 mod migrations;
 mod model;
 mod reads;
 mod requirements;
+mod same;
+mod silence;
 mod tls;
+mod truncation;
 mod types;
 mod writes;
 

@@ -1,5 +1,7 @@
 //! The database, the store, and those who fill and ask, one step at a time.
 
+mod ahead;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -25,6 +27,7 @@ use crate::support::poll_once;
 const MAX_STALENESS: u64 = 300;
 const MEMORY: usize = 6000;
 const HEAVY: usize = 2500;
+const MAX_AHEAD: usize = 3;
 /// Of each object there are some copies under other keys, so that the memory does not suffice for all.
 const COPIES: usize = 4;
 /// The cells that each object reads, and whether it depends on their tables or on themselves.
@@ -86,6 +89,7 @@ pub(super) struct World<S: Source> {
     pub(super) hits: usize,
     pub(super) landed: usize,
     pub(super) combined: usize,
+    pub(super) offered: usize,
 }
 
 fn moment(now: u64) -> Boottime {
@@ -122,6 +126,7 @@ impl<S: Source> World<S> {
             logged_tags: 24,
             flights: 6,
             waiters: 6,
+            ahead: MAX_AHEAD,
         };
         Self {
             database: Database::default(),
@@ -134,6 +139,7 @@ impl<S: Source> World<S> {
             hits: 0,
             landed: 0,
             combined: 0,
+            offered: 0,
         }
     }
 
@@ -162,6 +168,9 @@ impl<S: Source> World<S> {
             Step::Read(n) => self.read(n),
             Step::Also(n, object) => self.also(n, object),
             Step::Land(n, landing) => self.land(n, landing),
+            Step::Ahead => return self.take_ahead(),
+            Step::Warm(n) => return self.warm(n),
+            Step::Fold => self.store.fold_heat(),
             Step::Fill(n) => return self.make(n),
             Step::Combine(n) => return self.combine(n),
             Step::Poll(n) => return self.poll(n),
@@ -314,7 +323,8 @@ impl<S: Source> World<S> {
                 .collect();
         }
         match self.store.join(&key(n), need) {
-            Joined::Lead(permit) => {
+            Joined::Lead(mut permit) => {
+                permit.renewable();
                 self.flying.push(Flying {
                     permit,
                     object: n % OBJECTS.len(),

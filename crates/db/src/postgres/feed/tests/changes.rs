@@ -243,7 +243,7 @@ fn a_write_is_told_when_its_own_token_has_come_and_by_no_other_node() {
     assert!(arrival.try_recv().is_err());
     let seen = fixture.feed.sink.len();
     fixture.run(&write("00000000000000aa"));
-    let position = arrival.blocking_recv().unwrap();
+    let position = arrival.blocking_recv().unwrap().at();
     // It was applied before.
     let told = fixture.feed.sink.since(seen);
     assert!(

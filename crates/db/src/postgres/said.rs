@@ -1,0 +1,178 @@
+//! What the server says when it refuses something, whoever has read it: the driver, or the pipeline of reads.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+
+use tokio_postgres::error::{DbError, ErrorPosition};
+
+use super::feed::reader::Reader;
+
+/// An error of the server. What it names of rows is in the detail alone, which does not go into every message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The SQLSTATE.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<String>,
+    pub(crate) position: Option<Position>,
+    /// What the server was doing, such as reading `$2`.
+    pub(crate) context: Option<String>,
+    /// The function in the server's source.
+    pub(crate) routine: Option<String>,
+}
+
+/// The place of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    /// The character of the statement, from 1.
+    Statement(u32),
+    /// In a statement that the server made itself, such as one of a function.
+    Inner,
+}
+
+impl Said {
+    /// Reads an ErrorResponse. What is cut short or unknown is left out: an error stays one.
+    pub(crate) fn read(body: &[u8]) -> Self {
+        let mut said = Self::default();
+        let mut reader = Reader(body);
+        while let Some(kind) = reader.u8().filter(|kind| *kind != 0) {
+            let Some(bytes) = reader.until_zero() else {
+                break;
+            };
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            match kind {
+                b'C' => said.code = text,
+                b'M' => said.message = text,
+                b'D' => said.detail = Some(text),
+                b'H' => said.hint = Some(text),
+                b'P' => said.position = text.parse().ok().map(Position::Statement),
+                b'p' => said.position = said.position.or(Some(Position::Inner)),
+                b'W' => said.context = Some(text),
+                b'R' => said.routine = Some(text),
+                _ => {}
+            }
+        }
+        said
+    }
+
+    /// PostgreSQL's sentence with its detail.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{} ({detail})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The first two characters of the SQLSTATE.
+    pub(crate) fn class(&self) -> &str {
+        self.code.get(..2).unwrap_or_default()
+    }
+
+    /// Whether this very function of the server has refused.
+    pub(crate) fn is_by(&self, routine: &str) -> bool {
+        self.routine.as_deref() == Some(routine)
+    }
+}
+
+impl From<&DbError> for Said {
+    fn from(error: &DbError) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Self {
+            code: error.code().code().to_owned(),
+            message: error.message().to_owned(),
+            detail: owned(error.detail()),
+            hint: owned(error.hint()),
+            position: error.position().map(|position| match position {
+                ErrorPosition::Original(character) => Position::Statement(*character),
+                ErrorPosition::Internal { .. } => Position::Inner,
+            }),
+            context: owned(error.where_()),
+            routine: owned(error.routine()),
+        }
+    }
+}
+
+/// Why a statement came to nothing, whoever has sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The server has refused it.
+    Said(Box<Said>),
+    /// The connection does not serve any more; a sentence.
+    Gone(String),
+}
+
+impl Trouble {
+    pub(crate) fn gone(why: impl std::fmt::Display) -> Self {
+        Self::Gone(why.to_string())
+    }
+
+    pub(crate) fn said(&self) -> Option<&Said> {
+        match self {
+            Self::Said(said) => Some(said),
+            Self::Gone(_) => None,
+        }
+    }
+}
+
+impl From<&tokio_postgres::Error> for Trouble {
+    fn from(error: &tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(error) => Self::Said(Box::new(error.into())),
+            None => Self::Gone(chain(error)),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Self {
+        (&error).into()
+    }
+}
+
+/// The driver's sentence with those of its causes; it keeps the useful one last.
+pub(crate) fn chain(error: &tokio_postgres::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(message, ": {error}");
+        cause = error.source();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &[u8] = b"SERROR\0VERROR\0C23505\0Mtwice\0DKey (a)=(secret)\0P17\0Rcheck\0\0";
+
+    #[test]
+    fn an_error_has_its_fields_however_it_is_cut() {
+        let whole = Said {
+            code: "23505".to_owned(),
+            message: "twice".to_owned(),
+            detail: Some("Key (a)=(secret)".to_owned()),
+            position: Some(Position::Statement(17)),
+            routine: Some("check".to_owned()),
+            ..Said::default()
+        };
+        assert_eq!(Said::read(BODY), whole);
+        assert_eq!(whole.class(), "23");
+        assert!(whole.is_by("check"));
+        for cut in 0..BODY.len() {
+            // Nothing that is not there is made up.
+            let said = Said::read(&BODY[..cut]);
+            assert!(said.code.is_empty() || said.code == whole.code);
+            assert!(said.detail.is_none() || said.detail == whole.detail);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_no_harm() {
+        let said = Said::read(b"C\xff\xff\0Mbad \xfe\0Pnowhere\0");
+        assert_eq!(said.message, "bad \u{fffd}");
+        assert_eq!(said.class(), "");
+        assert_eq!(said.position, None);
+    }
+}

@@ -1,0 +1,266 @@
+//! What the server answers to a batch, message by message, without a socket.
+//!
+//! The order is fixed by what was asked: for each statement that is forgotten a CloseComplete; for each that runs, a ParseComplete if
+//! it is new here, a BindComplete, its description if it is new, its rows, and its end. Whatever else comes is
+//! not this protocol, but for what a server may say at any time.
+
+use super::super::run::{Failure, MAX_RESULT, PER_VALUE};
+use super::super::said::{Said, Trouble};
+use super::super::shape::Shape;
+use super::batch::{Item, Wrong};
+use crate::Value;
+use crate::postgres::feed::reader::Reader;
+
+/// The rows of one statement.
+pub(super) type Table = Vec<Vec<Value>>;
+
+/// What begins the word at the end of a statement that only reads.
+const QUERIES: [&[u8]; 3] = [b"SELECT", b"SHOW", b"EXPLAIN"];
+
+/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names, schemas, what cannot be done.
+const SCHEMA: [&str; 3] = ["42", "3F", "0A"];
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// So many statements are still to be forgotten.
+    Closed(usize),
+    Parsed,
+    Bound,
+    Described,
+    Rows,
+    Ready,
+    /// Something went wrong: all that comes is skipped until the server is ready.
+    Skipped,
+}
+
+/// The answer to one batch, as it comes.
+pub(super) struct Answers<'a> {
+    items: &'a [Item<'a>],
+    /// The shapes that are new on this connection, in the order in which they are parsed, and how many of them were.
+    fresh: &'a [u64],
+    parsed: usize,
+    /// Whether the statement whose answer comes is one of them.
+    is_fresh: bool,
+    next: Next,
+    /// The rows of the statements that are done, and of the one that runs.
+    done: Vec<Table>,
+    rows: Table,
+    /// The bytes of these.
+    bytes: usize,
+    /// What went wrong first.
+    wrong: Option<Wrong>,
+}
+
+impl<'a> Answers<'a> {
+    /// To a batch that forgets so many statements, parses those of `fresh` and runs `items`.
+    pub(super) fn new(items: &'a [Item<'a>], fresh: &'a [u64], closes: usize) -> Self {
+        let mut answers = Self {
+            items,
+            fresh,
+            parsed: 0,
+            is_fresh: false,
+            next: Next::Closed(closes),
+            done: Vec::with_capacity(items.len()),
+            rows: Vec::new(),
+            bytes: 0,
+            wrong: None,
+        };
+        answers.closed(closes);
+        answers
+    }
+
+    /// The index of the statement whose answer comes.
+    pub(super) fn at(&self) -> usize {
+        self.done.len()
+    }
+
+    /// How many of the new statements the server has parsed.
+    pub(super) fn parsed(&self) -> usize {
+        self.parsed
+    }
+
+    /// The rows of each statement, or what went wrong first.
+    pub(super) fn outcome(self) -> Result<Vec<Table>, Wrong> {
+        match self.wrong {
+            None => Ok(self.done),
+            Some(wrong) => Err(wrong),
+        }
+    }
+
+    /// Takes the next message; whether it was the last. After an error the connection is of no more use.
+    pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, Wrong> {
+        match (self.next, tag) {
+            // A notice, a setting, a notification.
+            (_, b'N' | b'S' | b'A') => {}
+            (_, b'E') => self.refused(body)?,
+            (Next::Ready | Next::Skipped, b'Z') => return self.ready(body),
+            (Next::Skipped, b'1') => self.parsed += 1,
+            (Next::Skipped, b'2' | b'T' | b'n' | b'D' | b'C' | b'I') => {}
+            (Next::Closed(left), b'3') => self.closed(left - 1),
+            (Next::Parsed, b'1') => {
+                self.parsed += 1;
+                self.next = Next::Bound;
+            }
+            (Next::Bound, b'2') => self.bound(),
+            (Next::Described, b'T' | b'n') => self.described(body)?,
+            (Next::Rows, b'D') => self.row(body)?,
+            (Next::Rows, b'C' | b'I') => self.ended(body),
+            (_, tag) => {
+                let tag = char::from(tag);
+                return Err(garbled(format!("a message {tag:?} out of its turn")));
+            }
+        }
+        Ok(false)
+    }
+
+    /// The statement whose answer comes, if it is not the end.
+    fn shape(&self) -> Option<&'a Shape> {
+        self.items.get(self.at()).map(|item| item.shape)
+    }
+
+    fn closed(&mut self, left: usize) {
+        if left > 0 {
+            self.next = Next::Closed(left);
+        } else {
+            self.begin();
+        }
+    }
+
+    /// The next statement's turn.
+    fn begin(&mut self) {
+        let shape = self.shape();
+        let fresh = self.fresh.get(self.parsed);
+        self.is_fresh = shape.is_some_and(|shape| fresh == Some(&shape.id));
+        self.next = if shape.is_none() {
+            Next::Ready
+        } else if self.is_fresh {
+            Next::Parsed
+        } else {
+            Next::Bound
+        };
+    }
+
+    fn bound(&mut self) {
+        self.next = if self.is_fresh {
+            Next::Described
+        } else {
+            Next::Rows
+        };
+    }
+
+    /// The columns must be those that the statement was described with, or its rows would be misread.
+    fn described(&mut self, body: &[u8]) -> Result<(), Wrong> {
+        let matches = match self.shape() {
+            Some(shape) => is_described(shape, body),
+            None => Some(false),
+        };
+        match matches {
+            Some(true) => self.next = Next::Rows,
+            Some(false) => self.fail(Wrong::Changed),
+            None => return Err(garbled("a description that is cut short")),
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, body: &[u8]) -> Result<(), Wrong> {
+        let short = || garbled("a row that is cut short");
+        let decoders = self.shape().map_or(&[][..], |shape| &shape.decoders);
+        let mut reader = Reader(body);
+        if reader.u16().map(usize::from) != Some(decoders.len()) {
+            return Err(garbled("a row of another number of columns"));
+        }
+        let mut values = Vec::with_capacity(decoders.len());
+        self.bytes += size_of::<Vec<Value>>() + PER_VALUE * decoders.len();
+        for (index, decoder) in decoders.iter().enumerate() {
+            let value = match reader.sized().ok_or_else(short)? {
+                None => Value::Null,
+                Some(bytes) => match decoder.read(bytes) {
+                    Some(value) => value,
+                    // The message is whole, so the rest of the answer is read as ever.
+                    None => {
+                        self.fail(Wrong::Failed(Failure::Unreadable(index)));
+                        return Ok(());
+                    }
+                },
+            };
+            self.bytes += value.heap_size();
+            values.push(value);
+        }
+        if !reader.is_empty() {
+            return Err(garbled("a row that is longer than its values"));
+        }
+        if self.bytes > MAX_RESULT {
+            return Err(Wrong::Failed(Failure::TooLarge));
+        }
+        self.rows.push(values);
+        Ok(())
+    }
+
+    /// A statement has run. One that is no query has ended the snapshot, or begun a transaction that lasts.
+    fn ended(&mut self, tag: &[u8]) {
+        let is_query = QUERIES.iter().any(|word| tag.starts_with(word));
+        if !tag.is_empty() && !is_query {
+            return self.fail(Wrong::NoQuery);
+        }
+        self.done.push(std::mem::take(&mut self.rows));
+        self.bytes = 0;
+        self.begin();
+    }
+
+    /// The server refuses a statement, or the connection.
+    fn refused(&mut self, body: &[u8]) -> Result<(), Wrong> {
+        let trouble = Trouble::Said(Box::new(Said::read(body)));
+        if trouble.is_lost() {
+            return Err(Wrong::Failed(Failure::Database(trouble)));
+        }
+        // Of a statement that was described before, this is about the schema; a lock that it has to wait for is not.
+        let is_of_schema = (trouble.said()).is_some_and(|said| SCHEMA.contains(&said.class()));
+        self.fail(match self.next {
+            Next::Parsed | Next::Bound if is_of_schema => Wrong::Unparsed(trouble),
+            _ => Wrong::Failed(Failure::Database(trouble)),
+        });
+        Ok(())
+    }
+
+    /// The first that goes wrong is what is told.
+    fn fail(&mut self, wrong: Wrong) {
+        self.wrong.get_or_insert(wrong);
+        self.next = Next::Skipped;
+    }
+
+    fn ready(&mut self, body: &[u8]) -> Result<bool, Wrong> {
+        if body == b"I" {
+            return Ok(true);
+        }
+        // A transaction that somebody has begun.
+        Err(self.wrong.take().unwrap_or(Wrong::NoQuery))
+    }
+}
+
+/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no body.
+fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
+    if body.is_empty() {
+        return Some(shape.given.is_empty());
+    }
+    let mut reader = Reader(body);
+    let columns = reader.u16()?;
+    let mut matches = usize::from(columns) == shape.given.len();
+    for index in 0..usize::from(columns) {
+        let name = reader.until_zero()?;
+        // Its table, and its number there.
+        reader.take(6)?;
+        let kind = reader.u32()?;
+        // The length and the modifier of its type, and the format.
+        reader.take(8)?;
+        let given = shape.given.get(index);
+        matches &= given.is_some_and(|(known, oid)| known.as_bytes() == name && *oid == kind);
+    }
+    Some(matches && reader.is_empty())
+}
+
+/// What comes is not the protocol; nobody knows what it means.
+pub(super) fn garbled(what: impl std::fmt::Display) -> Wrong {
+    let why = format!("what comes is not PostgreSQL's protocol: {what}");
+    Wrong::Failed(Failure::Database(Trouble::Gone(why)))
+}

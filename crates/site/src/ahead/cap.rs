@@ -1,0 +1,75 @@
+//! How much may be made ahead.
+
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+
+/// What one page is taken to need at most: more is a machine that slept.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// At most so many per cent of the time: each work is followed by a rest in proportion. One work at a time, and none is saved up, so
+/// it holds for each span from the beginning of one work to that of another; and what comes after a rest begins at once.
+#[derive(Debug)]
+pub(super) struct Cap {
+    percent: u64,
+    until: Boottime,
+}
+
+impl Cap {
+    pub(super) fn new(percent: usize) -> Self {
+        Self {
+            percent: (percent as u64).clamp(1, 100),
+            until: Boottime::default(),
+        }
+    }
+
+    /// What is left of the rest at `now`.
+    pub(super) fn rest(&self, now: Boottime) -> Duration {
+        self.until.since(now)
+    }
+
+    /// Takes in a work from `began` to `ended`.
+    pub(super) fn worked(&mut self, began: Boottime, ended: Boottime) {
+        let took = u64::try_from(ended.since(began).min(LONGEST).as_nanos()).unwrap_or(u64::MAX);
+        let rest = took.saturating_mul(100 - self.percent) / self.percent;
+        self.until = ended.plus(Duration::from_nanos(rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_never_takes_more_than_its_share() {
+        for percent in [1, 25, 50, 99, 100] {
+            let mut cap = Cap::new(percent);
+            let start = 1_000_000;
+            let (mut now, mut worked) = (start, 0);
+            for work in [1, 5_000, 77, 1_000_000, 3, 900]
+                .into_iter()
+                .cycle()
+                .take(600)
+            {
+                assert!(cap.rest(Boottime::from_nanos(now)).is_zero());
+                cap.worked(Boottime::from_nanos(now), Boottime::from_nanos(now + work));
+                worked += work;
+                now += work;
+                now += cap.rest(Boottime::from_nanos(now)).as_nanos() as u64;
+                // A rest is cut to a nanosecond.
+                assert!(worked * 100 <= (now - start + 600) * percent as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_saved_up_and_the_first_begins_at_once() {
+        let mut cap = Cap::new(25);
+        let at = Boottime::from_nanos;
+        assert!(cap.rest(at(0)).is_zero());
+        cap.worked(at(1_000_000), at(1_000_100));
+        assert_eq!(cap.rest(at(1_000_100)), Duration::from_nanos(300));
+        cap.worked(at(9_000_000), at(9_000_100));
+        assert_eq!(cap.rest(at(9_000_200)), Duration::from_nanos(200));
+    }
+}

@@ -1,0 +1,256 @@
+//! The thread that makes pages ahead.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use millpond_db::Value;
+use millpond_store::{Outcome, clock::Boottime};
+
+use super::{
+    Settings, Shared,
+    again::{Again, Task},
+    cap::Cap,
+    list::{List, PAGES, line_of, page_of},
+    remake::{self, Edition, is_renewable},
+};
+use crate::{answer::Ask, core::Core, page::Page};
+
+/// What is hot is what was asked for in the last few of these.
+const FOLD_EVERY: Duration = Duration::from_secs(10);
+/// How often the list is written.
+const LIST_EVERY: Duration = Duration::from_secs(60);
+/// How long what was hot before the start counts as hot after it.
+const WARMTH: Duration = Duration::from_secs(600);
+/// Between two looks whether visitors' reads still wait, or the feed is heard of again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) struct Driver {
+    core: Arc<Core>,
+    shared: Arc<Shared>,
+    cap: Cap,
+    again: Again,
+    list: Option<List>,
+    /// The list as it was at the start, while that counts; and of it, what is still to be made.
+    inherited: Vec<String>,
+    warm: VecDeque<String>,
+    /// The reading of the folder that is in use, and the one before: its keys are hot when the folder has changed.
+    current: Edition,
+    previous: Option<Edition>,
+    started: Boottime,
+    folded: Boottime,
+    listed: Boottime,
+}
+
+impl Driver {
+    pub(super) fn new(core: Arc<Core>, shared: Arc<Shared>, settings: Settings) -> Self {
+        let now = Boottime::now();
+        Self {
+            current: Edition::of(&core.current.load()),
+            core,
+            shared,
+            cap: Cap::new(settings.percent),
+            again: Again::default(),
+            list: settings.list.map(List::new),
+            inherited: Vec::new(),
+            warm: VecDeque::new(),
+            previous: None,
+            started: now,
+            folded: now,
+            listed: now,
+        }
+    }
+
+    /// Until it is stopped.
+    pub(super) fn run(mut self) {
+        self.core.store.attend(waker());
+        if let Some(list) = &mut self.list {
+            self.inherited = list.read(|note| self.core.log(note));
+            self.warm = self.inherited.iter().cloned().collect();
+        }
+        while !self.is_stopped() {
+            let pause = self.turn();
+            if !pause.is_zero() {
+                thread::park_timeout(pause);
+            }
+        }
+        self.write_list();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::Acquire)
+    }
+
+    /// Makes one page, if there is one to make and it may be made now. Returns how long there is nothing more to do.
+    fn turn(&mut self) -> Duration {
+        let now = Boottime::now();
+        self.keep_up(now);
+        let idle = self.folded.plus(FOLD_EVERY).since(now);
+        let due = self.again.rest(now);
+        let has_work = self.core.store.has_work_ahead()
+            || !self.warm.is_empty()
+            || due.is_some_and(|due| due.is_zero());
+        if !has_work {
+            return due.map_or(idle, |due| due.min(idle));
+        }
+        let rest = self.cap.rest(now);
+        if !rest.is_zero() {
+            return rest.min(idle);
+        }
+        if self.must_wait(now) {
+            return PAUSE;
+        }
+        // What was hottest of all that has ended is known when all of it was found.
+        self.core.store.sweep(now);
+        self.make_next(now);
+        let ended = Boottime::now();
+        self.cap.worked(now, ended);
+        let nanos = ended.as_nanos().saturating_sub(now.as_nanos());
+        self.shared.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
+        Duration::ZERO
+    }
+
+    /// Whether visitors' reads come first, or nothing that is made could be a hit.
+    fn must_wait(&self, now: Boottime) -> bool {
+        let database = &self.core.database;
+        !self.core.store.healthy(now) || !database.has_feed() || !database.has_room()
+    }
+
+    /// What is done at intervals.
+    fn keep_up(&mut self, now: Boottime) {
+        if now >= self.folded.plus(FOLD_EVERY) {
+            self.core.store.fold_heat();
+            self.folded = now;
+        }
+        if now >= self.started.plus(WARMTH) {
+            self.inherited = Vec::new();
+            self.warm = VecDeque::new();
+        }
+        if now >= self.listed.plus(LIST_EVERY) {
+            self.write_list();
+            self.listed = now;
+        }
+    }
+
+    /// First what was ended just now, then what was refused, then what was hot before the start.
+    fn make_next(&mut self, now: Boottime) {
+        let task = match self.core.store.next_ahead(now) {
+            Some(key) => Some(Task::new(key)),
+            None => self.again.take(now),
+        };
+        if let Some(task) = task {
+            if let Some(ask) = self.ask_for(&task.key) {
+                self.make(ask, task.tries);
+            }
+        } else if let Some(line) = self.warm.pop_front()
+            && let Some(ask) = self.ask_again(&line)
+        {
+            self.make(ask, 0);
+        }
+    }
+
+    /// The request for the page that a key stands for. A page of before the folder changed is the one of the same route, if it has
+    /// the same parameters.
+    fn ask_for(&mut self, key: &[u8]) -> Option<Ask> {
+        let generation = self.follow();
+        let (page, values) = self.find(key)?;
+        Some(remake::ask(&self.core, &generation, page, values))
+    }
+
+    fn find(&self, key: &[u8]) -> Option<(&Arc<Page>, Vec<Value>)> {
+        if let Some(found) = self.current.read(key) {
+            return Some(found);
+        }
+        let (before, values) = self.previous.as_ref()?.read(key)?;
+        let page = self.current.page(&before.route)?;
+        let is_same = page.params == before.params && is_renewable(page);
+        is_same.then_some((page, values))
+    }
+
+    /// The request for the page of a line of the list.
+    fn ask_again(&mut self, line: &str) -> Option<Ask> {
+        let generation = self.follow();
+        let (page, values) = page_of(line, &self.current)?;
+        is_renewable(&page).then(|| remake::ask(&self.core, &generation, &page, values))
+    }
+
+    /// The pages in use.
+    fn follow(&mut self) -> Arc<crate::core::Generation> {
+        let generation = self.core.current.load_full();
+        if generation.number != self.current.number() {
+            let before = std::mem::replace(&mut self.current, Edition::of(&generation));
+            self.previous = Some(before);
+        }
+        generation
+    }
+
+    fn make(&mut self, ask: Ask, tries: u32) {
+        let Some(permit) = self.core.store.lead_ahead(&ask.key, Boottime::now()) else {
+            return;
+        };
+        let stopped = &self.shared.stopped;
+        // A panic frees those who wait; it has been reported, and costs this page and not the others.
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            block_on(ask.make_ahead(permit), stopped)
+        }));
+        if let Ok(Some(Some(Outcome::Fenced | Outcome::Outlived))) = made {
+            let key = ask.key.into();
+            self.again.refused(Task { key, tries }, Boottime::now());
+        }
+    }
+
+    fn write_list(&mut self) {
+        self.follow();
+        if self.list.is_none() {
+            return;
+        }
+        let hottest = self.core.store.hottest(PAGES).into_iter();
+        let hottest = hottest.filter_map(|key| {
+            let (page, values) = self.find(&key)?;
+            line_of(page, &values)
+        });
+        let mut known = HashSet::new();
+        let lines: Vec<String> = hottest
+            .chain(self.inherited.iter().cloned())
+            .filter(|line| known.insert(line.clone()))
+            .take(PAGES)
+            .collect();
+        if let Some(list) = &mut self.list {
+            list.write(&lines, |note| self.core.log(note));
+        }
+    }
+}
+
+/// Runs a future on this thread; none if it is stopped before, which gives the future up.
+fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<T> {
+    let waker = waker();
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    while !stopped.load(Ordering::Acquire) {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+        thread::park();
+    }
+    None
+}
+
+/// Wakes this thread.
+fn waker() -> Waker {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    Waker::from(Arc::new(Unpark(thread::current())))
+}

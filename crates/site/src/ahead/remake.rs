@@ -1,0 +1,91 @@
+//! A request for a page, rebuilt from the page's key.
+//!
+//! That is possible where the key is the route and the declared parameters and nothing else: no session, no field that the page
+//! varies by. The request that is rebuilt has no fields; a template that looks at it all the same makes the page private, as with a
+//! visitor's, and then it is made ahead no more.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use millpond_db::Value;
+use millpond_http::OwnedRequest;
+
+use super::values;
+use crate::{
+    answer::Ask,
+    cached::{page_key_of, page_key_parts},
+    compile::Pages,
+    core::{Core, Generation},
+    page::Page,
+    visitor::Visitor,
+};
+
+/// Whether a page is the same for every visitor, as far as is known, so that its key says all that it is made from.
+pub(crate) fn is_renewable(page: &Page) -> bool {
+    page.needs.is_none() && page.vary.is_empty() && !page.private.load(Ordering::Relaxed)
+}
+
+/// A reading of the folder whose keys may still come.
+pub(super) struct Edition {
+    number: u32,
+    pages: Arc<Pages>,
+}
+
+impl Edition {
+    pub(super) fn of(generation: &Generation) -> Self {
+        Self {
+            number: generation.number,
+            pages: generation.pages.clone(),
+        }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What a key of this edition stands for; none if it is not one of a page that can be made from it.
+    pub(super) fn read(&self, key: &[u8]) -> Option<(&Arc<Page>, Vec<Value>)> {
+        let (number, index, rest) = page_key_parts(key)?;
+        let endpoint = self.pages.endpoints.get(index as usize)?;
+        let page = endpoint.page.as_ref()?;
+        if number != self.number || !is_renewable(page) {
+            return None;
+        }
+        Some((page, values::from_key(rest, page.params.len())?))
+    }
+
+    /// The page of a route.
+    pub(super) fn page(&self, route: &str) -> Option<&Arc<Page>> {
+        let mut pages = self
+            .pages
+            .endpoints
+            .iter()
+            .filter_map(|it| it.page.as_ref());
+        pages.find(|page| page.route == route)
+    }
+}
+
+/// The request for a page, as whoever asks first would make it.
+pub(super) fn ask(
+    core: &Arc<Core>,
+    generation: &Arc<Generation>,
+    page: &Arc<Page>,
+    values: Vec<Value>,
+) -> Ask {
+    let key = page_key_of(generation.number, page, &values);
+    let request = OwnedRequest::new("GET", &page.route);
+    let visitor = Visitor::new(
+        request,
+        page.route.clone(),
+        page,
+        &generation.sessions,
+        None,
+    );
+    Ask {
+        core: core.clone(),
+        generation: generation.clone(),
+        page: page.clone(),
+        values,
+        key,
+        visitor,
+    }
+}

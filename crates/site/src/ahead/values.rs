@@ -1,0 +1,146 @@
+//! The values of a page's parameters, out of its key and to and from JSON.
+
+use std::array;
+
+use millpond_db::{Kind, Value};
+use serde_json::Value as Json;
+
+use crate::params::Param;
+
+/// The values that [`push_key`](crate::params::push_key) has written, so many and nothing behind them.
+pub(super) fn from_key(mut key: &[u8], count: usize) -> Option<Vec<Value>> {
+    let values = (0..count).map(|_| next(&mut key)).collect::<Option<_>>()?;
+    key.is_empty().then_some(values)
+}
+
+fn next(key: &mut &[u8]) -> Option<Value> {
+    let [kind] = take(key)?;
+    Some(match kind {
+        b'n' => Value::Null,
+        b'i' => Value::Integer(i64::from_le_bytes(take(key)?)),
+        b'r' => Value::Real(f64::from_bits(u64::from_le_bytes(take(key)?))),
+        b'o' => Value::Boolean(match take(key)? {
+            [0] => false,
+            [1] => true,
+            _ => return None,
+        }),
+        b't' => Value::Text(std::str::from_utf8(take_bytes(key)?).ok()?.into()),
+        b'b' => Value::Blob(take_bytes(key)?.into()),
+        b'j' => serde_json::from_slice::<Json>(take_bytes(key)?)
+            .ok()?
+            .into(),
+        _ => return None,
+    })
+}
+
+fn take<const N: usize>(key: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = key.split_first_chunk::<N>()?;
+    *key = rest;
+    Some(array::from_fn(|at| first[at]))
+}
+
+fn take_bytes<'k>(key: &mut &'k [u8]) -> Option<&'k [u8]> {
+    let len = usize::try_from(u64::from_le_bytes(take(key)?)).ok()?;
+    let (bytes, rest) = key.split_at_checked(len)?;
+    *key = rest;
+    Some(bytes)
+}
+
+/// As it stands in the list; none of what a request cannot give.
+pub(super) fn to_json(value: &Value) -> Option<Json> {
+    match value {
+        Value::Null => Some(Json::Null),
+        Value::Integer(integer) => Some((*integer).into()),
+        Value::Real(real) => serde_json::Number::from_f64(*real).map(Json::Number),
+        Value::Text(text) => Some(text.to_string().into()),
+        Value::Boolean(truth) => Some((*truth).into()),
+        Value::Blob(_) | Value::Json(_) => None,
+    }
+}
+
+/// As a request for the page would give it; none of what no request for it gives.
+pub(super) fn from_json(param: &Param, json: &Json) -> Option<Value> {
+    if let Some(default) = &param.default
+        && to_json(default).as_ref() == Some(json)
+    {
+        return Some(default.clone());
+    }
+    match param.kind {
+        Kind::Integer => json.as_i64().map(Value::Integer),
+        Kind::Real => json.as_f64().map(Value::Real),
+        Kind::Boolean => json.as_bool().map(Value::Boolean),
+        Kind::Text | Kind::Other => json.as_str().map(Value::from),
+        Kind::Blob => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::push_key;
+
+    fn key(values: &[Value]) -> Vec<u8> {
+        let mut key = Vec::new();
+        values.iter().for_each(|value| push_key(&mut key, value));
+        key
+    }
+
+    fn some() -> Vec<Value> {
+        vec![
+            Value::Null,
+            i64::MIN.into(),
+            Value::Real(-0.5),
+            true.into(),
+            "a\"ü\n".into(),
+            Value::Blob([0, 255][..].into()),
+            serde_json::json!({ "a": [1, null] }).into(),
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        assert_eq!(from_key(&key(&some()), 7), Some(some()));
+        assert_eq!(from_key(&[], 0), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_cut_or_too_long_or_garbage_is_none() {
+        let whole = key(&some());
+        for end in 0..whole.len() {
+            assert_eq!(from_key(&whole[..end], 7), None, "{end}");
+        }
+        for count in [0, 6, 8] {
+            assert_eq!(from_key(&whole, count), None);
+        }
+        for bytes in [&b"x"[..], b"o\x02", b"t\xff\xff\xff\xff\xff\xff\xff\xff"] {
+            assert_eq!(from_key(bytes, 1), None);
+        }
+    }
+
+    #[test]
+    fn json_gives_what_a_request_would_give_and_nothing_else() {
+        let param = |kind, default| Param {
+            name: "p".into(),
+            kind,
+            default,
+            in_path: None,
+        };
+        for (kind, value) in [
+            (Kind::Integer, Value::from(i64::MAX)),
+            (Kind::Real, Value::Real(0.1)),
+            (Kind::Boolean, false.into()),
+            (Kind::Text, "x".into()),
+        ] {
+            let json = to_json(&value).unwrap();
+            assert_eq!(from_json(&param(kind, None), &json), Some(value));
+        }
+        let number = param(Kind::Integer, Some(Value::Null));
+        assert_eq!(from_json(&number, &Json::Null), Some(Value::Null));
+        for json in [Json::from("1"), 1.5.into(), u64::MAX.into(), true.into()] {
+            assert_eq!(from_json(&number, &json), None, "{json}");
+        }
+        assert_eq!(from_json(&param(Kind::Integer, None), &Json::Null), None);
+        assert_eq!(to_json(&Value::Blob([1][..].into())), None);
+        assert_eq!(to_json(&Value::Real(f64::NAN)), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! All results of a page: from the store if they make one state, else from one snapshot (COHERENCE, rule 4).
+
+use std::{sync::Arc, time::Duration};
+
+use millpond_db::{Call, DatabaseFeed, Read, Snapshot};
+use millpond_store::{Class, Feed, Fill, Permit, Tag, clock::Boottime};
+
+use crate::{
+    answer::Ask,
+    cached::{Cached, Failure, object_key},
+    object::QueryResult,
+    script::Rows,
+};
+
+/// All results of a page, as they were read or put together.
+pub(crate) struct Gathered {
+    pub(crate) objects: Vec<Arc<QueryResult>>,
+    pub(crate) tags: Vec<Tag>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) position: u64,
+    pub(crate) expires: Option<Boottime>,
+    pub(crate) uncacheable: bool,
+    pub(crate) database: Duration,
+}
+
+impl Ask {
+    /// All results of the page: from the store if they make one state, else from one snapshot (rule 4). What is read is stored
+    /// object by object under the leader's permit.
+    pub(crate) async fn gather(
+        &self,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
+    ) -> Result<Gathered, Failure> {
+        let now = Boottime::now();
+        let keys: Vec<Vec<u8>> = match permit {
+            Some(_) => self
+                .page
+                .queries
+                .iter()
+                .map(|query| object_key(self.generation.number, query, &self.values))
+                .collect(),
+            None => Vec::new(),
+        };
+        if permit.is_some()
+            && !keys.is_empty()
+            && let Some(combined) = self.combine(&keys, now)
+        {
+            return Ok(combined);
+        }
+        if self.page.queries.is_empty() {
+            // Nothing is read, so nothing can be older than anything: only a new generation of the site ends the page.
+            let snapshot = DatabaseFeed::snapshot_at(u64::MAX);
+            return Ok(Gathered {
+                objects: Vec::new(),
+                tags: Vec::new(),
+                snapshot,
+                position: 0,
+                expires: None,
+                uncacheable: false,
+                database: Duration::ZERO,
+            });
+        }
+        let calls = self.page.queries.iter().map(|query| Call {
+            query: query.query.clone(),
+            params: query
+                .args
+                .iter()
+                .map(|&at| self.values[at].clone())
+                .collect(),
+        });
+        let read = self
+            .core
+            .database
+            .read(calls.collect())
+            .await
+            .map_err(|error| self.core.failure(&self.page.route, &error))?;
+        Ok(self.sort(read, permit, &keys, now))
+    }
+
+    fn combine(&self, keys: &[Vec<u8>], now: Boottime) -> Option<Gathered> {
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let combined = self.core.store.combine(&keys, now)?;
+        let objects = combined.values.iter().map(|value| match &**value {
+            Cached::Object(object) => Some(object.clone()),
+            _ => None,
+        });
+        Some(Gathered {
+            objects: objects.collect::<Option<_>>()?,
+            tags: combined.tags,
+            snapshot: DatabaseFeed::snapshot_at(combined.position),
+            position: combined.position,
+            expires: combined.expires,
+            uncacheable: false,
+            database: Duration::ZERO,
+        })
+    }
+
+    /// Sorts what a read gave; `asked` is a moment before it began.
+    fn sort(
+        &self,
+        read: Read,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
+        keys: &[Vec<u8>],
+        asked: Boottime,
+    ) -> Gathered {
+        let mut gathered = Gathered {
+            objects: Vec::with_capacity(read.results.len()),
+            tags: Vec::new(),
+            snapshot: read.snapshot.clone(),
+            position: read.position,
+            expires: None,
+            uncacheable: false,
+            database: read.elapsed,
+        };
+        let missing = self.is_missing(&read);
+        let share = read.elapsed / self.page.queries.len() as u32;
+        for (at, ((query, rows), deps)) in self
+            .page
+            .queries
+            .iter()
+            .zip(read.results)
+            .zip(read.deps)
+            .enumerate()
+        {
+            let object = Arc::new(QueryResult {
+                rows: query.rows,
+                data: Arc::new(rows),
+            });
+            let expires = query.max_age.map(|age| asked.plus(age));
+            // `-- max-age:` is the owner's way out for what no feed tells (rule 14).
+            let uncacheable = deps.uncacheable.is_some() && expires.is_none();
+            // Of a page that does not exist only the absence itself is kept, in the share of the memory for such.
+            let kept = !uncacheable && (!missing || object.is_missing());
+            if let (Some(permit), true) = (permit, kept) {
+                permit.also(
+                    &keys[at],
+                    Fill {
+                        value: Arc::new(Cached::Object(object.clone())),
+                        tags: deps.tags.clone(),
+                        snapshot: read.snapshot.clone(),
+                        position: read.position,
+                        expires,
+                        class: if object.is_missing() {
+                            Class::Negative
+                        } else {
+                            Class::Normal
+                        },
+                        cost: share,
+                    },
+                );
+            }
+            gathered.uncacheable |= uncacheable;
+            gathered.tags.extend(deps.tags);
+            gathered.expires = [gathered.expires, expires].into_iter().flatten().min();
+            gathered.objects.push(object);
+        }
+        gathered
+    }
+
+    /// Whether a `:one` gave no row.
+    fn is_missing(&self, read: &Read) -> bool {
+        let mut results = self.page.queries.iter().zip(&read.results);
+        results.any(|(query, rows)| query.rows == Rows::One && rows.rows.is_empty())
+    }
+}
+
+impl Gathered {
+    /// As it is to be stored under the key of the page, or of all its results.
+    pub(crate) fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, DatabaseFeed> {
+        let missing = self.objects.iter().any(|object| object.is_missing());
+        let class = if missing {
+            Class::Negative
+        } else {
+            Class::Normal
+        };
+        Fill {
+            value,
+            tags: self.tags,
+            snapshot: self.snapshot,
+            position: self.position,
+            expires: self.expires,
+            class,
+            cost,
+        }
+    }
+}

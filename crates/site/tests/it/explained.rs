@@ -1,0 +1,46 @@
+//! Why a visitor's page is answered as it is, for one visitor or another.
+
+use millpond_http::OwnedRequest;
+use millpond_site::Whom;
+
+use crate::{
+    sessions::{SITE, register},
+    support::TestSite,
+};
+
+fn with_cookie(target: &str, cookie: &str) -> OwnedRequest {
+    OwnedRequest::new("GET", target)
+        .field("Host", "site.test")
+        .field("Cookie", cookie)
+}
+
+#[test]
+fn each_visitors_answer_is_explained_from_its_own_key() {
+    let site = TestSite::new(SITE);
+    let ann = register(&site, "Ann", 1, "reader");
+    site.ask(&with_cookie("/notes", &ann));
+    let explain = |target: &str, whom: Whom<'_>| site.site.explain(target, whom);
+    let state = |whom: Whom<'_>| explain("/notes", whom).unwrap()["page"]["state"].clone();
+    assert_eq!(state(Whom::Claims("tenant=1")), "hit");
+    assert_eq!(state(Whom::Claims("tenant=2")), "miss");
+    // The key holds claims as they are, not as the query is given them.
+    assert_eq!(state(Whom::Claims("tenant='1'")), "miss");
+    assert_eq!(state(Whom::Nobody), "miss");
+    let cookie = with_cookie("/explain", &ann);
+    assert_eq!(state(Whom::Cookie(&cookie.as_request())), "hit");
+    let told = explain("/notes", Whom::Nobody).unwrap();
+    assert_eq!(told["claims_used"], serde_json::json!(["tenant"]));
+
+    let forged = with_cookie("/explain", &format!("{ann}x"));
+    let said = explain("/notes", Whom::Cookie(&forged.as_request())).unwrap_err();
+    assert!(said.contains("__Host-session"), "{said}");
+    assert!(explain("/notes", Whom::Claims("tenant")).is_err());
+
+    let members = |whom| explain("/members", whom).unwrap();
+    assert_eq!(members(Whom::Nobody)["led_to"], "/login");
+    assert!(members(Whom::Claims("user=1"))["led_to"].is_null());
+    let desk = explain("/desk", Whom::Claims("role=reader")).unwrap();
+    assert_eq!(desk["closed"], true);
+    // Nobody was let in by what was claimed.
+    assert_eq!(site.get("/members").status, 303);
+}

@@ -1,0 +1,196 @@
+//! How hot an entry is, in two bytes.
+//!
+//! A hit counts twice in one byte: for the eviction policy (two bits, up to [`MAX_VISITS`]) and for the heat (four bits, up to
+//! [`MAX_ASKS`]), and sets a bit that says that somebody has asked since the value was made. Once all are full a hit writes nothing, so
+//! the measure costs a hit what the policy's count cost it before. The other byte belongs to the ledger's lock: what was left of
+//! the heat when the counts were last [folded](Heat::fold) in, and two marks.
+//!
+//! Folded now and then, the heat is what was asked lately: each fold halves what was before. It is handed on from a value to the
+//! one that replaces it, halved too; so each value that was made for nothing halves the chance of the next.
+
+use crate::{
+    policy::MAX_VISITS,
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+/// Hits count for the heat up to here.
+const MAX_ASKS: u8 = 15;
+/// What one of them counts.
+const ASK: u8 = 2;
+/// From here on an entry is hot: asked for three times since the last fold, or twice before each of the last two.
+pub(crate) const HOT: u8 = 6;
+
+const VISITS: u8 = 0b000_0011;
+const ASKS: u8 = 0b011_1100;
+const ASKED: u8 = 0b100_0000;
+const FULL: u8 = VISITS | ASKS | ASKED;
+
+const REST: u8 = 0b0011_1111;
+/// Its end has been looked at.
+const ENDED: u8 = 0b0100_0000;
+/// It cannot be made again from its key alone.
+const UNIQUE: u8 = 0b1000_0000;
+
+/// The two bytes. Hits race with each other and with a fold: a lost visit costs nothing but a visit.
+pub(crate) struct Heat {
+    counts: AtomicU8,
+    rest: AtomicU8,
+}
+
+/// What an entry came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// How hot it was.
+    pub(crate) degree: u8,
+    /// Whether anybody has asked for it.
+    pub(crate) asked: bool,
+}
+
+impl Heat {
+    /// Of a value that somebody has `asked` for, or that was made ahead of that; `renewable` says whether it can be made again from
+    /// its key.
+    pub(crate) fn new(asked: bool, renewable: bool) -> Self {
+        let counts = if asked { ASKED | 1 << 2 } else { 0 };
+        Self {
+            counts: AtomicU8::new(counts),
+            rest: AtomicU8::new(if renewable { 0 } else { UNIQUE }),
+        }
+    }
+
+    /// Notes a hit; writes nothing once the counts are full.
+    pub(crate) fn visit(&self) {
+        let counts = self.counts.load(Ordering::Relaxed);
+        if counts != FULL {
+            self.count(counts);
+        }
+    }
+
+    #[cold]
+    fn count(&self, counts: u8) {
+        let visits = ((counts & VISITS) + 1).min(MAX_VISITS);
+        let asks = ((counts & ASKS) + 4).min(ASKS);
+        self.counts.store(ASKED | asks | visits, Ordering::Relaxed);
+    }
+
+    /// Hits since the policy last looked.
+    pub(crate) fn visits(&self) -> u8 {
+        self.counts.load(Ordering::Relaxed) & VISITS
+    }
+
+    pub(crate) fn set_visits(&self, visits: u8) {
+        let counts = self.counts.load(Ordering::Relaxed);
+        let counts = counts & !VISITS | visits.min(MAX_VISITS);
+        self.counts.store(counts, Ordering::Relaxed);
+    }
+
+    /// Takes over from the value in whose place this one is: its visits stay, for what was hot before a change is hot after it.
+    pub(crate) fn inherit(&self, old: &Self) {
+        self.set_visits(old.visits());
+        let marks = self.rest.load(Ordering::Relaxed) & !REST;
+        self.rest.store(marks | old.degree(), Ordering::Relaxed);
+    }
+
+    /// How hot it is.
+    pub(crate) fn degree(&self) -> u8 {
+        let asks = (self.counts.load(Ordering::Relaxed) & ASKS) >> 2;
+        const { assert!(MAX_ASKS * ASK + REST / 2 <= REST && ASKS >> 2 == MAX_ASKS) };
+        (self.rest.load(Ordering::Relaxed) & REST) / 2 + asks * ASK
+    }
+
+    /// Whether it can be made again from its key.
+    pub(crate) fn is_renewable(&self) -> bool {
+        self.rest.load(Ordering::Relaxed) & UNIQUE == 0
+    }
+
+    /// Counts from anew, and halves what was before.
+    pub(crate) fn fold(&self) {
+        let marks = self.rest.load(Ordering::Relaxed) & !REST;
+        self.rest.store(marks | self.degree(), Ordering::Relaxed);
+        let counts = self.counts.load(Ordering::Relaxed);
+        self.counts.store(counts & !ASKS, Ordering::Relaxed);
+    }
+
+    /// What it came to, asked when it is over: once, and never of what cannot be made again.
+    pub(crate) fn end(&self) -> Option<End> {
+        let rest = self.rest.load(Ordering::Relaxed);
+        if rest & (ENDED | UNIQUE) != 0 {
+            return None;
+        }
+        self.rest.store(rest | ENDED, Ordering::Relaxed);
+        Some(End {
+            degree: self.degree(),
+            asked: self.counts.load(Ordering::Relaxed) & ASKED != 0,
+        })
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    fn visited(times: usize) -> Heat {
+        let heat = Heat::new(true, true);
+        (0..times).for_each(|_| heat.visit());
+        heat
+    }
+
+    #[test]
+    fn what_is_asked_for_three_times_lately_is_hot() {
+        assert!(visited(1).degree() < HOT);
+        assert!(visited(2).degree() >= HOT);
+        let twice = visited(1);
+        twice.fold();
+        assert!(twice.degree() < HOT);
+        (0..2).for_each(|_| twice.visit());
+        assert!(twice.degree() >= HOT);
+        // Nobody asks any more.
+        (0..2).for_each(|_| twice.fold());
+        assert!(twice.degree() < HOT);
+    }
+
+    #[test]
+    fn the_counts_are_full_and_stay_so() {
+        let heat = visited(1000);
+        assert_eq!((heat.visits(), heat.degree()), (MAX_VISITS, MAX_ASKS * ASK));
+        assert_eq!(heat.counts.load(Ordering::Relaxed), FULL);
+        for _ in 0..100 {
+            heat.fold();
+            (0..100).for_each(|_| heat.visit());
+        }
+        assert!(heat.degree() <= REST);
+        heat.set_visits(1);
+        assert_eq!(heat.visits(), 1);
+        assert!(heat.degree() > 2 * MAX_ASKS);
+    }
+
+    #[test]
+    fn each_value_that_nobody_asks_for_halves_the_chance_of_the_next() {
+        let mut heat = visited(1000);
+        let mut made = 0;
+        while heat.degree() >= HOT {
+            let next = Heat::new(false, true);
+            next.inherit(&heat);
+            assert_eq!(next.degree(), heat.degree() / 2);
+            (heat, made) = (next, made + 1);
+        }
+        assert_eq!(made, 3);
+        // The policy's own count is no part of that.
+        assert_eq!(heat.visits(), MAX_VISITS);
+    }
+
+    #[test]
+    fn an_end_is_told_once_and_says_whether_anybody_asked() {
+        let ended = |heat: &Heat| heat.end().map(|end| end.asked);
+        let made_ahead = Heat::new(false, true);
+        assert_eq!(
+            (ended(&made_ahead), ended(&made_ahead)),
+            (Some(false), None)
+        );
+        let asked = Heat::new(false, true);
+        asked.visit();
+        asked.fold();
+        assert_eq!(ended(&asked), Some(true));
+        assert_eq!(ended(&visited(0)), Some(true));
+        assert_eq!(ended(&Heat::new(true, false)), None);
+    }
+}

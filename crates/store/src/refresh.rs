@@ -1,0 +1,109 @@
+//! The store's side of making values ahead; what is made, and how much of it, is the caller's to decide.
+
+use std::task::Waker;
+
+use crate::{
+    Feed, Permit, Store, Value, Why,
+    ahead::{Ahead, Noticed, heat_of},
+    clock::Boottime,
+    entry::Entry,
+    heat::HOT,
+    ledger::Ledger,
+    sync::{Arc, MutexGuard},
+};
+
+/// Entries that are looked at before the ledger's lock is given up: some ten microseconds' worth.
+const STRIDE: u32 = 128;
+
+impl<V: Value, F: Feed> Store<V, F> {
+    /// Wakes `waker` when there is something to make ahead: once, until [`has_work_ahead`](Self::has_work_ahead) has said that nothing is
+    /// left.
+    pub fn attend(&self, waker: Waker) {
+        let before = self.attendant.lock().replace(waker);
+        drop(before);
+    }
+
+    /// Whether keys wait to be made ahead, or a sweep has to look for them.
+    #[must_use]
+    pub fn has_work_ahead(&self) -> bool {
+        self.lock().ahead.has_work()
+    }
+
+    /// Looks for hot entries that have ended without being touched, if there may be any; says whether it has. Takes the ledger's lock
+    /// again and again, each time for some entries.
+    pub fn sweep(&self, now: Boottime) -> bool {
+        if !self.lock().ahead.take_sweep() {
+            return false;
+        }
+        self.walk(|ahead, entry| {
+            if let Err(Why::Invalidated | Why::Epoch) = entry.valid(now) {
+                ahead.ended(entry, Noticed::Swept, now);
+            }
+        });
+        true
+    }
+
+    /// The key that is to be made ahead next: the hottest, by how often it is asked for times what it takes to make.
+    #[must_use]
+    pub fn next_ahead(&self, now: Boottime) -> Option<Box<[u8]>> {
+        self.lock().ahead.next(now)
+    }
+
+    /// The right to make the value of `key` before anybody asks for it; none if it is valid, if somebody makes it, or if too many fills
+    /// run.
+    pub fn lead_ahead(self: &Arc<Self>, key: &[u8], now: Boottime) -> Option<Permit<V, F>> {
+        let mut ledger = self.lock();
+        let is_valid = self.index.read(key, |entry| entry.valid(now).is_ok());
+        if is_valid == Some(true)
+            || ledger.flights.contains_key(key)
+            || ledger.flying >= self.config.flights
+        {
+            return None;
+        }
+        let flight = ledger.start(key);
+        Some(Permit::new(self.clone(), key, flight, None).ahead())
+    }
+
+    /// What was asked for until now counts half from here on. To be called at equal intervals: what is hot is what was asked for
+    /// in the last few of them.
+    pub fn fold_heat(&self) {
+        self.walk(|_, entry| entry.heat.fold());
+    }
+
+    /// The keys of hot entries that can be made again from them, at most so many, the hottest first. Takes the ledger's lock as a
+    /// [sweep](Self::sweep) does.
+    #[must_use]
+    pub fn hottest(&self, most: usize) -> Vec<Box<[u8]>> {
+        let mut found: Vec<(f32, Box<[u8]>)> = Vec::new();
+        let order = |a: &(f32, Box<[u8]>), b: &(f32, Box<[u8]>)| b.0.total_cmp(&a.0);
+        self.walk(|_, entry| {
+            if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
+                found.push((heat_of(entry), entry.key.clone()));
+            }
+            if most > 0 && found.len() >= 2 * most {
+                found.select_nth_unstable_by(most - 1, order);
+                found.truncate(most);
+            }
+        });
+        found.sort_by(order);
+        found.truncate(most);
+        found.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// Shows each entry that is there throughout. The lock is given up again and again, for changes and fills come first.
+    fn walk(&self, mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>)) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.lock().show(from, STRIDE, &mut look);
+        }
+    }
+
+    /// Gives up the lock, and tells whoever attends if there is something new to make ahead.
+    pub(crate) fn tell(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
+        let has_news = ledger.ahead.tell();
+        drop(ledger);
+        if has_news && let Some(waker) = &*self.attendant.lock() {
+            waker.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What the store offers to be made ahead, and what becomes of it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Poll, Wake, Waker},
+    time::Duration,
+};
+
+use millpond_store::{
+    Change, Config, Fill, Joined, Landed, MadeAhead, Need, Outcome, Sink, Tag, Why, clock::Boottime,
+};
+
+use crate::support::{NOW, TestStore, fill, lead, poll_once, store};
+
+const ROW: Tag = Tag::narrow(2);
+const TABLE: Tag = Tag::broad(4);
+
+fn watched(limit: usize) -> TestStore {
+    store(Config {
+        ahead: limit,
+        ..Config::default()
+    })
+}
+
+/// Stores a value that can be made again, and asks for it `hits` times.
+fn keep(store: &TestStore, key: &[u8], tag: Tag, hits: usize) {
+    costing(store, key, tag, hits, Duration::from_millis(1));
+}
+
+fn costing(store: &TestStore, key: &[u8], tag: Tag, hits: usize, cost: Duration) {
+    let mut permit = lead(store, key, Need::Any);
+    permit.renewable();
+    let fill = Fill {
+        cost,
+        ..fill(1, vec![tag], u64::MAX)
+    };
+    assert_eq!(permit.complete(fill), Outcome::Stored);
+    for _ in 0..hits {
+        assert!(store.get(key, NOW).is_ok());
+    }
+}
+
+fn change(store: &TestStore, mark: u64, tag: Tag) {
+    store.apply(Change {
+        mark,
+        tags: vec![tag],
+    });
+}
+
+/// All that is offered, in order.
+fn offered(store: &TestStore) -> Vec<Vec<u8>> {
+    let now = Boottime::now();
+    std::iter::from_fn(|| store.next_ahead(now))
+        .map(Vec::from)
+        .collect()
+}
+
+fn make(store: &TestStore, key: &[u8], tag: Tag, snapshot: u64) -> Outcome {
+    let mut permit = store.lead_ahead(key, NOW).expect("nobody else makes it");
+    permit.renewable();
+    assert!(poll_once(permit.begin()).is_ready());
+    permit.complete(fill(2, vec![tag], snapshot))
+}
+
+#[test]
+fn what_is_hot_is_offered_when_it_is_marked_and_what_is_not_is_not() {
+    let store = watched(8);
+    keep(&store, b"hot", ROW, 5);
+    keep(&store, b"cold", ROW, 1);
+    keep(&store, b"valid", Tag::narrow(6), 5);
+    lead(&store, b"once", Need::Any).complete(fill(1, vec![ROW], u64::MAX));
+    (0..5).for_each(|_| drop(store.get(b"once", NOW)));
+    assert!(!store.has_work_ahead());
+    change(&store, 1, ROW);
+    assert!(store.has_work_ahead() && !store.sweep(Boottime::now()));
+    assert_eq!(offered(&store), [b"hot"]);
+    // Once: it is offered again when it has been made and has ended again.
+    change(&store, 2, ROW);
+    assert!(offered(&store).is_empty() && !store.has_work_ahead());
+}
+
+#[test]
+fn what_ends_without_being_touched_is_found_by_a_sweep() {
+    let store = watched(8);
+    for n in 0..1000_u32 {
+        keep(&store, &n.to_le_bytes(), TABLE, usize::from(n == 700) * 5);
+    }
+    change(&store, 1, TABLE);
+    assert!(store.has_work_ahead() && offered(&store).is_empty());
+    assert!(store.sweep(Boottime::now()) && !store.sweep(Boottime::now()));
+    assert_eq!(offered(&store), [700_u32.to_le_bytes()]);
+    // A table on which nothing depends makes no work.
+    change(&store, 2, Tag::broad(8));
+    assert!(!store.has_work_ahead());
+}
+
+#[test]
+fn after_an_epoch_the_hottest_come_first_by_heat_and_cost() {
+    let store = watched(8);
+    // The first sets the mean.
+    costing(&store, b"mean", ROW, 3, Duration::from_millis(10));
+    costing(&store, b"warm", ROW, 5, Duration::from_millis(10));
+    costing(&store, b"hot", ROW, 12, Duration::from_millis(10));
+    costing(&store, b"dear", ROW, 5, Duration::from_millis(100));
+    costing(&store, b"cold", ROW, 1, Duration::from_millis(100));
+    store.new_epoch("the feed was lost");
+    assert!(store.sweep(Boottime::now()));
+    assert_eq!(offered(&store), [&b"dear"[..], b"hot", b"warm", b"mean"]);
+    assert_eq!(
+        store.hottest(2),
+        [Box::from(&b"dear"[..]), Box::from(&b"hot"[..])]
+    );
+}
+
+#[test]
+fn a_change_that_ends_many_leaves_the_hottest_in_a_short_queue() {
+    let store = watched(3);
+    for n in 0..60_u8 {
+        let hits = if n % 20 == 7 { 14 } else { 3 };
+        keep(&store, &[n], ROW, hits);
+    }
+    change(&store, 1, ROW);
+    let stats = store.stats();
+    assert_eq!(
+        (stats.invalidated, stats.ahead, stats.ahead_dropped),
+        (60, 3, 57)
+    );
+    let mut kept = offered(&store);
+    kept.sort();
+    assert_eq!(kept, [[7], [27], [47]]);
+}
+
+#[test]
+fn with_no_queue_nothing_is_noticed() {
+    let store = watched(0);
+    keep(&store, b"hot", ROW, 9);
+    keep(&store, b"wide", TABLE, 9);
+    change(&store, 1, ROW);
+    change(&store, 2, TABLE);
+    store.new_epoch("the feed was lost");
+    assert!(!store.has_work_ahead() && !store.sweep(Boottime::now()) && offered(&store).is_empty());
+}
+
+#[test]
+fn what_is_offered_late_is_dropped() {
+    let store = watched(8);
+    keep(&store, b"hot", ROW, 5);
+    change(&store, 1, ROW);
+    let later = Boottime::now().plus(Duration::from_secs(3600));
+    assert_eq!(store.next_ahead(later), None);
+    assert_eq!((store.stats().ahead, store.stats().ahead_dropped), (0, 1));
+}
+
+#[test]
+fn whoever_asks_first_takes_it_off_the_queue() {
+    let store = watched(8);
+    keep(&store, b"hot", ROW, 5);
+    change(&store, 1, ROW);
+    keep(&store, b"hot", ROW, 0);
+    assert!(offered(&store).is_empty());
+    assert!(store.lead_ahead(b"hot", NOW).is_none(), "it is valid");
+    change(&store, 2, ROW);
+    let flight = lead(&store, b"hot", Need::Any);
+    assert!(store.lead_ahead(b"hot", NOW).is_none(), "somebody makes it");
+    drop(flight);
+    assert!(store.lead_ahead(b"hot", NOW).is_some());
+}
+
+#[test]
+fn the_fence_looks_at_what_is_made_ahead_and_who_asks_meanwhile_waits_for_it() {
+    let store = watched(8);
+    keep(&store, b"hot", ROW, 5);
+    change(&store, 1, ROW);
+    let mut permit = store.lead_ahead(b"hot", NOW).expect("nobody makes it");
+    let Joined::Wait(early) = store.join(b"hot", Need::Any) else {
+        panic!("it is being made");
+    };
+    assert!(poll_once(permit.begin()).is_ready());
+    let Joined::Wait(late) = store.join(b"hot", Need::Any) else {
+        panic!("it is being made");
+    };
+    change(&store, 2, ROW);
+    assert_eq!(permit.complete(fill(2, vec![ROW], 1)), Outcome::Fenced);
+    // It saw the first change and not the second.
+    assert!(matches!(poll_once(early), Poll::Ready(Landed::Value(_))));
+    assert!(matches!(poll_once(late), Poll::Ready(Landed::Again)));
+    assert_eq!(store.get(b"hot", NOW), Err(Why::Invalidated));
+    assert_eq!(make(&store, b"hot", ROW, 2), Outcome::Stored);
+    assert_eq!(store.get(b"hot", NOW).map(|stone| stone.number), Ok(2));
+    let mut outlived = store.lead_ahead(b"other", NOW).expect("nobody makes it");
+    assert!(poll_once(outlived.begin()).is_ready());
+    store.new_epoch("the feed was lost");
+    let outcome = outlived.complete(fill(2, vec![ROW], u64::MAX));
+    assert_eq!(outcome, Outcome::Outlived);
+}
+
+#[test]
+fn what_nobody_asks_for_is_counted_and_soon_left_alone() {
+    let store = watched(8);
+    keep(&store, b"hot", ROW, 100);
+    let mut made = 0;
+    for mark in 1..20 {
+        change(&store, mark, ROW);
+        if offered(&store).is_empty() {
+            break;
+        }
+        assert_eq!(make(&store, b"hot", ROW, mark), Outcome::Stored);
+        made += 1;
+    }
+    assert_eq!(made, 3);
+    let tally = MadeAhead {
+        times: 3,
+        in_vain: 3,
+    };
+    assert_eq!(store.explain(b"hot", NOW).ahead, tally);
+    // Who asks for it makes it hot again.
+    keep(&store, b"hot", ROW, 5);
+    change(&store, 30, ROW);
+    assert_eq!(offered(&store), [b"hot"]);
+    assert_eq!(make(&store, b"hot", ROW, 30), Outcome::Stored);
+    assert!(store.get(b"hot", NOW).is_ok());
+    change(&store, 31, ROW);
+    let stats = store.stats();
+    assert_eq!((stats.made_ahead, stats.made_in_vain), (4, 3));
+}
+
+#[test]
+fn what_somebody_waited_for_was_not_in_vain() {
+    let store = watched(8);
+    let permit = store.lead_ahead(b"key", NOW).expect("nobody makes it");
+    let Joined::Wait(waiting) = store.join(b"key", Need::Any) else {
+        panic!("it is being made");
+    };
+    let mut permit = permit;
+    permit.renewable();
+    assert!(poll_once(permit.begin()).is_ready());
+    permit.complete(fill(1, vec![ROW], u64::MAX));
+    assert!(matches!(poll_once(waiting), Poll::Ready(Landed::Value(_))));
+    change(&store, 1, ROW);
+    assert_eq!(store.stats().made_in_vain, 0);
+}
+
+#[test]
+fn what_was_hot_long_ago_is_not_hot() {
+    let store = watched(8);
+    keep(&store, b"then", ROW, 100);
+    (0..3).for_each(|_| store.fold_heat());
+    keep(&store, b"now", ROW, 5);
+    change(&store, 1, ROW);
+    assert_eq!(offered(&store), [b"now"]);
+}
+
+#[test]
+fn whoever_attends_is_told_once_until_nothing_is_left() {
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let told = || count.0.load(Ordering::Relaxed);
+    let store = watched(8);
+    store.attend(Waker::from(count.clone()));
+    keep(&store, b"hot", ROW, 5);
+    keep(&store, b"wide", TABLE, 5);
+    change(&store, 1, Tag::narrow(99));
+    assert_eq!(told(), 0);
+    change(&store, 2, ROW);
+    change(&store, 3, TABLE);
+    assert_eq!(told(), 1);
+    assert!(store.has_work_ahead() && store.sweep(Boottime::now()));
+    assert_eq!(offered(&store).len(), 2);
+    assert!(!store.has_work_ahead());
+    store.new_epoch("the feed was lost");
+    assert_eq!(told(), 2);
+}
