@@ -223,6 +223,7 @@ fn left(url: &str) -> Result<(u64, u64), String> {
         if slots + sessions == 0 || is_over {
             return Ok((slots, sessions));
         }
+        // The server tells nobody when a session ends.
         thread::sleep(rounds::LOOK);
     }
 }

@@ -239,6 +239,13 @@ mod tests {
     }
 
     fn written(thing: Thing, version: u64, place: Option<&str>) -> Log {
+        let (log, write) = noted(thing, version, place);
+        log.acknowledged(write);
+        log
+    }
+
+    /// A write that is under way.
+    fn noted(thing: Thing, version: u64, place: Option<&str>) -> (Log, u64) {
         let log = Log::new();
         let write = log.begin();
         let place = place.map(str::to_owned);
@@ -250,8 +257,7 @@ mod tests {
                 place,
             },
         );
-        log.acknowledged(write);
-        log
+        (log, write)
     }
 
     #[test]
@@ -340,18 +346,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_stands_beside_the_truncation_that_made_it_so() {
-        let log = Log::new();
-        let write = log.begin();
-        let thing = Thing(Kind::Scrap, 0);
-        let (version, place) = (1, None);
-        log.note(
-            write,
-            Change {
-                thing,
-                version,
-                place,
-            },
-        );
+        let (log, write) = noted(Thing(Kind::Scrap, 0), 1, None);
         let empty = || judged(&log, &Ask::Scrap, "#\n0 0 0");
         assert_eq!(empty(), Verdict::default());
         log.acknowledged(write);

@@ -140,6 +140,7 @@ impl Node {
             if Moment::now().since(began) > ENDING {
                 return Err(io::Error::other("a node does not end"));
             }
+            // A process is waited for without a limit, or looked at.
             thread::sleep(LOOK);
         }
         Ok(())

@@ -220,6 +220,24 @@ impl Database {
         }
     }
 
+    /// Whether a read that this thread asks for now waits for nobody else's: for work that nobody waits for.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.health().waiting_reads == 0,
+            Engine::Postgres(postgres) => postgres.has_room(),
+        }
+    }
+
+    /// Whether anything that is read now may be kept; not while PostgreSQL's feed is lost.
+    #[must_use]
+    pub fn has_feed(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => true,
+            Engine::Postgres(postgres) => postgres.has_feed(),
+        }
+    }
+
     /// Takes no more work, finishes what was taken, and waits for the threads to end: at most about
     /// [`Options::statement_timeout`] for each statement that waits.
     pub fn stop(&self) {

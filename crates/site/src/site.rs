@@ -100,6 +100,8 @@ pub struct SiteStats {
     pub bypassed: u64,
     /// Pages that were made and kept before anybody had asked for them.
     pub ahead: u64,
+    /// What that took, with looking for what to make; `cache.refresh_ahead` bounds its share of the time.
+    pub ahead_time: Duration,
     /// Time that making pages took in all.
     pub fill_time: Duration,
     /// The database's part of it.
@@ -210,6 +212,8 @@ impl Site {
         // Another database needs a restart, and until then the files for this one.
         config.database.clone_from(&settings.config.database);
         config.statics.follow_links = core.follow_links;
+        // The store keeps to its bound until then, and so does the time for which own writes are told.
+        config.max_staleness = settings.config.max_staleness;
         let before = core.current.load_full();
         let (after, problems) = read_again(
             &core.dir,
@@ -254,6 +258,11 @@ impl Site {
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
+            ahead_time: self
+                .ahead
+                .lock()
+                .as_ref()
+                .map_or(Duration::ZERO, Ahead::worked),
             ..SiteStats::default()
         };
         let generation = self.core.current.load_full();

@@ -86,6 +86,25 @@ pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
     runtime: tokio::runtime::Handle,
+    connections: usize,
+    /// Jobs that have been taken up and are not done.
+    running: Arc<AtomicUsize>,
+}
+
+/// A job that runs, until it is dropped.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(running: &Arc<AtomicUsize>) -> Self {
+        running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Lane {
@@ -105,12 +124,14 @@ impl Lane {
         let stop = Arc::new(Notify::new());
         let shared = Arc::clone(shared);
         let stopped = Arc::clone(&stop);
+        let running = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&running);
         let handle = runtime.handle().clone();
         let thread = thread::Builder::new()
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
                 let pool = Rc::new(Pool::new(shared));
-                let work = serve(pool, connections, taken, stopped);
+                let work = serve(pool, connections, taken, stopped, counted);
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
@@ -118,8 +139,16 @@ impl Lane {
             jobs,
             stop,
             runtime: handle,
+            connections,
+            running,
         };
         Ok((lane, thread))
+    }
+
+    /// Whether a job would be taken up at once.
+    pub(super) fn has_room(&self) -> bool {
+        let is_empty = self.jobs.capacity() == self.jobs.max_capacity();
+        is_empty && self.running.load(Ordering::Relaxed) < self.connections
     }
 
     /// Hands a job over, or says at once why not: a caller never waits here.
@@ -168,6 +197,7 @@ async fn serve(
     connections: usize,
     mut jobs: mpsc::Receiver<Job>,
     stop: Arc<Notify>,
+    counted: Arc<AtomicUsize>,
 ) {
     let permits = Arc::new(Semaphore::new(connections));
     let mut running = JoinSet::new();
@@ -188,7 +218,11 @@ async fn serve(
         pool.shared.waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and whoever waits for that says so.
         while running.try_join_next().is_some() {}
-        running.spawn_local(work(Rc::clone(&pool), job, permit));
+        let (pool, is_running) = (Rc::clone(&pool), Running::new(&counted));
+        running.spawn_local(async move {
+            let _is_running = is_running;
+            work(pool, job, permit).await;
+        });
     }
     while running.join_next().await.is_some() {}
     pool.close().await;

@@ -287,6 +287,17 @@ impl Postgres {
         }
     }
 
+    /// Whether a read of this thread would find a connection free.
+    pub(crate) fn has_room(&self) -> bool {
+        let lanes = &self.inner.lanes;
+        lanes[lane::own(lanes.len())].has_room()
+    }
+
+    /// Whether anything that is read now may be kept.
+    pub(crate) fn has_feed(&self) -> bool {
+        self.inner.shared.link.has_feed()
+    }
+
     pub(crate) fn stop(&self) {
         for lane in &self.inner.lanes {
             lane.stop();

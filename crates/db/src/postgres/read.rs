@@ -290,7 +290,7 @@ fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
         Wrong::Failed(Failure::TooLarge) => {
             Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT })
         }
-        Wrong::Failed(Failure::Unreadable(column)) => Outcome::Abandoned(unreadable(column, sql)),
+        Wrong::Failed(Failure::Unreadable(column)) => Outcome::Failed(unreadable(column, sql)),
         Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
             Outcome::Lost(trouble.sentence())
         }
@@ -301,7 +301,8 @@ fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
             Outcome::Outdated(sorted(&trouble))
         }
         Wrong::Changed => Outcome::Outdated(changed(&sql)),
-        Wrong::NoQuery => Outcome::Failed(Error::usage(format!(
+        // It may have changed the session.
+        Wrong::NoQuery => Outcome::Abandoned(Error::usage(format!(
             "this is not a query, so it is not read: {sql}"
         ))),
     }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+/// What one page is taken to need at most: more is a machine that slept.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// At most so many per cent of the time: each work is followed by a rest in proportion. One work at a time, and none is saved up, so
 /// it holds for each span from the beginning of one work to that of another; and what comes after a rest begins at once.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ impl Cap {
 
     /// Takes in a work from `began` to `ended`.
     pub(super) fn worked(&mut self, began: Boottime, ended: Boottime) {
-        let took = u64::try_from(ended.since(began).as_nanos()).unwrap_or(u64::MAX);
+        let took = u64::try_from(ended.since(began).min(LONGEST).as_nanos()).unwrap_or(u64::MAX);
         let rest = took.saturating_mul(100 - self.percent) / self.percent;
         self.until = ended.plus(Duration::from_nanos(rest));
     }

@@ -13,16 +13,17 @@ use std::{
     time::Duration,
 };
 
+use millpond_db::Value;
 use millpond_store::{Outcome, clock::Boottime};
 
 use super::{
-    Settings,
+    Settings, Shared,
     again::{Again, Task},
     cap::Cap,
     list::{List, PAGES, line_of, page_of},
     remake::{self, Edition, is_renewable},
 };
-use crate::{answer::Ask, core::Core};
+use crate::{answer::Ask, core::Core, page::Page};
 
 /// What is hot is what was asked for in the last few of these.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
@@ -35,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Driver {
     core: Arc<Core>,
-    stopped: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     cap: Cap,
     again: Again,
     list: Option<List>,
@@ -51,12 +52,12 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(core: Arc<Core>, stopped: Arc<AtomicBool>, settings: Settings) -> Self {
+    pub(super) fn new(core: Arc<Core>, shared: Arc<Shared>, settings: Settings) -> Self {
         let now = Boottime::now();
         Self {
             current: Edition::of(&core.current.load()),
             core,
-            stopped,
+            shared,
             cap: Cap::new(settings.percent),
             again: Again::default(),
             list: settings.list.map(List::new),
@@ -86,7 +87,7 @@ impl Driver {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.shared.stopped.load(Ordering::Acquire)
     }
 
     /// Makes one page, if there is one to make and it may be made now. Returns how long there is nothing more to do.
@@ -111,13 +112,17 @@ impl Driver {
         // What was hottest of all that has ended is known when all of it was found.
         self.core.store.sweep(now);
         self.make_next(now);
-        self.cap.worked(now, Boottime::now());
+        let ended = Boottime::now();
+        self.cap.worked(now, ended);
+        let nanos = ended.as_nanos().saturating_sub(now.as_nanos());
+        self.shared.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
         Duration::ZERO
     }
 
     /// Whether visitors' reads come first, or nothing that is made could be a hit.
     fn must_wait(&self, now: Boottime) -> bool {
-        !self.core.store.healthy(now) || self.core.database.health().waiting_reads > 0
+        let database = &self.core.database;
+        !self.core.store.healthy(now) || !database.has_feed() || !database.has_room()
     }
 
     /// What is done at intervals.
@@ -157,13 +162,18 @@ impl Driver {
     /// the same parameters.
     fn ask_for(&mut self, key: &[u8]) -> Option<Ask> {
         let generation = self.follow();
-        if let Some((page, values)) = self.current.read(key) {
-            return Some(remake::ask(&self.core, &generation, page, values));
+        let (page, values) = self.find(key)?;
+        Some(remake::ask(&self.core, &generation, page, values))
+    }
+
+    fn find(&self, key: &[u8]) -> Option<(&Arc<Page>, Vec<Value>)> {
+        if let Some(found) = self.current.read(key) {
+            return Some(found);
         }
         let (before, values) = self.previous.as_ref()?.read(key)?;
         let page = self.current.page(&before.route)?;
         let is_same = page.params == before.params && is_renewable(page);
-        is_same.then(|| remake::ask(&self.core, &generation, page, values))
+        is_same.then_some((page, values))
     }
 
     /// The request for the page of a line of the list.
@@ -187,7 +197,7 @@ impl Driver {
         let Some(permit) = self.core.store.lead_ahead(&ask.key, Boottime::now()) else {
             return;
         };
-        let stopped = &*self.stopped;
+        let stopped = &self.shared.stopped;
         // A panic frees those who wait; it has been reported, and costs this page and not the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
             block_on(ask.make_ahead(permit), stopped)
@@ -200,10 +210,12 @@ impl Driver {
 
     fn write_list(&mut self) {
         self.follow();
-        let Some(list) = &mut self.list else { return };
+        if self.list.is_none() {
+            return;
+        }
         let hottest = self.core.store.hottest(PAGES).into_iter();
         let hottest = hottest.filter_map(|key| {
-            let (page, values) = self.current.read(&key)?;
+            let (page, values) = self.find(&key)?;
             line_of(page, &values)
         });
         let mut known = HashSet::new();
@@ -212,7 +224,9 @@ impl Driver {
             .filter(|line| known.insert(line.clone()))
             .take(PAGES)
             .collect();
-        list.write(&lines, |note| self.core.log(note));
+        if let Some(list) = &mut self.list {
+            list.write(&lines, |note| self.core.log(note));
+        }
     }
 }
 

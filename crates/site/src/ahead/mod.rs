@@ -2,10 +2,10 @@
 //!
 //! The store notices which hot pages a change or a new epoch has ended, and has them in order (`store/ahead.rs`). Here they are made,
 //! one at a time and within a [cap](cap::Cap), each by an ordinary flight: who asks meanwhile waits for it by the ordinary rules, and
-//! the fence looks at it as at any other. After a restart the same is done with the [list](list) of what was hot before.
+//! the fence looks at it as at any other. After a restart the same is done with the [list] of what was hot before.
 //!
 //! Visitors come first. Nothing is begun while a read waits for a connection, or while the feed is too old for anything to be a hit;
-//! what has waited too long by then is dropped. Where changes outrun the making, a page is tried [again](again) a few times with
+//! what has waited too long by then is dropped. Where changes outrun the making, a page is tried [again] a few times with
 //! growing pauses and then left to those who ask. What is made in vain loses half of its heat each time, and so is soon left alone.
 //!
 //! It has a thread of its own and no place on a worker: there a rendering for nobody would hold up hits. The thread has the
@@ -22,8 +22,9 @@ mod values;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use crate::core::Core;
 use driver::Driver;
@@ -39,17 +40,25 @@ pub(crate) struct Settings {
     pub(crate) list: Option<PathBuf>,
 }
 
+/// Between the thread and the rest.
+#[derive(Default)]
+struct Shared {
+    stopped: AtomicBool,
+    /// What the thread's work took in all.
+    worked_nanos: AtomicU64,
+}
+
 /// The thread that makes pages ahead, until this is dropped.
 pub(crate) struct Ahead {
-    stopped: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
     /// Starts the thread. If the system has none to give, pages are made as they are asked for, and the owner is told.
     pub(crate) fn start(core: &Arc<Core>, settings: Settings) -> Self {
-        let stopped = Arc::new(AtomicBool::new(false));
-        let driver = Driver::new(core.clone(), stopped.clone(), settings);
+        let shared = Arc::new(Shared::default());
+        let driver = Driver::new(core.clone(), shared.clone(), settings);
         let thread = Builder::new()
             .name("ahead".to_owned())
             .spawn(move || driver.run())
@@ -59,16 +68,21 @@ impl Ahead {
                 ));
             });
         Self {
-            stopped,
+            shared,
             thread: thread.ok(),
         }
+    }
+
+    /// What making pages ahead took in all, with looking for them.
+    pub(crate) fn worked(&self) -> Duration {
+        Duration::from_nanos(self.shared.worked_nanos.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Ahead {
     /// Waits for the thread, which gives up what it makes and writes the list.
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Release);
+        self.shared.stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic in it has been reported, and ends nothing but refresh ahead.

@@ -1,6 +1,6 @@
 //! Where it is kept which pages are hot.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use toml::de::DeValue;
 
@@ -34,7 +34,7 @@ impl WarmList {
                 "`{shown}` does not end in {ENDING}, by which the watch over the folder knows it"
             ));
         }
-        if path.starts_with(dir.join("static")) {
+        if without_dots(&path).starts_with(without_dots(&dir.join("static"))) {
             return Err(format!("`{shown}` would be served to everybody"));
         }
         Ok(Self::At(path))
@@ -55,6 +55,21 @@ impl WarmList {
             }),
         }
     }
+}
+
+/// The path without `.` and `..`, as far as it says by itself where it leads.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -81,6 +96,7 @@ mod tests {
             "\"x\"",
             "\"millpond.toml\"",
             "\"static/x.warm\"",
+            "\"pages/../static/x.warm\"",
             "\"x.warm/\\u0000\"",
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use millpond_store::clock::Boottime;
+
 use crate::support::TestSite;
 
 const ON: (&str, &str) = (
@@ -104,6 +106,33 @@ fn a_flood_of_changes_makes_a_page_a_few_times_and_no_more() {
     assert!(made(&site) <= 4, "{}", made(&site));
     assert!(store().made_in_vain + 1 >= made(&site));
     assert_eq!(site.get("/read?id=1").body, "<h1>Title 299</h1>");
+}
+
+/// However fast the machine is: what is begun last waits until all before it is no more than its share of the time.
+#[test]
+fn a_flood_of_changes_takes_no_more_than_its_share_of_the_time() {
+    let some = "[cache]\nrefresh_ahead = 5\n";
+    let page = "-- param: n integer\n-- name: article :one\nselect title from article where id = 1 and :n >= 0;\n";
+    let site = TestSite::new(&[
+        ("millpond.toml", some),
+        ("pages/read.sql", page),
+        READ_HTML,
+        EDIT,
+    ]);
+    let pages = 8;
+    (0..pages).for_each(|n| heat(&site, &format!("/read?n={n}")));
+    let began = Boottime::now();
+    edit(&site, 1, "Mine");
+    until_made(&site, pages);
+    let worked = site.site.stats().ahead_time;
+    heat(&site, "/read?n=1");
+    edit(&site, 1, "Yours");
+    site.until("one more is made", || made(&site) > pages);
+    let share = Boottime::now().since(began).mul_f64(0.05);
+    assert!(
+        worked > std::time::Duration::ZERO && worked <= share,
+        "{worked:?} of {share:?}"
+    );
 }
 
 #[test]

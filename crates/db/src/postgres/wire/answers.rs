@@ -17,6 +17,9 @@ pub(super) type Table = Vec<Vec<Value>>;
 /// What begins the word at the end of a statement that only reads.
 const QUERIES: [&[u8]; 3] = [b"SELECT", b"SHOW", b"EXPLAIN"];
 
+/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names, schemas, what cannot be done.
+const SCHEMA: [&str; 3] = ["42", "3F", "0A"];
+
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -168,13 +171,18 @@ impl<'a> Answers<'a> {
             return Err(garbled("a row of another number of columns"));
         }
         let mut values = Vec::with_capacity(decoders.len());
-        self.bytes += PER_VALUE * decoders.len();
+        self.bytes += size_of::<Vec<Value>>() + PER_VALUE * decoders.len();
         for (index, decoder) in decoders.iter().enumerate() {
             let value = match reader.sized().ok_or_else(short)? {
                 None => Value::Null,
-                Some(bytes) => decoder
-                    .read(bytes)
-                    .ok_or(Wrong::Failed(Failure::Unreadable(index)))?,
+                Some(bytes) => match decoder.read(bytes) {
+                    Some(value) => value,
+                    // The message is whole, so the rest of the answer is read as ever.
+                    None => {
+                        self.fail(Wrong::Failed(Failure::Unreadable(index)));
+                        return Ok(());
+                    }
+                },
             };
             self.bytes += value.heap_size();
             values.push(value);
@@ -206,8 +214,10 @@ impl<'a> Answers<'a> {
         if trouble.is_lost() {
             return Err(Wrong::Failed(Failure::Database(trouble)));
         }
+        // Of a statement that was described before, this is about the schema; a lock that it has to wait for is not.
+        let is_of_schema = (trouble.said()).is_some_and(|said| SCHEMA.contains(&said.class()));
         self.fail(match self.next {
-            Next::Parsed => Wrong::Unparsed(trouble),
+            Next::Parsed | Next::Bound if is_of_schema => Wrong::Unparsed(trouble),
             _ => Wrong::Failed(Failure::Database(trouble)),
         });
         Ok(())

@@ -18,11 +18,16 @@ pub(crate) struct Opened {
     pub(crate) driver: JoinHandle<()>,
 }
 
-/// Tries the servers of the URL in turn; why the last of them would not do.
+/// Tries the servers of the URL in turn; why the last of them would not do. Where it names several and takes any, a standby, which may be
+/// behind, is the last resort.
 pub(crate) async fn open(shared: &Shared) -> Result<Opened, String> {
     let config = &shared.target.config;
     let mut last = "the URL names no host".to_owned();
-    for place in in_turn(config) {
+    let places = in_turn(config);
+    let prefers_primary =
+        places.len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any;
+    let mut standby = None;
+    for place in places {
         let found = match addresses(&place, config).await {
             Ok(found) => found,
             Err(error) => {
@@ -32,12 +37,34 @@ pub(crate) async fn open(shared: &Shared) -> Result<Opened, String> {
         };
         for address in found {
             match at(shared, address).await {
+                Ok(opened) if prefers_primary => match is_standby(&opened.client).await {
+                    Ok(false) => return Ok(opened),
+                    Ok(true) => standby = standby.or(Some(opened)),
+                    Err(why) => last = why,
+                },
                 Ok(opened) => return Ok(opened),
                 Err(why) => last = why,
             }
         }
     }
-    Err(last)
+    standby.ok_or(last)
+}
+
+async fn is_standby(client: &Client) -> Result<bool, String> {
+    Ok(first_word(client, "select pg_is_in_recovery()")
+        .await?
+        .as_deref()
+        == Some("t"))
+}
+
+/// The first column of the only row.
+async fn first_word(client: &Client, sql: &str) -> Result<Option<String>, String> {
+    let rows = client.simple_query(sql).await;
+    let rows = rows.map_err(|error| chain(&error))?;
+    Ok(rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
 }
 
 async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
@@ -71,13 +98,8 @@ async fn check_kind(client: &Client, config: &Config) -> Result<(), String> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(());
     }
-    let rows = client.simple_query("show transaction_read_only").await;
-    let rows = rows.map_err(|error| chain(&error))?;
-    let read_only = rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    match (wanted, read_only) {
+    let read_only = first_word(client, "show transaction_read_only").await?;
+    match (wanted, read_only.as_deref()) {
         (TargetSessionAttrs::ReadWrite, Some("on")) => {
             Err("it takes no writes, and target_session_attrs asks for a server that does".into())
         }

@@ -198,7 +198,11 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
         some.extend([error, ready()]);
         script.play(&[], &some.concat()).unwrap_err()
     };
+    // It may fit the schema of now if it is described anew, also one whose types were fixed when it was parsed.
     assert!(matches!(at(1, refusal("42601")), Wrong::Unparsed(_)));
+    assert!(matches!(at(2, refusal("42883")), Wrong::Unparsed(_)));
+    // A lock that it waited for in vain says nothing about it.
+    assert!(matches!(at(1, refusal("57014")), Wrong::Failed(_)));
     for place in [2, 3, 4, 5, 6, 7, 8, 9] {
         match at(place, refusal("22012")) {
             Wrong::Failed(Failure::Database(Trouble::Said(said))) => assert_eq!(said.code, "22012"),
@@ -222,6 +226,16 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
         Err(Wrong::Failed(Failure::Database(trouble))) => assert!(trouble.is_lost()),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_costs_no_connection() {
+    let script = Script::new();
+    let mut messages = Script::messages();
+    let place = messages[4].len() - "one".len() - 4;
+    messages[4][place] = 0xff;
+    let outcome = script.play(&[], &messages.concat());
+    assert_eq!(outcome, Err(Wrong::Failed(Failure::Unreadable(0))));
 }
 
 #[test]
