@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use tokio_postgres::Client;
 
-use super::recording::TRIGGERS;
+use super::recording::triggers;
 use super::{Catalog, Column, Identity, Publication, Recording, Relation};
 use crate::SqlError;
 use crate::postgres::FeedKind;
 use crate::postgres::families::Families;
-use crate::postgres::feed::triggers::objects;
+use crate::postgres::feed::triggers::function;
 
 /// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are taken as JSON, because their
 /// columns for filters are younger than PostgreSQL 14.
@@ -51,13 +51,13 @@ pub(super) async fn load(
     publication: &str,
 ) -> Result<Catalog, SqlError> {
     let text = tokio_postgres::types::Type::TEXT;
-    let everything = format!("{EVERYTHING} union all {TRIGGERS}");
+    let everything = format!("{EVERYTHING} union all {}", triggers());
     let statement = client
         .prepare_typed(&everything, &[text.clone(), text])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
     let rows = client
-        .query(&statement, &[&publication, &objects::body()])
+        .query(&statement, &[&publication, &function::body()])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
     let mut draft = Draft {

@@ -4,21 +4,26 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Untold;
 use crate::postgres::FeedKind;
-use crate::postgres::feed::triggers::objects::ALL_KINDS;
+use crate::postgres::feed::triggers::function;
+use crate::postgres::feed::triggers::objects::{ALL_KINDS, FUNCTION};
 
 /// Each trigger of ours by its table: which kind it is, and whether it is as it must be. `$2` is the body of its function.
 ///
 /// ALWAYS: it fires also where `session_replication_role` says that others do not. ✗ *A trigger with WHEN, with a list of columns, or
 /// with a function of the same name that was edited records less than everything.*
-pub(super) const TRIGGERS: &str = "\
-select 'trigger', array[t.tgrelid::text, t.tgtype::text, (t.tgenabled = 'A' and t.tgqual is null and t.tgattr::text = '' \
-  and not t.tgdeferrable and p.prosrc = $2 and p.prosecdef \
-  and pg_catalog.array_to_string(p.proconfig, ';') = 'search_path=pg_catalog, ' || pg_catalog.quote_ident(pg_catalog.current_schema()) || ', pg_temp' \
-  and p.pronamespace = (select n.oid from pg_catalog.pg_namespace n where n.nspname = pg_catalog.current_schema()))::text]::text[] \
-  from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid \
-  where not t.tgisinternal and p.proname = '_millpond_record' \
-union all \
-select 'subscribed', array[srrelid::text] from pg_catalog.pg_subscription_rel";
+pub(super) fn triggers() -> String {
+    let body = function::in_this_schema("$2");
+    let is_guarded = function::IS_GUARDED;
+    format!(
+        "select 'trigger', array[t.tgrelid::text, t.tgtype::text, (t.tgenabled = 'A' and t.tgqual is null and t.tgattr::text = '' \
+         and not t.tgdeferrable and p.prosrc = {body} and {is_guarded} \
+         and p.pronamespace = (select n.oid from pg_catalog.pg_namespace n where n.nspname = pg_catalog.current_schema()))::text]::text[] \
+         from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid \
+         where not t.tgisinternal and p.proname = '{FUNCTION}' \
+         union all \
+         select 'subscribed', array[srrelid::text] from pg_catalog.pg_subscription_rel"
+    )
+}
 
 /// What the catalogs say about the triggers.
 #[derive(Debug, Default)]
@@ -69,12 +74,10 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::postgres::feed::triggers::objects::FUNCTION;
 
     #[test]
     fn a_table_needs_a_good_trigger_of_each_kind() {
         let mut recording = Recording::new(FeedKind::Triggers);
-        assert!(TRIGGERS.contains(FUNCTION));
         assert_eq!(recording.objection(7), Some(Untold::Unrecorded));
         for kind in [4, 8, 16] {
             recording.trigger(7, kind, true);

@@ -8,14 +8,15 @@ use super::Requirement;
 use crate::SqlError;
 use crate::postgres::analysis::refused;
 use crate::postgres::catalog::{Catalog, Untold};
-use crate::postgres::feed::triggers::objects::{self as parts, CHANGES};
+use crate::postgres::feed::triggers::function;
+use crate::postgres::feed::triggers::objects::{self as parts, CHANGES, FUNCTION};
 
 /// What there is of the feed's own tables, and what the role may do with it.
 pub(super) struct Objects {
     /// The schema where they are, or are to be; none if the search path has none.
     schema: Option<String>,
     role: String,
-    /// Whether all of them are there, the function with the body of this version.
+    /// Whether all of them are there, the function as this version makes it and for nobody but whom its owner lets use it.
     complete: bool,
     /// Whether any of them is there.
     begun: bool,
@@ -23,11 +24,13 @@ pub(super) struct Objects {
     makes: bool,
     /// Whether the role may read and tidy the tables.
     reads: bool,
+    /// Whether the role may give the function to triggers.
+    lends: bool,
 }
 
 /// The rights are those that [`parts::grant`] gives. A right on what is not there is none.
 const OBJECTS: &str = "select pg_catalog.quote_ident(pg_catalog.current_schema()), pg_catalog.quote_ident(current_user), \
-    count(*) filter (where n is not null) = 4 and exists (select from f where body = $1), \
+    count(*) filter (where n is not null) = 4 and exists (select from f where is_current), \
     count(*) filter (where n is not null) > 0 or exists (select from f), \
     coalesce(pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE'), false) \
       and coalesce(bool_and(pg_catalog.pg_has_role(o.owner, 'USAGE')), true) \
@@ -37,26 +40,34 @@ const OBJECTS: &str = "select pg_catalog.quote_ident(pg_catalog.current_schema()
       when '_millpond_node' then pg_catalog.has_table_privilege(o.oid, 'SELECT') and pg_catalog.has_table_privilege(o.oid, 'INSERT') \
         and pg_catalog.has_table_privilege(o.oid, 'UPDATE') and pg_catalog.has_table_privilege(o.oid, 'DELETE') \
       when '_millpond_lost' then pg_catalog.has_table_privilege(o.oid, 'SELECT') and pg_catalog.has_sequence_privilege(o.oid, 'USAGE') \
-      else true end), false) \
+      else true end), false), \
+    coalesce((select bool_and(pg_catalog.has_function_privilege(f.oid, 'EXECUTE')) from f), false) \
     from o";
 
-/// What there is, before [`OBJECTS`].
-const WITH: &str = "with f as (select p.prosrc as body, p.proowner as owner from pg_catalog.pg_proc p \
-      join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
-      where p.proname = '_millpond_record' and n.nspname = pg_catalog.current_schema()), \
-    o as (select c.oid, c.relname as n, c.relowner as owner from pg_catalog.pg_class c \
-      join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-      where n.nspname = pg_catalog.current_schema() and ((c.relkind = 'r' and c.relname in ('_millpond_change', '_millpond_node')) \
-      or (c.relkind = 'S' and c.relname in ('_millpond_lost', '_millpond_woken'))))";
+/// What there is, before [`OBJECTS`]. The function is current if it has the body of this version, is guarded, and not everybody may use it.
+fn with() -> String {
+    let body = function::in_this_schema("$1");
+    let is_guarded = function::IS_GUARDED;
+    format!(
+        "with f as (select p.oid, p.proowner as owner, coalesce(p.prosrc = {body} and {is_guarded} and not exists \
+         (select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a where a.grantee = 0), false) \
+         as is_current from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
+         where p.proname = '{FUNCTION}' and p.pronargs = 0 and n.nspname = pg_catalog.current_schema()), \
+         o as (select c.oid, c.relname as n, c.relowner as owner from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = pg_catalog.current_schema() and ((c.relkind = 'r' and c.relname in ('_millpond_change', '_millpond_node')) \
+         or (c.relkind = 'S' and c.relname in ('_millpond_lost', '_millpond_woken'))))"
+    )
+}
 
 impl Objects {
     pub(super) async fn ask(client: &Client) -> Result<Self, SqlError> {
         let text = tokio_postgres::types::Type::TEXT;
         let ask = async {
             let asked = client
-                .prepare_typed(&format!("{WITH} {OBJECTS}"), &[text])
+                .prepare_typed(&format!("{} {OBJECTS}", with()), &[text])
                 .await?;
-            client.query_one(&asked, &[&parts::body()]).await
+            client.query_one(&asked, &[&function::body()]).await
         };
         let row = ask.await.map_err(|error| refused(&error))?;
         Ok(Self {
@@ -66,6 +77,7 @@ impl Objects {
             begun: row.get(3),
             makes: row.get(4),
             reads: row.get(5),
+            lends: row.get(6),
         })
     }
 }
@@ -83,6 +95,7 @@ pub(super) fn lacks(
             "the table of changes is to be in the first one",
         )];
     };
+    let may_use = objects.complete && objects.lends;
     let mut all = Vec::new();
     if !objects.complete {
         all.push(
@@ -106,10 +119,25 @@ pub(super) fn lacks(
         .iter()
         .flat_map(|table| catalog.kin(*table))
         .collect();
+    let may_add = may_use || objects.makes;
+    let mut unrecorded = Vec::new();
+    let mut is_hindered = false;
     for table in kin {
-        let may_mend = owned.contains(&table) && (objects.complete || objects.makes);
-        all.extend(table_lacks(catalog, schema, table, may_mend));
+        let is_own = owned.contains(&table);
+        let lacking = table_lacks(catalog, schema, table, is_own && may_add);
+        is_hindered |= is_own && !may_add && lacking.is_some();
+        unrecorded.extend(lacking);
     }
+    if is_hindered && objects.complete {
+        all.push(
+            Requirement::new(
+                format!("the role {} may not execute {FUNCTION}", objects.role),
+                "so it cannot give it to the triggers of its tables; the function's owner can let it",
+            )
+            .mended_by(parts::lend(schema, &objects.role), false),
+        );
+    }
+    all.extend(unrecorded);
     all
 }
 
@@ -125,26 +153,17 @@ fn table_lacks(catalog: &Catalog, schema: &str, table: u32, may_mend: bool) -> O
             "that fires no triggers of statements, so results that are read from there cannot be kept",
         )),
         _ => {
-            let left_out: Vec<&str> = relation
-                .columns
-                .iter()
-                .filter(|column| catalog.class(column).is_none())
-                .map(|column| column.name.as_str())
-                .collect();
             let whose = if may_mend {
                 ""
             } else {
-                "; only the table's owner can add them"
+                "; only the table's owner can add them, if he may execute the function"
             };
             Some(
                 Requirement::new(
                     format!("{name} lacks triggers that record its changes"),
                     format!("results that are read from there cannot be kept{whose}"),
                 )
-                .mended_by(
-                    parts::watch(schema, &relation.display_quoted(), &left_out),
-                    may_mend,
-                )
+                .mended_by(parts::watch(schema, &relation.display_quoted()), may_mend)
                 .asking(),
             )
         }

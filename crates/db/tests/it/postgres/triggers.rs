@@ -243,6 +243,61 @@ fn who_does_not_own_a_table_is_told_whom_to_ask() {
     database.stop();
 }
 
+#[test]
+fn a_function_that_is_not_as_it_was_made_is_made_again() {
+    let queries = ["select * from t"];
+    let (scratch, options) = scratch(SCHEMA);
+    mend(&options, &queries);
+    for harm in [
+        "grant execute on function _millpond_record() to public",
+        "alter function _millpond_record() security invoker",
+        "alter function _millpond_record() set search_path = public",
+        "create or replace function _millpond_record() returns trigger language plpgsql as 'begin return null; end'",
+    ] {
+        foreign(&scratch).batch_execute(harm).unwrap();
+        let database = Database::connect(options.clone()).unwrap();
+        let all = missing(&database, &queries);
+        let is_function = |lacking: &Requirement| lacking.missing.starts_with("_millpond_change");
+        assert!(all.iter().any(is_function), "{harm}: {all:?}");
+        database.stop();
+        mend(&options, &queries);
+    }
+}
+
+#[test]
+fn who_may_not_execute_the_function_is_told_whom_to_ask() {
+    let queries = ["select * from t"];
+    let (scratch, options) = scratch(SCHEMA);
+    let mut owner = foreign(&scratch);
+    // Everything is another role's but the table.
+    let of_owner = PostgresOptions {
+        url: scratch.url(),
+        ..options.clone()
+    };
+    mend(&of_owner, &[]);
+    let database = Database::connect(options.clone()).unwrap();
+    let all = missing(&database, &queries);
+    database.stop();
+    let said: Vec<(&str, bool)> = all
+        .iter()
+        .map(|lacking| (lacking.missing.as_str(), lacking.may_fix))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("the role site lacks rights on _millpond_change", false),
+            ("the role site may not execute _millpond_record", false),
+            ("t lacks triggers that record its changes", false),
+        ]
+    );
+    for lacking in &all[..2] {
+        owner
+            .batch_execute(lacking.statement.as_deref().unwrap())
+            .unwrap();
+    }
+    mend(&options, &queries);
+}
+
 /// What a row update costs with the triggers and without: run with `--ignored --nocapture`, when nothing else runs.
 #[test]
 #[ignore = "it measures"]

@@ -2,7 +2,7 @@
 //! (COHERENCE, rules 1, 2, 4, 6, 7, 9, 12, 13 and 19).
 //!
 //! Managed servers often refuse `wal_level = logical`, or the right to replicate. Then triggers of statements on each table write what came
-//! and went into `_millpond_change`, with the id of their transaction ([`objects`]). A node looks at that table several times in a
+//! and went into `_millpond_change`, with the id of their transaction ([`objects`], [`function`]). A node looks at that table several times in a
 //! second, and at once when NOTIFY or a write of its own wakes it. NOTIFY only shortens the wait; nothing depends on it.
 //!
 //! One look is one statement, so one snapshot S: it gives S itself, and the changes of all transactions that S sees and that the snapshot P
@@ -37,6 +37,8 @@
 //!   minds him. Each look asks in its own snapshot whether the node is still registered; if not, its life ends. A node that
 //!   registers while somebody tidies without knowing of it needs nothing that is removed then: that was visible to another node before
 //!   this one was registered, so it is visible to this one's first P.
+//! * *Somebody else has removed them.* TRUNCATE gives the table another file, which is part of the fingerprint. DELETE is not noticed; only owners
+//!   and nodes may do that.
 //! * *The server has crashed.* The tables are unlogged, so they are empty then; but every life has ended with its connection, and a
 //!   transaction that outlives a crash (PREPARE TRANSACTION) has an id below the next floor.
 //!
@@ -51,7 +53,8 @@
 //! holds that up, and pages are then read in one snapshot instead of combined; it holds up no change. The mark of T lies at T + 1,
 //! which a feed has passed just when its `xmin` is above T.
 //!
-//! The answer to a write is sent when a look has seen it, and tells other nodes the `xmax` of the newest look, S. A node whose `xmin` is no less has
+//! The answer to a write is sent when a look has seen it that has found the catalog as it is known, or after the epoch that begins because it was not: the write
+//! may be one that was not recorded. So who waits for a write asks for a look at the catalog too. The answer tells other nodes the `xmax` of the newest look, S. A node whose `xmin` is no less has
 //! applied all that S sees, as it has an id below `xmax`: the write itself, and whatever this node has answered before. ✗ *The id
 //! of the write: of two that a browser has made at once the last answer counts, and a node can have seen the one and not the other.* A form that
 //! has written nothing has no id; it tells the `xmax` of its own last snapshot, which is no less than what its visitor came with. A node
@@ -61,10 +64,11 @@
 //! feeds cannot tell each other anything, and read afresh.
 //!
 //! # What it costs, and what escapes
-//! Each changed row is written twice (old and new) in a small form; NOTIFY, as [`objects`] has it. A look that finds nothing is one probe of an index.
+//! Each changed row is written twice (old and new) in a small form; NOTIFY, as [`function`] has it. A look that finds nothing is one probe of an index.
 //! What writes without firing triggers of statements escapes: subscriptions of logical replication (their tables are known and
 //! not kept), and extensions that write into the files of a table.
 
+pub(crate) mod function;
 pub(crate) mod objects;
 mod opening;
 mod poll;

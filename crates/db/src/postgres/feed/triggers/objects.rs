@@ -1,13 +1,13 @@
 //! What the feed by triggers needs in the database, as the statements that make and remove it.
 //!
-//! Nothing of it may ever make a statement of the owner's fail or wait. So rows are recorded as JSON whatever columns they have
-//! (✗ *a list of columns in the function: once one is renamed, every write fails*), a recording has a limit of rows and of bytes, and who is woken
-//! is told at most fifty times in a second: NOTIFY lets the commits of a whole cluster pass one after the other
-//! while each waits for its disk. It is not used at all where two-phase commit is possible: ✗ *PostgreSQL refuses
-//! PREPARE TRANSACTION after NOTIFY.* Then changes are found when the table is next looked at.
+//! The function behind the triggers is in [`super::function`]. It runs as its owner, so nobody may use it but he and the owners of tables whom he lets:
+//! ✗ *whoever has a function may give it to a trigger of his own, and fill the table of changes.* PostgreSQL asks for the right when
+//! a trigger is made, not when it fires.
 //!
 //! The triggers are those of statements, with all rows at once: one INSERT … SELECT for a statement costs a fraction of a call for
 //! each row. They fire for the table that the statement names, so partitions, their roots, parents and children need their own each.
+
+use super::function;
 
 /// The function behind all triggers.
 pub(crate) const FUNCTION: &str = "_millpond_record";
@@ -18,7 +18,7 @@ pub(crate) const NODES: &str = "_millpond_node";
 /// Counts the statements whose changes were not recorded, since the table was too large; a sequence, so a transaction cannot hide it.
 pub(crate) const LOST: &str = "_millpond_lost";
 /// When somebody was last woken, in milliseconds.
-const WOKEN: &str = "_millpond_woken";
+pub(super) const WOKEN: &str = "_millpond_woken";
 /// Who is woken listens here.
 pub(crate) const CHANNEL: &str = "millpond";
 
@@ -29,16 +29,8 @@ const DELETE: i16 = 8;
 const UPDATE: i16 = 16;
 const TRUNCATE: i16 = 32;
 
-/// Rows of one statement; more are recorded as "any row". As many as narrow tags of one family count in one transaction.
-const MAX_ROWS: usize = super::super::touched::MAX_NARROW;
 /// Bytes of the table of changes: past them nothing is recorded but that something was lost, so nobody's disk fills while no node runs.
 pub(crate) const MAX_BYTES: u64 = 256 << 20;
-/// Bytes of a row; of a larger one only the short values are kept, and the others count as any value.
-const MAX_CONTENT: usize = 1_000;
-const MAX_VALUE: usize = 300;
-/// The least time between two calls to wake up.
-const PAUSE_MS: u32 = 20;
-
 /// Each trigger: its name, what it is after, and what it is given.
 const TRIGGERS: [(&str, &str); 4] = [
     (
@@ -56,64 +48,6 @@ const TRIGGERS: [(&str, &str); 4] = [
     ("_millpond_truncate", "truncate on {}"),
 ];
 
-/// The body of the function. Its search path has PostgreSQL's own schema first, and calls name it all the same: it runs with the rights of its
-/// owner, and whoever writes may have made functions that fit better.
-pub(crate) fn body() -> String {
-    let rows = |table: &str| {
-        format!(
-            "select pg_catalog.pg_current_xact_id(), tg_relid, case when pg_catalog.pg_column_size(r.content) <= {MAX_CONTENT} then r.content \
-             else (select pg_catalog.jsonb_object_agg(e.key, e.value) from pg_catalog.jsonb_each(r.content) e \
-             where pg_catalog.pg_column_size(e.value) <= {MAX_VALUE}) end \
-             from (select pg_catalog.to_jsonb(_millpond_row.*) - coalesce(tg_argv, '{{}}'::text[]) as content \
-             from {table} _millpond_row offset 0) r"
-        )
-    };
-    let few = |table: &str| {
-        format!("(select pg_catalog.count(*) from (select from {table} limit {MAX_ROWS} + 1) few)")
-    };
-    let insert = format!("insert into {CHANGES} (transaction, relation, content)");
-    let (old, new) = (rows("old_rows"), rows("new_rows"));
-    let (few_old, few_new) = (few("old_rows"), few("new_rows"));
-    format!(
-        "
-#variable_conflict use_variable
-declare
-  changed bigint := {MAX_ROWS} + 1;
-  moment bigint;
-begin
-  if pg_catalog.pg_relation_size('{CHANGES}', 'main') > {MAX_BYTES} then
-    perform pg_catalog.nextval('{LOST}');
-  else
-    if tg_op = 'INSERT' then
-      changed := {few_new};
-    elsif tg_op = 'UPDATE' or tg_op = 'DELETE' then
-      changed := {few_old};
-    end if;
-    if changed = 0 then
-      return null;
-    elsif changed > {MAX_ROWS} then
-      {insert} values (pg_catalog.pg_current_xact_id(), tg_relid, null);
-    elsif tg_op = 'INSERT' then
-      {insert} {new};
-    elsif tg_op = 'UPDATE' then
-      {insert} {old} union all {new};
-    else
-      {insert} {old};
-    end if;
-  end if;
-  if pg_catalog.current_setting('max_prepared_transactions') = '0' then
-    moment := extract(epoch from pg_catalog.clock_timestamp()) * 1000;
-    if pg_catalog.abs(moment - (select last_value from {WOKEN})) > {PAUSE_MS} then
-      perform pg_catalog.setval('{WOKEN}', moment);
-      perform pg_catalog.pg_notify('{CHANNEL}', '');
-    end if;
-  end if;
-  return null;
-end
-"
-    )
-}
-
 /// Makes the tables and the function, in the schema with this quoted name; harmless where they are there already.
 ///
 /// Unlogged: who reads them begins anew after a crash, and then needs nothing from before (see [`super`]).
@@ -128,9 +62,11 @@ pub(crate) fn install(schema: &str) -> String {
          seen_at timestamptz not null); \
          create sequence if not exists {schema}.{LOST}; create sequence if not exists {schema}.{WOKEN}; \
          create or replace function {schema}.{FUNCTION}() returns trigger language plpgsql security definer \
-         set search_path = pg_catalog, {schema}, pg_temp as $millpond${}$millpond$; \
+         set search_path = pg_catalog, pg_temp as $millpond${}$millpond$; \
+         revoke execute on function {schema}.{FUNCTION}() from public; \
+         revoke all on {schema}.{CHANGES}, {schema}.{NODES}, {schema}.{LOST}, {schema}.{WOKEN} from public; \
          commit",
-        body()
+        function::in_schema(schema)
     )
 }
 
@@ -142,44 +78,37 @@ pub(crate) fn grant(schema: &str, role: &str) -> String {
     )
 }
 
-/// Gives a table its triggers. `left_out` are the columns that nobody can select by, as no equality of theirs has one form.
-///
-/// ONLY: the triggers of its partitions are theirs.
-pub(crate) fn watch(schema: &str, table: &str, left_out: &[&str]) -> String {
-    let columns: Vec<String> = left_out
-        .iter()
-        .map(|column| {
-            super::super::replication::literal(column)
-                .trim_start()
-                .to_owned()
-        })
-        .collect();
-    let columns = columns.join(", ");
+/// Lets a role that owns tables give them triggers.
+pub(crate) fn lend(schema: &str, role: &str) -> String {
+    format!(
+        "grant usage on schema {schema} to {role}; grant execute on function {schema}.{FUNCTION}() to {role}"
+    )
+}
+
+/// Gives a table its triggers. ONLY: those of its partitions are theirs.
+pub(crate) fn watch(schema: &str, table: &str) -> String {
     let each = TRIGGERS.map(|(name, event)| {
         let event = event.replace("{}", table);
         format!(
-            "create or replace trigger {name} after {event} for each statement execute function {schema}.{FUNCTION}({columns}); \
+            "create or replace trigger {name} after {event} for each statement execute function {schema}.{FUNCTION}(); \
              alter table only {table} enable always trigger {name}"
         )
     });
     format!("begin; {}; commit", each.join("; "))
 }
 
-/// Takes the triggers from tables, and everything else with the function.
+/// Takes the triggers from tables, and everything else with the function. Each table in a transaction of its own, which gives up soon: to drop a
+/// trigger shuts out readers too, and whoever comes later waits behind the wait. It may be run again.
 pub(crate) fn remove(schema: &str, tables: &[String]) -> String {
-    let mut statements = vec!["begin".to_owned()];
-    for table in tables {
-        for (name, _) in TRIGGERS {
-            statements.push(format!("drop trigger if exists {name} on {table}"));
-        }
-    }
-    statements.push(format!("drop function if exists {schema}.{FUNCTION}()"));
-    statements.push(format!(
-        "drop table if exists {schema}.{CHANGES}, {schema}.{NODES}"
-    ));
-    statements.push(format!(
-        "drop sequence if exists {schema}.{LOST}, {schema}.{WOKEN}"
-    ));
-    statements.push("commit".to_owned());
-    statements.join("; ")
+    const BEGIN: &str = "begin; set local lock_timeout = '500ms'";
+    let of_table = |table: &String| {
+        let drops = TRIGGERS.map(|(name, _)| format!("drop trigger if exists {name} on {table}"));
+        format!("{BEGIN}; {}; commit; ", drops.join("; "))
+    };
+    let tables: String = tables.iter().map(of_table).collect();
+    format!(
+        "{tables}{BEGIN}; drop function if exists {schema}.{FUNCTION}(); \
+         drop table if exists {schema}.{CHANGES}, {schema}.{NODES}; \
+         drop sequence if exists {schema}.{LOST}, {schema}.{WOKEN}; commit"
+    )
 }

@@ -83,7 +83,7 @@ enum Known {
     Null,
     /// As the type's output function writes it.
     Text(String),
-    /// A value of a kind that nobody selects by.
+    /// Nothing that is recorded.
     Other,
 }
 
@@ -92,12 +92,7 @@ impl Known {
         match value {
             Json::Null => Self::Null,
             Json::String(text) => Self::Text(text.clone()),
-            Json::Bool(truth) => Self::Text(if *truth { "t" } else { "f" }.to_owned()),
-            Json::Number(number) => match number.as_i64() {
-                Some(integer) => Self::Text(integer.to_string()),
-                None => Self::Other,
-            },
-            Json::Array(_) | Json::Object(_) => Self::Other,
+            _ => Self::Other,
         }
     }
 }
@@ -176,12 +171,12 @@ mod tests {
         let seven = id().equal_to(&Value::Integer(7)).unwrap();
         let a = word().equal_to(&"a".into()).unwrap();
         let shut = open().equal_to(&false.into()).unwrap();
-        let row = r#"{"id": 7, "word": "a", "open": false, "other": [1]}"#;
+        let row = r#"{"id": "7", "word": "a", "open": "f", "other": "b"}"#;
         check(TABLE, Some(row), &[seven, a, shut]);
         check(CHILD, Some(row), &[seven, a, shut]);
-        let nulls = r#"{"id": 7, "word": null, "open": null}"#;
+        let nulls = r#"{"id": "7", "word": null, "open": null}"#;
         check(TABLE, Some(nulls), &[seven]);
-        let large = r#"{"id": -9223372036854775808, "word": "\"ä\n", "open": null}"#;
+        let large = r#"{"id": "-9223372036854775808", "word": "\"ä\n", "open": null}"#;
         let least = id().equal_to(&Value::Integer(i64::MIN)).unwrap();
         let odd = word().equal_to(&"\"ä\n".into()).unwrap();
         check(TABLE, Some(large), &[least, odd]);
@@ -193,10 +188,10 @@ mod tests {
         let unknown = [id(), word(), open()].map(ColumnName::unknown);
         check(
             TABLE,
-            Some(r#"{"id": 7}"#),
+            Some(r#"{"id": "7"}"#),
             &[seven, unknown[1], unknown[2]],
         );
-        let odd = r#"{"id": 7.5, "word": {"a": 1}, "open": 1e300}"#;
+        let odd = r#"{"id": "7.5", "word": {"a": 1}, "open": false}"#;
         check(TABLE, Some(odd), &unknown);
         check(TABLE, None, &unknown);
         check(TABLE, Some("{"), &unknown);

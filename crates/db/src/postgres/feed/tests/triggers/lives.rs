@@ -181,7 +181,7 @@ fn without_its_table_it_says_what_to_do_and_goes_on_when_that_is_done() {
     let install = format!(
         "{}; {}",
         objects::install("public"),
-        objects::watch("public", "article", &[])
+        objects::watch("public", "article")
     );
     connect(&url).batch_execute(&install).unwrap();
     lives_again(&feed, 0, &url, 1);
@@ -270,4 +270,33 @@ fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run(
     assert!(passed.has_passed(&early(&here)) && !passed.has_passed(&early(&hidden)));
     assert!(other.link.passed.has_passed(&early(&hidden)));
     other.handle.stop();
+}
+
+#[test]
+fn what_is_taken_away_waits_for_nobody_and_goes_on_where_it_stopped() {
+    let schema =
+        "create table article (id int primary key); create table busy (id int primary key)";
+    let database = plain().database().unwrap();
+    let mut client = connect(&database.url());
+    client
+        .batch_execute(&script(schema, &["article", "busy"]))
+        .unwrap();
+    let mut reader = connect(&database.url());
+    reader
+        .batch_execute("begin; select count(*) from busy")
+        .unwrap();
+    let remove = objects::remove("public", &["article".to_owned(), "busy".to_owned()]);
+    let hindered = client.batch_execute(&remove).unwrap_err();
+    assert_eq!(
+        hindered.code(),
+        Some(&::postgres::error::SqlState::LOCK_NOT_AVAILABLE)
+    );
+    client.batch_execute("rollback").unwrap();
+    let left = "select string_agg(distinct tgrelid::regclass::text, ', ') from pg_trigger where tgname like '_millpond_%'";
+    let on: Option<String> = client.query_one(left, &[]).unwrap().get(0);
+    assert_eq!(on.as_deref(), Some("busy"));
+    reader.batch_execute("commit").unwrap();
+    client.batch_execute(&remove).unwrap();
+    let on: Option<String> = client.query_one(left, &[]).unwrap().get(0);
+    assert_eq!(on, None);
 }

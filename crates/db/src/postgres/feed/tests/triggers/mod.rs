@@ -1,6 +1,7 @@
 //! The feed by triggers, on servers without logical replication, and as a role without the right to replicate.
 
 mod changes;
+mod guard;
 mod lives;
 mod nodes;
 
@@ -17,7 +18,7 @@ fn plain() -> &'static Postgres {
 fn script(schema: &str, tables: &[&str]) -> String {
     let watched: Vec<String> = tables
         .iter()
-        .map(|table| objects::watch("public", table, &[]))
+        .map(|table| objects::watch("public", table))
         .collect();
     format!(
         "do $$ begin create role site login; exception when duplicate_object or unique_violation then null; end $$; \
