@@ -59,13 +59,14 @@ impl Names {
     }
 
     /// Empties a table of changes that has more bytes than that, as it has after a time without nodes. TRUNCATE is seen by older snapshots
-    /// too, so all nodes are told first that something is lost. It waits for nobody: who writes later would wait behind it.
+    /// too, so all nodes are told first that something is lost. It waits for nobody: who writes later would wait behind it. So nothing is
+    /// emptied while a transaction is open that has recorded something.
     pub(super) fn shrink(&self, bytes: u64) -> String {
         let schema = &self.schema;
         let text = |name: &str| format!("{schema}.{name}").replace('\'', "''");
         format!(
             "do $millpond$ begin \
-             if pg_catalog.pg_relation_size('{}', 'main') > {bytes} then \
+             if pg_catalog.pg_total_relation_size('{}') > {bytes} then \
              lock table {schema}.{CHANGES} in access exclusive mode nowait; \
              perform pg_catalog.nextval('{}'); \
              truncate {schema}.{CHANGES}; \
@@ -85,14 +86,18 @@ impl Names {
     }
 
     /// What the session that looks is to know first: planning would take as long as the rest.
+    ///
+    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗ *Everything from its lower bound on, to be
+    /// sorted out by `pg_visible_in_snapshot`: one transaction that stays open, and each look reads all that was recorded since.*
     pub(super) fn prepare(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
         format!(
             "prepare millpond_changes(pg_snapshot) as select null::text, pg_catalog.pg_current_snapshot()::text, \
              exists (select from {schema}.{NODES} where node = {node} and life = {life})::text \
-             union all (select transaction::text, relation::text, content::text from {schema}.{CHANGES} \
-             where transaction >= pg_catalog.pg_snapshot_xmin($1) and not pg_catalog.pg_visible_in_snapshot(transaction, $1) \
+             union all (select c.transaction::text, c.relation::text, c.content::text from \
+             (select * from {schema}.{CHANGES} where transaction >= pg_catalog.pg_snapshot_xmax($1) union all \
+             select * from {schema}.{CHANGES} where transaction = any (array(select pg_catalog.pg_snapshot_xip($1)))) c \
              limit {MAX_ROWS} + 1); \
              prepare millpond_lost as {}; prepare millpond_fingerprint as select {FINGERPRINT}, null",
             self.lost()
@@ -229,6 +234,54 @@ mod tests {
             Found::read(vec![head(), row(&["1f"]), row(&["x", "1", "-"])]),
             None
         );
+    }
+
+    #[test]
+    fn a_look_reads_nothing_twice_whatever_is_open() {
+        let server = millpond_pgtest::Postgres::start().unwrap();
+        let connect = || ::postgres::Client::connect(&server.url(), ::postgres::NoTls).unwrap();
+        let (mut client, mut other) = (connect(), connect());
+        let names = Names {
+            schema: "public".to_owned(),
+            node: "a".to_owned(),
+            life: 1,
+        };
+        client
+            .batch_execute(&super::super::objects::install("public"))
+            .unwrap();
+        client.batch_execute(&names.register()).unwrap();
+        let record = format!("insert into {CHANGES} select pg_current_xact_id(), 0, '{{}}'");
+        other.batch_execute(&format!("begin; {record}")).unwrap();
+        for _ in 0..3 {
+            let many = format!("{record} from generate_series(1, 1000)");
+            client.batch_execute(&many).unwrap();
+        }
+        client.batch_execute(&names.prepare()).unwrap();
+        let mut snapshot: String = client
+            .query_one("select pg_current_snapshot()::text", &[])
+            .unwrap()
+            .get(0);
+        client.batch_execute(&record).unwrap();
+        // The new one; then none; then the one that was open.
+        for (before, expected) in [("", 1), ("", 0), ("commit", 1)] {
+            other.batch_execute(before).unwrap();
+            let look = format!("execute millpond_changes('{snapshot}')");
+            let explain = format!("set enable_seqscan = off; explain (analyze) {look}");
+            let plan = client.simple_query(&explain).unwrap();
+            let plan = format!("{plan:?}");
+            assert!(!plan.contains("Removed by Filter"), "{plan}");
+            assert!(!plan.contains("Seq Scan"), "{plan}");
+            let rows = client.simple_query(&look).unwrap();
+            let rows: Vec<_> = rows
+                .iter()
+                .filter_map(|message| match message {
+                    ::postgres::SimpleQueryMessage::Row(row) => Some(row),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(rows.len(), 1 + expected, "{plan}");
+            snapshot = rows[0].get(1).unwrap().to_owned();
+        }
     }
 
     #[test]
