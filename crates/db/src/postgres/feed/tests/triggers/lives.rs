@@ -273,6 +273,49 @@ fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run(
 }
 
 #[test]
+fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_it() {
+    let mut fixture = recorded(plain(), SCHEMA, &["article"]);
+    // Looks at a catalog that takes its time are rare.
+    fixture.run(
+        "do $$ begin execute 'create type many as enum (' || (select string_agg(quote_literal(n), ', ') from generate_series(1, 30000) n) || ')'; end $$",
+    );
+    let mut other = connect(&fixture.url);
+    for id in 1..=5 {
+        fixture.feed.sink.settle();
+        let seen = fixture.feed.sink.len();
+        fixture.run("alter table article disable trigger all");
+        let sql =
+            format!("insert into article values ({id}, 'a') returning pg_current_xact_id()::text");
+        let own: String = other.query_one(&sql, &[]).unwrap().get(0);
+        let link = &fixture.feed.link;
+        if let Some((_, arrival)) = link.pending.expect_transaction(own.parse().unwrap()) {
+            link.wake.call();
+            arrival.blocking_recv().unwrap();
+        }
+        let epoch = |told: &Told| matches!(told, Told::NewEpoch(_));
+        assert!(fixture.feed.sink.since(seen).iter().any(epoch), "{id}");
+        fixture.run(
+            "alter table article enable always trigger _millpond_insert; alter table article enable always trigger _millpond_update; \
+             alter table article enable always trigger _millpond_delete; alter table article enable always trigger _millpond_truncate",
+        );
+    }
+}
+
+#[test]
+fn a_table_of_changes_that_somebody_else_empties_begins_an_epoch() {
+    let mut fixture = recorded(plain(), SCHEMA, &["article"]);
+    fixture.feed.sink.settle();
+    let seen = fixture.feed.sink.len();
+    fixture.run("begin; insert into article values (1, 'a'); truncate _millpond_change; commit");
+    fixture
+        .feed
+        .sink
+        .wait_for_epoch(seen, "the schema has changed");
+    let told = fixture.feed.sink.since(seen);
+    assert!(!told.iter().any(is_apply), "{told:?}");
+}
+
+#[test]
 fn what_is_taken_away_waits_for_nobody_and_goes_on_where_it_stopped() {
     let schema =
         "create table article (id int primary key); create table busy (id int primary key)";
