@@ -274,8 +274,12 @@ fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run(
 
 #[test]
 fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_it() {
-    let mut fixture = recorded(plain(), SCHEMA, &["article"]);
-    // Looks at a catalog that takes its time are rare.
+    let seldom = |settings: &mut FeedSettings| {
+        by_triggers(settings);
+        settings.heartbeat = Duration::from_secs(1);
+    };
+    let mut fixture = Fixture::with(plain(), &script(SCHEMA, &["article"]), seldom);
+    // A catalog that takes its time is looked at seldom.
     fixture.run(
         "do $$ begin execute 'create type many as enum (' || (select string_agg(quote_literal(n), ', ') from generate_series(1, 30000) n) || ')'; end $$",
     );
