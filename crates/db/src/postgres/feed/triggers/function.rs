@@ -21,14 +21,16 @@
 use super::objects::{CHANGES, CHANNEL, LOST, MAX_BYTES, WOKEN};
 use crate::postgres::catalog::types::{BOOL, INT2, INT4, INT8, TEXT, UUID, VARCHAR};
 
-/// The types of columns that are recorded: all that have a class (`Catalog::class`), and domains over them.
+/// The types of columns that are recorded: all that have a class (`Catalog::class`), domains over them, and domains over those.
+/// To follow domains however deep they are would take a recursive query for each statement, of which the planner thinks that it pays to compile it.
 const WANTED: [u32; 7] = [BOOL, INT2, INT4, INT8, TEXT, VARCHAR, UUID];
 
 /// Rows of one statement; more are recorded as "any row". As many as narrow tags of one family count in one transaction.
 const MAX_ROWS: usize = super::super::touched::MAX_NARROW;
 /// Bytes of a text; a longer one counts as any value.
 const MAX_VALUE: usize = 300;
-/// Bytes of what is recorded of a row; a larger one counts as any row. It fits into a page of the table, so nothing is stored beside it.
+/// Bytes of what is recorded of a row; a larger one counts as any row. It fits into a page of the table, so nothing
+/// is stored beside it, and only the first file of the table need be measured for each statement.
 const MAX_CONTENT: usize = 4_096;
 /// The least time between two calls to wake up.
 const PAUSE_MS: u32 = 20;
@@ -47,7 +49,7 @@ declare
   content text;
   moment bigint;
 begin
-  if pg_catalog.pg_total_relation_size('{LITERAL}.{CHANGES}') > {MAX_BYTES} then
+  if pg_catalog.pg_relation_size('{LITERAL}.{CHANGES}', 'main') > {MAX_BYTES} then
     perform pg_catalog.nextval('{LITERAL}.{LOST}');
   else
     if tg_op = 'INSERT' then
@@ -116,16 +118,12 @@ fn content() -> String {
          || ']::pg_catalog.text[]) - array[' || coalesce(pg_catalog.string_agg(pg_catalog.format('case when \
          pg_catalog.octet_length(r.%I::pg_catalog.text) > {MAX_VALUE} then %L end', k.name, k.name), ', ') \
          filter (where k.base in ({TEXT}, {VARCHAR})), '') || ']::pg_catalog.text[]' \
-         from (select a.attname::pg_catalog.text as name, case t.typtype when 'd' then {DOMAIN} else t.oid end as base \
+         from (select a.attname::pg_catalog.text as name, coalesce(e.oid, d.oid, t.oid) as base \
          from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid \
+         left join pg_catalog.pg_type d on d.oid = t.typbasetype left join pg_catalog.pg_type e on e.oid = d.typbasetype \
          where a.attrelid = tg_relid and a.attnum > 0 and not a.attisdropped offset 0) k where k.base in ({wanted}))"
     )
 }
-
-/// The type beneath the domain `t`, which may be one over another.
-const DOMAIN: &str = "(with recursive b (oid, kind) as (select t.oid, t.typtype union all \
-    select n.oid, n.typtype from b join pg_catalog.pg_type d on d.oid = b.oid join pg_catalog.pg_type n on n.oid = d.typbasetype \
-    where b.kind = 'd') select b.oid from b where b.kind <> 'd')";
 
 /// The body for the schema with this quoted name.
 pub(super) fn in_schema(schema: &str) -> String {

@@ -66,7 +66,7 @@ impl Names {
         let text = |name: &str| format!("{schema}.{name}").replace('\'', "''");
         format!(
             "do $millpond$ begin \
-             if pg_catalog.pg_total_relation_size('{}') > {bytes} then \
+             if pg_catalog.pg_relation_size('{}', 'main') > {bytes} then \
              lock table {schema}.{CHANGES} in access exclusive mode nowait; \
              perform pg_catalog.nextval('{}'); \
              truncate {schema}.{CHANGES}; \
