@@ -39,7 +39,7 @@ pub(crate) enum Fault {
     ServerGoneUnheard,
     /// New slots have to be made while a write is open.
     SlotBesideOpenWrite,
-    /// A table gets a column and loses it.
+    /// A column of a table becomes another, and is what it was.
     TableAltered,
     /// A view says something else.
     ViewReplaced,
