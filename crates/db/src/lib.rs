@@ -20,6 +20,7 @@ mod bind;
 mod database;
 mod error;
 mod feed;
+mod met;
 mod migration;
 mod position;
 mod postgres;

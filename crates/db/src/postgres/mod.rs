@@ -45,6 +45,7 @@ use std::thread;
 use std::time::Duration;
 
 use millpond_store::Sink;
+use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -235,7 +236,8 @@ impl Postgres {
     }
 
     pub(crate) fn has_passed(&self, position: &Position) -> bool {
-        self.inner.shared.link.passed.has_passed(position)
+        let passed = &self.inner.shared.link.passed;
+        passed.has_passed(position, Boottime::now())
     }
 
     /// Beside the jobs: it needs no connection, so it waits for none.

@@ -103,22 +103,29 @@ fn lost(pool: &Pool, reason: &str) -> Error {
 /// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
 /// that the feed of another node must have passed to have brought it too.
 pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
+    let position = brought(shared, awaited).await;
+    let position = position.unwrap_or_else(|| Position::new("", 0));
+    shared.link.passed.told(position, &shared.node)
+}
+
+/// None if the feed has not brought it, so that nobody knows where it is.
+async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
     let link = &shared.link;
     let Some((token, arrival)) = awaited else {
         link.committed_unawaited();
-        return Position::unknown();
+        return None;
     };
     match timeout(shared.options.statement_timeout, arrival).await {
         // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
         // has the higher position, whichever was committed first, and a browser keeps the later one.
-        Ok(Ok(position)) => link.passed.since(position),
+        Ok(Ok(position)) => Some(link.passed.since(position)),
         // The feed was lost: nothing that was kept is given here any more.
-        Ok(Err(_)) => Position::unknown(),
+        Ok(Err(_)) => None,
         Err(_) => {
             link.pending.forget(token);
             link.delivery
                 .new_epoch("a write's change has not come through the feed");
-            Position::unknown()
+            None
         }
     }
 }
@@ -214,8 +221,8 @@ async fn commit_with_id(shared: &Shared, connection: &Connection) -> Result<Awai
     let Some(id) = id else {
         // ✗ *How far this node's feed is: a visitor comes with what he has written through another, and would leave with less.*
         let source = link.passed.reached().source().to_owned();
-        let position = covered.map_or_else(Position::unknown, |at| Position::new(source, at));
-        return Ok(link.pending.expect_nothing(position));
+        let position = covered.map(|at| Position::new(source, at));
+        return Ok(position.and_then(|position| link.pending.expect_nothing(position)));
     };
     let awaited = link.pending.expect_transaction(id);
     link.wake.call();

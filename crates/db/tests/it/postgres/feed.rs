@@ -173,6 +173,12 @@ fn an_own_write_has_been_applied_when_it_is_answered() {
     }
 }
 
+/// A heartbeat that was sent later has come back, and was taken note of everywhere: the one before the last.
+fn settled(sink: &Witness) {
+    sink.settle();
+    sink.settle();
+}
+
 #[test]
 fn a_write_has_a_position_that_each_node_passes_with_its_own_feed() {
     let fed = Fed::new(|_| {});
@@ -185,10 +191,15 @@ fn a_write_has_a_position_that_each_node_passes_with_its_own_feed() {
     assert!(wait(other.pass(position.clone())));
     let far = Position::new(position.source(), u64::MAX);
     let elsewhere = Position::new("7, timeline 1", 0);
-    for never in [Position::unknown(), elsewhere, far] {
+    for never in [Position::new("", 0), elsewhere.clone(), far] {
         assert!(!other.has_passed(&never), "{never:?}");
         assert!(!wait(other.pass(never)));
     }
+    // Of another history, but an answer that some node has numbered.
+    let met = elsewhere.told_by("a", 7);
+    assert!(!other.has_passed(&met) && !wait(other.pass(met.clone())));
+    settled(&sink);
+    assert!(other.has_passed(&met));
     other.stop();
     assert!(!wait(
         other.pass(Position::new(position.source(), u64::MAX))
@@ -233,9 +244,17 @@ fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
     let cached = fed.sink.cached("count");
     signal("-CONT");
     assert!(cached.is_none());
-    assert_eq!(position, Position::unknown());
+    assert_eq!(position.source(), "");
     fed.sink
         .wait_for_epoch(before, "has not come through the feed");
+    // Here and at other nodes it takes a heartbeat.
+    let (other, sink) = started(options(fed.scratch.url()));
+    for (database, sink) in [(&fed.database, &fed.sink), (&other, &sink)] {
+        settled(sink);
+        assert!(!database.has_passed(&position));
+        settled(sink);
+        assert!(database.has_passed(&position));
+    }
 }
 
 #[test]

@@ -55,7 +55,8 @@
 //! applied all that S sees, as it has an id below `xmax`: the write itself, and whatever this node has answered before. ✗ *The id
 //! of the write: of two that a browser has made at once the last answer counts, and a node can have seen the one and not the other.* A form that
 //! has written nothing has no id; it tells the `xmax` of its own last snapshot, which is no less than what its visitor came with. A node
-//! whose newest look lies across the position (`xmin` below it, `xmax` not) does not wait: what is open may stay so, and a fresh read shows the write.
+//! whose newest look lies across the position (`xmin` below it, `xmax` not) does not wait: what is open may stay so, and a fresh read shows the write
+//! until a look that is sent later is back ([`Passed`](super::super::passed)).
 //!
 //! Such positions are of one server and one timeline, and are told apart from places in the log by their source: nodes with different
 //! feeds cannot tell each other anything, and read afresh.

@@ -310,6 +310,7 @@ impl<'a> Life<'a> {
         let seen = Snapshot::Transactions(Arc::clone(&self.seen));
         let (position, sent) = (self.seen.xmin(), self.looks.last());
         self.link.delivery.passed(&seen, position, sent);
+        self.link.passed.heard(sent);
         self.link.seen(&self.seen);
     }
 }
