@@ -88,7 +88,7 @@ impl SiteService {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_allowed(&generation.pages.endpoints[found.page]).into();
         };
-        let session = match self.enter(generation, &page.needs, page.template.is_some(), request) {
+        let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
