@@ -150,8 +150,9 @@ impl Database {
         }
     }
 
-    /// Whether everything that the sink is told to keep has what was committed before `position`. False if that is not known, as
-    /// for a position of another server. Costs a lock that is seldom taken for writing.
+    /// Whether everything that the sink is told to keep has what was committed before `position`. Where its place says nothing, as
+    /// that of another server, it is noted when this was asked first: then it is so once a heartbeat is back that was sent later.
+    /// Costs a lock that is seldom taken for writing, and in that case another.
     #[must_use]
     pub fn has_passed(&self, position: &Position) -> bool {
         match &self.engine {
