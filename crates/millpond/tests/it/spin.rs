@@ -88,6 +88,7 @@ fn an_experiment_has_a_client_that_spins_on_a_core_of_its_own() {
     };
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "site/millpond.toml", "[server]\n");
+    write(dir.path(), "site/pages/index.html", "front\n");
     write(dir.path(), "site/static/a.txt", "a text\n");
     let experiment = |client: usize| {
         let text = format!(
@@ -106,7 +107,7 @@ fn an_experiment_has_a_client_that_spins_on_a_core_of_its_own() {
     let (status, said) = fail(dir.path(), &["lab", "check", "it.toml"]);
     assert_eq!(status, 1);
     assert!(
-        said.contains("it.toml:10:") && said.contains("give it another"),
+        said.contains("it.toml:11:") && said.contains("give it another"),
         "{said}"
     );
 }
