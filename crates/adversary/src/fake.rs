@@ -160,6 +160,7 @@ fn found(manner: Manner, bound: Duration) -> Report {
         Box::new(Fake::start(&url, manner, bound)),
     ]);
     let plan = Fight {
+        feed: crate::Feed::Logical,
         program: "none".into(),
         packets: Err("there is no network".to_owned()),
         length: Duration::ZERO,

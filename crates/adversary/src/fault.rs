@@ -39,11 +39,11 @@ pub(crate) enum Fault {
     ServerGoneUnheard,
     /// New slots have to be made while a write is open.
     SlotBesideOpenWrite,
-    /// A table gets a column and loses it.
+    /// A column of a table becomes another, and is what it was.
     TableAltered,
     /// A view says something else.
     ViewReplaced,
-    /// There is no publication for a moment.
+    /// There is no publication for a moment; or a table's changes are not recorded, where triggers do that.
     PublicationDropped,
     /// A transaction beyond `logical_decoding_work_mem`.
     LargeTransaction,

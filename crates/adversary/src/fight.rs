@@ -24,11 +24,33 @@ use crate::wire::Wire;
 use crate::world;
 use crate::writer;
 
+/// How the nodes learn of changes (`database.feed`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feed {
+    /// From the server's log.
+    #[default]
+    Logical,
+    /// From triggers, on a server without logical replication.
+    Triggers,
+}
+
+impl Feed {
+    /// As the configuration has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Logical => "logical",
+            Self::Triggers => "triggers",
+        }
+    }
+}
+
 /// What is fought with.
 #[derive(Clone, Debug)]
 pub struct Fight {
     /// The program `millpond`.
     pub program: PathBuf,
+    /// How its nodes learn of changes.
+    pub feed: Feed,
     /// The right to lose packets, or why there is none: then relays stand in for the network.
     pub packets: Result<Packets, String>,
     /// How long pages are read, at least: each kind of fault is done once in any case.
@@ -61,7 +83,7 @@ const WATCHERS: usize = 4;
 /// # Errors
 /// A sentence, if the server or a node could not be started.
 pub fn fight(plan: &Fight) -> Result<Report, String> {
-    let mut server = server().map_err(said)?;
+    let mut server = server(plan.feed).map_err(said)?;
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).map_err(said)?;
     client.batch_execute(&world::create()).map_err(said)?;
@@ -86,6 +108,7 @@ pub fn fight(plan: &Fight) -> Result<Report, String> {
                 field: &field,
                 nodes: &nodes,
                 server: &mut server,
+                feed: plan.feed,
                 packets: plan.packets.as_ref().ok(),
                 lasting: rounds::LASTING,
                 labels: 0,
@@ -111,15 +134,18 @@ fn nodes(plan: &Fight, port: u16) -> io::Result<Vec<Arc<Node>>> {
             Ok(_) => Link::Straight((address, port)),
             Err(_) => Link::Relay(Wire::to(port)?),
         };
-        Node::start(&plan.program, link, *bound).map(Arc::new)
+        Node::start(&plan.program, link, plan.feed, *bound).map(Arc::new)
     });
     nodes.collect()
 }
 
-fn server() -> Result<Postgres, millpond_pgtest::Error> {
+fn server(feed: Feed) -> Result<Postgres, millpond_pgtest::Error> {
     let addresses = ADDRESSES.map(|address| format!(",{address}"));
-    Options::new()
-        .logical()
+    let options = match feed {
+        Feed::Logical => Options::new().logical(),
+        Feed::Triggers => Options::new(),
+    };
+    options
         .set(
             "listen_addresses",
             format!("127.0.0.1{}", addresses.concat()),
@@ -147,6 +173,7 @@ pub(crate) fn battle(
     };
     let mut report = Report {
         seed: plan.seed,
+        feed: plan.feed,
         ..Report::default()
     };
     thread::scope(|scope| {

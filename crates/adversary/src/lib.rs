@@ -51,7 +51,7 @@ mod wire;
 mod world;
 mod writer;
 
-pub use fight::{Fight, fight};
+pub use fight::{Feed, Fight, fight};
 pub use figures::{Pages, Struck};
 pub use ground::{Ground, ground};
 pub use log::Fates;

@@ -246,17 +246,18 @@ impl Log {
 impl State {
     fn acknowledge(&mut self, at: Moment, change: Change) {
         let history = self.things.entry(change.thing).or_default();
-        history
+        // A version is given out after the one before was committed: what was only possible has happened, and has moved the thing.
+        let before = history
             .possible
-            .retain(|(_, version, _)| *version > change.version);
+            .extract_if(.., |(_, version, _)| *version <= change.version);
+        let before = before.filter_map(|(_, version, place)| Some((version, place?)));
+        let before: Vec<(u64, String)> = before.collect();
         let entries = &mut history.acknowledged;
         let newest = entries.back().map_or(0, |last| last.newest);
         let placed = entries.back().and_then(|last| last.placed.clone());
         let own = change.place.clone().map(|place| (change.version, place));
-        let placed = match (own, placed) {
-            (Some(own), Some(before)) if own.0 < before.0 => Some(before),
-            (own, before) => own.or(before),
-        };
+        let all = placed.into_iter().chain(before).chain(own);
+        let placed = all.max_by_key(|(version, _)| *version);
         entries.push_back(Acknowledged {
             at,
             version: change.version,
@@ -349,6 +350,24 @@ mod tests {
         let next = log.begin();
         log.note(next, change(1, "1"));
         assert!(log.must_be_at(ITEM, "1", start));
+    }
+
+    #[test]
+    fn what_a_lost_write_moved_is_known_by_the_next_version() {
+        let log = Log::new();
+        let lost = log.begin();
+        log.note(lost, change(1, "2"));
+        log.unknown(lost);
+        // It was committed, or this would be version 1 again.
+        let next = log.begin();
+        let stays = Change {
+            place: None,
+            ..change(2, "")
+        };
+        log.note(next, stays);
+        log.acknowledged(next);
+        let now = Moment::now();
+        assert!(log.must_be_at(ITEM, "2", now) && !log.must_be_at(ITEM, "1", now));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::clock::Moment;
 use crate::field::Target;
+use crate::fight::Feed;
 use crate::site;
 use crate::wire::Wire;
 
@@ -58,12 +59,22 @@ struct Running {
 }
 
 impl Node {
-    /// Starts `program serve` on a site of its own and waits until it answers.
-    pub(crate) fn start(program: &Path, link: Link, bound: Duration) -> io::Result<Self> {
+    /// Starts `program serve` on a site of its own and waits until it answers. What a feed by triggers needs is installed first, as an
+    /// owner does it.
+    pub(crate) fn start(
+        program: &Path,
+        link: Link,
+        feed: Feed,
+        bound: Duration,
+    ) -> io::Result<Self> {
         let (address, port) = link.end();
         let site = tempfile::tempdir()?;
         let database = format!("postgres://postgres@{address}:{port}/postgres");
-        site::write(site.path(), &database, &format!("{}s", bound.as_secs()))?;
+        let max_staleness = format!("{}s", bound.as_secs());
+        site::write(site.path(), &database, feed, &max_staleness)?;
+        if feed == Feed::Triggers {
+            install(program, site.path())?;
+        }
         let running = Mutex::new(serve(program, site.path())?);
         Ok(Self {
             program: program.to_owned(),
@@ -153,6 +164,17 @@ impl Target for Arc<Node> {
     fn bound(&self) -> Duration {
         self.bound
     }
+}
+
+fn install(program: &Path, site: &Path) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(["check", "--fix", "--yes"]).arg(site);
+    let output = command.stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("the check fails: {said}")))
 }
 
 fn serve(program: &Path, site: &Path) -> io::Result<Running> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::fight::Feed;
 use crate::figures::{Pages, Struck};
 use crate::judge::Verdict;
 use crate::log::Fates;
@@ -18,6 +19,8 @@ const AGES: usize = 24;
 pub struct Report {
     /// How to repeat it.
     pub seed: u64,
+    /// How the nodes learned of changes.
+    pub feed: Feed,
     /// All pages.
     pub all: Pages,
     /// Each kind by its name.
@@ -171,8 +174,9 @@ impl fmt::Display for Report {
         }
         write!(
             out,
-            "seed {}: `cargo xtask soak adversary --seed {0}` makes the same choices again",
-            self.seed
+            "seed {}: `cargo xtask soak adversary --seed {0} --feed {}` makes the same choices again",
+            self.seed,
+            self.feed.name()
         )
     }
 }

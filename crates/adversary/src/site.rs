@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::fight::Feed;
+
 /// A page: a JSON endpoint, or a template that lists the columns of each row.
 pub(crate) struct Page {
     pub(crate) name: &'static str,
@@ -238,13 +240,19 @@ impl Page {
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write(folder: &Path, database: &str, max_staleness: &str) -> io::Result<()> {
+pub(crate) fn write(
+    folder: &Path,
+    database: &str,
+    feed: Feed,
+    max_staleness: &str,
+) -> io::Result<()> {
     let pages = folder.join("pages");
     fs::create_dir_all(&pages)?;
     fs::write(
         folder.join("millpond.toml"),
         format!(
-            "[database]\nurl = \"{database}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n"
+            "[database]\nurl = \"{database}\"\nfeed = \"{}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n",
+            feed.name()
         ),
     )?;
     fs::write(pages.join("raise.post.sql"), RAISE)?;

@@ -150,8 +150,9 @@ impl Database {
         }
     }
 
-    /// Whether everything that the sink is told to keep has what was committed before `position`. False if that is not known, as
-    /// for a position of another server. Costs a lock that is seldom taken for writing.
+    /// Whether everything that the sink is told to keep has what was committed before `position`. Where its place says nothing, as
+    /// that of another server, it is noted when this was asked first: then it is so once a heartbeat is back that was sent later.
+    /// Costs a lock that is seldom taken for writing, and in that case another.
     #[must_use]
     pub fn has_passed(&self, position: &Position) -> bool {
         match &self.engine {
@@ -202,9 +203,12 @@ impl Database {
     #[must_use]
     pub fn show_position(&self, position: u64) -> String {
         match &self.engine {
-            Engine::Sqlite(_) => position.to_string(),
             // A `pg_lsn`.
-            Engine::Postgres(_) => format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
+            Engine::Postgres(postgres) if postgres.has_log_positions() => {
+                format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff)
+            }
+            // A tick, or a transaction id.
+            Engine::Sqlite(_) | Engine::Postgres(_) => position.to_string(),
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Mark {
     /// What a snapshot is asked about: SQLite's tick, PostgreSQL's 64-bit transaction id.
     pub transaction: u64,
     /// The position at which the feed brings it: once the feed has passed this, the change has been applied. SQLite's tick;
-    /// the end of PostgreSQL's commit record.
+    /// the end of PostgreSQL's commit record, or the id after its own where triggers tell.
     pub at: u64,
 }
 

@@ -114,6 +114,8 @@ pub fn run_worker<S: Service>(
 impl<S: Service> Worker<S> {
     fn run(mut self) -> io::Result<()> {
         let (mut mail, mut due) = (Vec::new(), Vec::new());
+        // When it was last looked at who is late: soon enough for timers that count in milliseconds.
+        let mut now = Boottime::now();
         loop {
             // The turn is over: nothing that is ready waits longer.
             self.send_posts();
@@ -122,7 +124,7 @@ impl<S: Service> Worker<S> {
                 self.end_all();
                 return Ok(());
             }
-            let patience = self.patience();
+            let patience = self.patience(now);
             self.poller.wait(patience)?;
             // What came after a shutdown is answered as such.
             self.heed_shutdown();
@@ -147,19 +149,19 @@ impl<S: Service> Worker<S> {
                     self.advance(token, |worker, connection| Some(worker.go_on(connection)));
                 }
             }
-            self.look_around(&mut due);
+            now = Boottime::now();
+            self.look_around(now, &mut due);
         }
     }
 
-    /// How long to wait for news; none: for ever.
-    fn patience(&self) -> Option<Duration> {
+    /// How long to wait for news from `now` on; none: for ever.
+    fn patience(&self, now: Boottime) -> Option<Duration> {
         if !self.runnable.is_empty() {
             return Some(Duration::ZERO);
         }
         let drained = self
             .draining
             .map(|since| since.plus(self.limits.drain_timeout));
-        let now = Boottime::now();
         let others = [drained, self.accepts_at].into_iter().flatten();
         others
             .map(|at| at.since(now))
@@ -188,8 +190,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Looks at the connections whose deadlines may have passed.
-    fn look_around(&mut self, due: &mut Vec<u32>) {
-        let now = Boottime::now();
+    fn look_around(&mut self, now: Boottime, due: &mut Vec<u32>) {
         self.timers.due(now, due);
         for index in due.drain(..) {
             let Some(connection) = self.connections.at(index) else {
@@ -232,8 +233,8 @@ impl<S: Service> Worker<S> {
                 self.queue_up(&mut connection);
             }
             self.connections.put(token, connection);
-            if step == Step::Post {
-                self.post(token);
+            if self.outbox.is_full() {
+                self.send_posts();
             }
         }));
         if acted.is_err() {

@@ -3,11 +3,9 @@
 //! The highest rate against a server that does next to nothing is the client's ceiling, and the time of one request at a
 //! time is its floor: a subject can show no higher rate and no shorter time from here.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::thread::sched_getaffinity;
 use serde::{Deserialize, Serialize};
 
 use crate::null::head_length;
@@ -89,7 +87,7 @@ pub fn calibrate(
         &ceiling,
         response_bytes,
         same_core,
-        is_local(&url.host),
+        limits::is_local(&url.host),
     ))
 }
 
@@ -122,6 +120,7 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
         connections: 1,
         depth: 1,
         threads: 1,
+        spin: false,
         warmup: Duration::ZERO,
         stop: Stop::Requests(1),
         order: Order::Sequence,
@@ -154,14 +153,7 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
 /// A null server with answers of that size, on cores that the client does not use, if there are any; and whether
 /// there are none.
 fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error> {
-    let allowed = sched_getaffinity(None).map_or_else(
-        |_| Vec::new(),
-        |set| {
-            (0..rustix::thread::CpuSet::MAX_CPU)
-                .filter(|&core| set.is_set(core))
-                .collect()
-        },
-    );
+    let allowed = limits::cores_of(None);
     let threads = driver::threads(plan);
     let left: Vec<usize> = match &plan.cores {
         Some(cores) => allowed
@@ -207,6 +199,7 @@ fn shape(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
         per_connection: plan.per_connection,
         depth: plan.depth,
         threads: plan.threads,
+        spin: plan.spin,
         timeout: plan.timeout,
         headers,
         method: plan.method.clone(),
@@ -222,12 +215,4 @@ fn length_of(plan: &Plan, length: Duration) -> Stop {
     } else {
         Stop::Requests(RENEWED)
     }
-}
-
-/// Whether a server of that name is on this machine, as far as the name tells.
-fn is_local(host: &str) -> bool {
-    host == "localhost"
-        || host
-            .parse()
-            .is_ok_and(|address: IpAddr| address.is_loopback())
 }

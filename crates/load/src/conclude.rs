@@ -9,7 +9,7 @@ use crate::latency::{buckets, quantiles, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::run::{Accounting, Client, Connections, Loop, Protocol, Run};
-use crate::{Errors, Host, Latencies, Plan, Stop, timeline, verdict, visits};
+use crate::{Errors, Host, Latencies, Plan, Stop, spin, timeline, verdict, visits};
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
@@ -23,10 +23,10 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .iter()
         .map(|harvest| harvest.used.busy())
         .fold(0.0, f64::max);
-    let (threads, cpu) = (
-        harvests.len(),
-        harvests.iter().map(|harvest| harvest.cpu).sum::<Nanos>(),
-    );
+    let threads = harvests.len();
+    let work = harvests.iter().map(|harvest| harvest.cpu.work);
+    let spun = harvests.iter().map(|harvest| harvest.cpu.spun);
+    let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
     let (throttled, run_delay, waited) = kept(&harvests, duration);
     let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);
     let turns: Option<u64> = turns.sum();
@@ -71,6 +71,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
     let judged = verdict::judge(&evidence);
     let mut notes = verdict::notes(&evidence);
     notes.extend(fewer_streams(plan, depth));
+    notes.extend(spin::note(plan));
     let finished = all.answered + all.failed;
     let times = all
         .open
@@ -111,6 +112,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
             throttled_us: throttled.map(|time| time / 1000),
             run_delay_us: run_delay.map(|time| time / 1000),
             turns,
+            spin: plan.spin,
+            spun_us: plan.spin.then_some(spun / 1000),
             started_ns: start,
         },
         little,

@@ -13,15 +13,13 @@ mod pace;
 mod sessions;
 mod spent;
 mod users;
+mod wait;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use rustix::event::epoll;
 
-use crate::clock::{self, MS, Nanos, nanos};
+use crate::clock::{self, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
 use crate::glimpse::Glimpses;
 use crate::http2::End;
@@ -145,7 +143,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
             engine.adopt(agreed.times());
         }
         let until = engine.wake_at();
-        engine.turn(&mut events, until.saturating_sub(clock::now()))?;
+        engine.turn(&mut events, until)?;
     }
     Ok(engine.finish())
 }
@@ -181,24 +179,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Waits for events, at most `patience`, and handles them.
-    fn turn(&mut self, events: &mut Vec<epoll::Event>, patience: Nanos) -> Result<(), Error> {
-        // Never longer than a tenth of a second, so that a stop is noticed.
-        let patience = Duration::from_nanos(patience.min(100 * MS));
-        let patience = Timespec::try_from(patience).unwrap_or(Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        });
-        events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&patience)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => {
-                return Err(Error::System {
-                    what: "wait for events",
-                    source: errno.into(),
-                });
-            }
-        }
+    /// Waits for events, at most until `until`, and handles them.
+    fn turn(&mut self, events: &mut Vec<epoll::Event>, until: Nanos) -> Result<(), Error> {
+        self.wait(events, until)?;
         self.sample();
         for event in events.iter() {
             let (id, flags) = (event.data.u64() as usize, event.flags);
@@ -217,11 +200,14 @@ impl Engine<'_> {
         self.keep_schedule();
         let now = clock::now();
         self.resume_paced(now);
-        self.recorder.turn(now);
+        let is_empty = self.spins() && events.is_empty() && now < until;
+        self.recorder.turn(now, is_empty);
         let is_over = self.stopped_at.is_none() && self.is_over(now);
         self.glimpse(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
+            // What that took belongs to this turn, not to the next one, which may be empty.
+            self.recorder.work.resume(clock::now());
         }
         self.take_stock(now);
         Ok(())

@@ -10,6 +10,7 @@ mod beside_wrk;
 mod blocks;
 mod check;
 mod check_limits;
+mod check_spin;
 #[cfg(test)]
 mod check_tests;
 mod cores;

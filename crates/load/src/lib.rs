@@ -63,6 +63,7 @@ mod run;
 mod series;
 mod sink;
 mod span;
+mod spin;
 mod stationary;
 mod sweep;
 mod tickets;
@@ -71,6 +72,7 @@ mod transport;
 mod url;
 mod verdict;
 mod visits;
+mod work;
 mod workload;
 
 pub use analysis::bottleneck::{Finding, Limit};

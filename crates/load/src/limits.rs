@@ -1,8 +1,9 @@
 //! Whether this process may have what the plan needs, and where its threads may run.
 
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 use crate::{Error, Plan, Stop};
@@ -119,6 +120,23 @@ pub(crate) fn may_run_on(core: usize) -> bool {
 /// client's lateness is measured in any case.
 pub(crate) fn precise_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// The cores on which this thread may run, or another process; none where the kernel does not tell.
+pub(crate) fn cores_of(process: Option<Pid>) -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(process) else {
+        return Vec::new();
+    };
+    let all = 0..CpuSet::MAX_CPU;
+    all.filter(|&core| set.is_set(core)).collect()
+}
+
+/// Whether a server of that name is on this machine, as far as the name tells.
+pub(crate) fn is_local(host: &str) -> bool {
+    host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Cores that this process may use.

@@ -309,6 +309,8 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
         throttled_us: all_of(runs, |run| run.client.throttled_us),
         run_delay_us: all_of(runs, |run| run.client.run_delay_us),
         turns: all_of(runs, |run| run.client.turns),
+        spin: runs.iter().all(|run| run.client.spin),
+        spun_us: all_of(runs, |run| run.client.spun_us),
         // Clocks of several machines, or several moments of one.
         started_ns: 0,
     }

@@ -10,6 +10,7 @@ use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
 use crate::tickets::Times;
+use crate::work::Cpu;
 use crate::{Plan, Process, Schedule, Stop};
 
 const START: u64 = SECOND;
@@ -80,7 +81,7 @@ fn run_of(samples: &[Sample]) -> Run {
         never: 0,
         conforming: None,
         in_flight: 0,
-        cpu: MS,
+        cpu: Cpu { work: MS, spun: 0 },
         used: Used::default(),
         depth: 1,
         times: Times {
@@ -242,6 +243,10 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
     refused(with(&|run| run.warmup_s = 7.0), "warm-ups 0 s and 7 s");
     refused(with(&|run| run.connections.depth = 4), "depths 1 and 4");
     refused(
+        with(&|run| run.client.spin = true),
+        "clients that sleep and that spin",
+    );
+    refused(
         with(&|run| run.offered_rate = Some(900.0)),
         "rates of 250 and 900",
     );
@@ -259,6 +264,18 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
     refused(one.clone(), "the same run");
     assert_eq!(Run::merge(&[]), Err(MergeError::Nothing));
     assert_eq!(Run::merge(std::slice::from_ref(&one)), Ok(one));
+}
+
+#[test]
+fn clients_that_spin_are_merged_with_what_that_took() {
+    let spun = |seconds, spun_us| {
+        let mut run = later(&some(50), seconds);
+        (run.client.spin, run.client.spun_us) = (true, Some(spun_us));
+        run
+    };
+    let merged = Run::merge(&[spun(0.0, 7), spun(9.0, 5)]).unwrap();
+    assert!(merged.client.spin);
+    assert_eq!(merged.client.spun_us, Some(12));
 }
 
 #[test]

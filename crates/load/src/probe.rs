@@ -134,6 +134,10 @@ impl Run {
             rate: self.achieved_rate,
             cpu_us: self.client.cpu_us_per_request,
             busiest: self.client.busiest_thread,
+            spun: self
+                .client
+                .spun_us
+                .map(|spun| spun as f64 / 1e6 / self.duration_s.max(f64::EPSILON)),
         }
     }
 }

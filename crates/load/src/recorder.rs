@@ -11,6 +11,7 @@ use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
 use crate::tickets::Times;
+use crate::work::Work;
 
 /// Counters that the progress line reads while the threads run.
 #[derive(Default)]
@@ -53,7 +54,7 @@ pub(crate) struct Recorder {
     pub(crate) last: Nanos,
     start: Nanos,
     end: Nanos,
-    cpu_at_start: Option<Nanos>,
+    pub(crate) work: Work,
     /// When the requests in flight were last counted.
     sampled_at: Nanos,
 }
@@ -172,7 +173,7 @@ impl Recorder {
             last: start,
             start,
             end,
-            cpu_at_start: None,
+            work: Work::default(),
             sampled_at: start,
         }
     }
@@ -208,25 +209,17 @@ impl Recorder {
         }
     }
 
-    /// Called in every turn of the loop: takes the thread's CPU time when the measured part begins.
-    pub(crate) fn turn(&mut self, now: Nanos) {
-        if self.cpu_at_start.is_none() && now >= self.start {
-            self.cpu_at_start = Some(clock::thread_cpu());
-        }
+    /// Called in every turn of the loop; `is_empty` says that a thread which spins had nothing to do in it.
+    pub(crate) fn turn(&mut self, now: Nanos, is_empty: bool) {
+        self.work.turn(now, self.start, is_empty);
     }
 
-    /// CPU time of this thread since the measured part began.
-    pub(crate) fn cpu(&self) -> Nanos {
-        self.cpu_at_start
-            .map_or(0, |start| clock::thread_cpu() - start)
-    }
-
-    /// Share of a core that this thread has used since then.
+    /// Share of a core that this thread has worked since the measured part began.
     pub(crate) fn busy(&self) -> f64 {
         let span = clock::now().saturating_sub(self.start);
-        match self.cpu_at_start {
-            Some(_) if span > 0 => (self.cpu() as f64 / span as f64).min(1.0),
-            _ => 0.0,
+        match span {
+            0 => 0.0,
+            _ => (self.work.cpu().work as f64 / span as f64).min(1.0),
         }
     }
 

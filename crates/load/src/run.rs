@@ -211,9 +211,9 @@ pub struct Connections {
 /// What the client itself used in the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Client {
-    /// CPU time of all client threads, user and system, for one finished request.
+    /// CPU time of all client threads, user and system, for one finished request, without `spun_us`.
     pub cpu_us_per_request: Option<f64>,
-    /// Share of one core that the busiest thread used while requests were issued, from 0 to 1.
+    /// Share of one core that the busiest thread used while requests were issued, from 0 to 1, without what is in `spun_us`.
     pub busiest_thread: f64,
     /// Threads.
     pub threads: u64,
@@ -227,6 +227,13 @@ pub struct Client {
     /// How often client threads got a core: each time that one had slept, or had to make room for another.
     #[serde(default)]
     pub turns: Option<u64>,
+    /// Whether client threads did not sleep, but looked for events again and again.
+    #[serde(default)]
+    pub spin: bool,
+    /// With `spin` the CPU time of turns in which nothing had happened and nothing was due, summed over threads. It is in no other
+    /// figure here.
+    #[serde(default)]
+    pub spun_us: Option<u64>,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can
     /// be laid beside it. 0 of a merged run.
     #[serde(default)]

@@ -302,7 +302,7 @@ fn conditions(lab: &Lab) -> Table {
                 count(lab.runs.len() as u64)
             ),
         ),
-        row("the client’s cores", cores(&lab.client_cores)),
+        row("the client’s cores", client_cores(lab)),
         row(
             "machine",
             format!("{cpu}, {} cores for the client", host.cores),
@@ -318,6 +318,16 @@ fn conditions(lab: &Lab) -> Table {
         columns: vec![Column::text(""), Column::text("")],
         rows,
         note: String::new(),
+    }
+}
+
+fn client_cores(lab: &Lab) -> String {
+    let cores = cores(&lab.client_cores);
+    match lab.runs.iter().any(|run| run.client_spin) {
+        true => format!(
+            "{cores}; its threads never slept, and the time in which nothing had happened is in none of its figures"
+        ),
+        false => cores,
     }
 }
 

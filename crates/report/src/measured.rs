@@ -82,10 +82,7 @@ pub fn run_table(run: &Run) -> Table {
     }
     rows.extend(words::conforming(&run.connections));
     rows.extend(visits::rows(run).into_iter().map(Vec::from));
-    rows.push(vec![
-        "client CPU per request".to_owned(),
-        run.client.cpu_us_per_request.map_or_else(none, micros),
-    ]);
+    rows.push(vec!["client CPU per request".to_owned(), client_cpu(run)]);
     // What went wrong in words comes before what that does to the verdict.
     let note = words::examples(run, kind_name)
         .chain(calibrated::remarks(run))
@@ -96,6 +93,15 @@ pub fn run_table(run: &Run) -> Table {
         columns: vec![Column::text(""), Column::text("")],
         rows,
         note,
+    }
+}
+
+/// What a request cost the client; of one that spins what it did meanwhile is left out.
+fn client_cpu(run: &Run) -> String {
+    let cost = run.client.cpu_us_per_request.map_or_else(none, micros);
+    match run.client.spin {
+        true => format!("{cost}, spinning left out"),
+        false => cost,
     }
 }
 
@@ -275,6 +281,13 @@ fn conditions(run: &Run) -> Table {
             ),
         ],
     ];
+    if let Some(spun) = client.spun_us {
+        let text = format!(
+            "its threads never slept; {} of CPU, in which nothing had happened, are left out above",
+            Unit::Seconds.format(spun as f64 / 1e6)
+        );
+        rows.push(["spinning".to_owned(), text]);
+    }
     rows.extend(calibrated::row(run));
     if let Some(law) = &run.little {
         let text = format!(

@@ -28,7 +28,7 @@ pub(crate) enum NoHit {
     /// It was asked.
     Why(Why),
     /// The visitor has written what this node's feed has not brought yet.
-    Unseen(Position),
+    Unseen(Vec<Position>),
     /// Nothing is stored.
     NoCache,
 }

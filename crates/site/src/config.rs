@@ -28,6 +28,7 @@ use std::{
     time::Duration,
 };
 
+use millpond_db::FeedKind;
 use millpond_http::Limits;
 
 use crate::{Problem, StaticOptions, rules::RuleSet};
@@ -53,6 +54,8 @@ pub struct Config {
     pub database: DatabaseUrl,
     /// Connections that read (`database.pool`).
     pub pool: usize,
+    /// How PostgreSQL tells of changes (`database.feed`).
+    pub feed: FeedKind,
     /// The publication that tells of changes, on PostgreSQL (`database.publication`).
     pub publication: String,
     /// Whether anything is stored (`cache.enabled`).
@@ -109,6 +112,7 @@ impl Config {
             workers: 0,
             database: DatabaseUrl::Sqlite(PathBuf::new()),
             pool: 0,
+            feed: FeedKind::default(),
             publication: String::new(),
             cache: false,
             memory: 0,

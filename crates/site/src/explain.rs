@@ -16,10 +16,10 @@ use crate::{
     Site,
     cached::{Cached, bundle_key, object_key, page_key},
     core::Generation,
-    page::{Counters, PageQuery},
+    page::{Counters, Page, PageQuery},
     params::{BadParam, Given},
     route::Match,
-    session::{Gate, Needs, Session},
+    session::{Gate, Session},
 };
 
 pub use whom::Whom;
@@ -94,7 +94,7 @@ impl Site {
         told["route"] = page.route.as_str().into();
         told["template"] = json!(page.template);
         told["route_so_far"] = so_far(&page.counters);
-        visitor(told, &page.needs, session);
+        visitor(told, page, session);
         let given = Given {
             path: &found.values,
             form: &[],
@@ -195,7 +195,8 @@ impl Site {
 }
 
 /// What the page wants of a session, and what it finds.
-fn visitor(told: &mut Value, needs: &Needs, session: Option<&Session>) {
+fn visitor(told: &mut Value, page: &Page, session: Option<&Session>) {
+    let needs = &page.needs;
     told["needs_session"] = (!needs.is_none()).into();
     let required = needs.require.iter().map(|wanted| &wanted.claim);
     let mut used: Vec<&String> = required.collect();
@@ -214,7 +215,9 @@ fn visitor(told: &mut Value, needs: &Needs, session: Option<&Session>) {
     });
     match needs.gate(session) {
         Gate::Open => {}
-        Gate::SignIn(path) => told["led_to"] = path.into(),
+        Gate::SignIn(path) if page.is_for_people() => told["led_to"] = path.into(),
+        // A program cannot sign in: signing in may help, but nobody is led there.
+        Gate::SignIn(_) => told["refused_without"] = true.into(),
         Gate::Closed => told["closed"] = true.into(),
     }
 }

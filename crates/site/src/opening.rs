@@ -50,6 +50,7 @@ pub(crate) fn postgres(
     let wanted = PostgresOptions {
         pool: options.readers.unwrap_or(config.pool),
         max_staleness: config.max_staleness,
+        feed: config.feed,
         publication: config.publication.clone(),
         ..PostgresOptions::new(url.reveal())
     };

@@ -15,10 +15,12 @@ impl Ask {
     ///
     /// ✗ *A flight of the page itself, one that has not begun: whoever leads it may put the page together from kept results, which are
     /// valid as far as this node knows.* So it is one in which everything is read.
-    pub(crate) async fn answer_writer(self, written: Position) -> Response {
-        if !self.core.database.pass(written).await {
-            let status = b"fwd=bypass; detail=own-write";
-            return self.answer_apart(Need::Unbegun, status).await;
+    pub(crate) async fn answer_writer(self, written: Vec<Position>) -> Response {
+        for position in written {
+            if !self.core.database.pass(position).await {
+                let status = b"fwd=bypass; detail=own-write";
+                return self.answer_apart(Need::Unbegun, status).await;
+            }
         }
         match self.core.store.get(&self.key, Boottime::now()) {
             Ok(value) => {

@@ -51,6 +51,13 @@ pub(crate) struct Page {
     pub(crate) counters: Counters,
 }
 
+impl Page {
+    /// Whether who may not see it is led to where they can sign in. A program is told 403.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.template.is_some()
+    }
+}
+
 /// One of a page's queries.
 #[derive(Debug)]
 pub(crate) struct PageQuery {

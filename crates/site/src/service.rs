@@ -88,7 +88,7 @@ impl SiteService {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_allowed(&generation.pages.endpoints[found.page]).into();
         };
-        let session = match self.enter(generation, &page.needs, page.template.is_some(), request) {
+        let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
@@ -166,8 +166,9 @@ impl SiteService {
         if !self.core.cache {
             return Err(NoHit::NoCache);
         }
-        if let Some(position) = self.unseen(generation, page, request) {
-            return Err(NoHit::Unseen(position));
+        let unseen = self.unseen(generation, page, request);
+        if !unseen.is_empty() {
+            return Err(NoHit::Unseen(unseen));
         }
         let found = self.core.store.get(key, request.received);
         found.map_err(NoHit::Why)
@@ -175,17 +176,14 @@ impl SiteService {
 
     /// What this visitor has written through another node and this one may not have come to yet. What it has come to stays so for as
     /// long as its epoch does, so an answer that is given may be kept for the same request.
-    fn unseen(
-        &self,
-        generation: &Generation,
-        page: &Page,
-        request: &Request<'_>,
-    ) -> Option<Position> {
+    fn unseen(&self, generation: &Generation, page: &Page, request: &Request<'_>) -> Vec<Position> {
         if page.queries.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let written = generation.sessions.written(request)?;
-        (!self.core.database.has_passed(&written)).then_some(written)
+        let written = generation.sessions.written(request);
+        written
+            .filter(|position| !self.core.database.has_passed(position))
+            .collect()
     }
 
     fn ask(
@@ -208,7 +206,7 @@ impl SiteService {
         Reply::later(async move {
             match why {
                 NoHit::Why(why) => ask.answer(why).await,
-                NoHit::Unseen(position) => ask.answer_writer(position).await,
+                NoHit::Unseen(unseen) => ask.answer_writer(unseen).await,
                 NoHit::NoCache => ask.answer_uncached().await,
             }
         })

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use millpond_db::{Call, Rows, Value};
 use millpond_http::{Request, Response};
 use percent_encoding::utf8_percent_encode;
@@ -37,6 +36,9 @@ pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
     };
     see_other(&format!("{path}{sign}next={next}{fragment}"), None)
 }
+
+/// Claims that no cookie can hold.
+pub(crate) struct NoCookie;
 
 impl Submission {
     /// Reads what stands above the `-- verify:` line.
@@ -113,11 +115,14 @@ impl Submission {
     }
 
     /// The `Set-Cookie` of a form that begins or ends a session.
+    ///
+    /// # Errors
+    /// If no cookie can hold the claims. The owner has been told.
     pub(crate) fn cookie(
         &self,
         values: &[Value],
         results: &[Rows],
-    ) -> Result<Option<String>, Response> {
+    ) -> Result<Option<String>, NoCookie> {
         let signing = &self.form.signing;
         let sessions = &self.generation.sessions;
         if signing.is_logout {
@@ -143,7 +148,7 @@ impl Submission {
                 "POST {}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
                 self.form.route
             ));
-            return Err(self.generation.error.respond(&request, Bytes::new()));
+            return Err(NoCookie);
         };
         self.tell_of_http(&request);
         Ok(Some(cookie))

@@ -69,15 +69,15 @@ impl Submission {
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
         results.extend(written);
-        let cookie = self.cookie(&values, &results)?;
+        let seen = self.seen(position);
+        let Ok(cookie) = self.cookie(&values, &results) else {
+            return Err(self.broken_after_write(seen));
+        };
         let target = match self.next(&values) {
             Some(next) => next,
             None => local(&target(&self.form.redirect, &values, &results)),
         };
-        Ok(see_other(
-            &target,
-            cookie.into_iter().chain(self.seen(position)),
-        ))
+        Ok(see_other(&target, cookie.into_iter().chain(seen)))
     }
 
     /// Runs the statements that follow those which were looked up, in one transaction. The answer goes out after the change has been
@@ -117,7 +117,16 @@ impl Submission {
     /// The `Set-Cookie` that lets the other nodes show this visitor what was written here.
     fn seen(&self, position: Option<Position>) -> Option<String> {
         let sessions = &self.generation.sessions;
-        sessions.note_write(&position?, Boottime::now())
+        sessions.note_write(&position?, &self.request.as_request(), Boottime::now())
+    }
+
+    /// The answer to a form that has written and then failed. ✗ *Without the cookie, a visitor who goes on all the same may not see on another
+    /// node what he has written.*
+    fn broken_after_write(&self, seen: Option<String>) -> Response {
+        let line = seen.map(|seen| format!("Set-Cookie: {seen}\r\n"));
+        let request = self.request.as_request();
+        let error = &self.generation.error;
+        error.respond(&request, line.unwrap_or_default().into())
     }
 
     fn not_found(&self) -> Response {

@@ -44,6 +44,8 @@ struct Place {
 struct Waiting {
     key: Box<[u8]>,
     hash: u64,
+    /// How hot it was.
+    degree: u8,
     until: Boottime,
 }
 
@@ -148,6 +150,7 @@ impl Ahead {
         let waiting = Waiting {
             key: entry.key.clone(),
             hash: entry.hash,
+            degree: entry.heat.degree(),
             until,
         };
         self.queue.insert(place, waiting);
@@ -177,12 +180,12 @@ impl Ahead {
         has_news
     }
 
-    /// The hottest key that has not waited too long.
-    pub(crate) fn next(&mut self, now: Boottime) -> Option<Box<[u8]>> {
+    /// The hottest key that has not waited too long, and how hot it was.
+    pub(crate) fn next(&mut self, now: Boottime) -> Option<(Box<[u8]>, u8)> {
         while let Some((_, hottest)) = self.queue.pop_last() {
             self.places.remove(&hottest.hash);
             if now <= hottest.until {
-                return Some(hottest.key);
+                return Some((hottest.key, hottest.degree));
             }
             self.dropped += 1;
         }

@@ -90,6 +90,13 @@ impl Heat {
         self.rest.store(marks | old.degree(), Ordering::Relaxed);
     }
 
+    /// The same from a value that had another key and this `degree`, unless it is hotter by itself.
+    pub(crate) fn take_over(&self, degree: u8) {
+        let rest = self.rest.load(Ordering::Relaxed);
+        let before = (rest & REST).max(degree.min(REST));
+        self.rest.store(rest & !REST | before, Ordering::Relaxed);
+    }
+
     /// How hot it is.
     pub(crate) fn degree(&self) -> u8 {
         let asks = (self.counts.load(Ordering::Relaxed) & ASKS) >> 2;
@@ -176,6 +183,17 @@ mod tests {
         assert_eq!(made, 3);
         // The policy's own count is no part of that.
         assert_eq!(heat.visits(), MAX_VISITS);
+    }
+
+    #[test]
+    fn what_is_handed_on_to_another_key_is_halved_and_cools_nothing() {
+        let next = Heat::new(false, false);
+        next.take_over(visited(1000).degree());
+        assert_eq!(next.degree(), visited(1000).degree() / 2);
+        next.take_over(2);
+        assert_eq!(next.degree(), visited(1000).degree() / 2);
+        next.take_over(u8::MAX);
+        assert!(next.degree() <= REST && !next.is_renewable());
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub use flight::{Landed, Waiting};
 pub use held::Held;
 pub use history::Cause;
 pub use permit::{Fill, Outcome, Permit};
+pub use refresh::Degree;
 pub use stats::Stats;
 pub use store::{Combined, Joined, Need, Store};
 pub use tag::Tag;

@@ -15,6 +15,42 @@ use crate::{
 /// Entries that are looked at before the ledger's lock is given up: some ten microseconds' worth.
 const STRIDE: u32 = 128;
 
+/// How often a value was asked for before it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Degree(u8);
+
+/// The hottest keys of those that are shown.
+struct Hottest {
+    most: usize,
+    found: Vec<(f32, Box<[u8]>)>,
+}
+
+impl Hottest {
+    fn new(most: usize) -> Self {
+        let found = Vec::new();
+        Self { most, found }
+    }
+
+    fn order(a: &(f32, Box<[u8]>), b: &(f32, Box<[u8]>)) -> std::cmp::Ordering {
+        b.0.total_cmp(&a.0)
+    }
+
+    fn add(&mut self, heat: f32, key: &[u8]) {
+        self.found.push((heat, key.into()));
+        if self.most > 0 && self.found.len() >= 2 * self.most {
+            self.found
+                .select_nth_unstable_by(self.most - 1, Self::order);
+            self.found.truncate(self.most);
+        }
+    }
+
+    fn done(mut self) -> Vec<Box<[u8]>> {
+        self.found.sort_by(Self::order);
+        self.found.truncate(self.most);
+        self.found.into_iter().map(|(_, key)| key).collect()
+    }
+}
+
 impl<V: Value, F: Feed> Store<V, F> {
     /// Wakes `waker` when there is something to make ahead: once, until [`has_work_ahead`](Self::has_work_ahead) has said that nothing is
     /// left.
@@ -43,10 +79,12 @@ impl<V: Value, F: Feed> Store<V, F> {
         true
     }
 
-    /// The key that is to be made ahead next: the hottest, by how often it is asked for times what it takes to make.
+    /// The key that is to be made ahead next: the hottest, by how often it is asked for times what it takes to make. Besides, how often
+    /// that was, for [`hand_on`](Self::hand_on).
     #[must_use]
-    pub fn next_ahead(&self, now: Boottime) -> Option<Box<[u8]>> {
-        self.lock().ahead.next(now)
+    pub fn next_ahead(&self, now: Boottime) -> Option<(Box<[u8]>, Degree)> {
+        let (key, degree) = self.lock().ahead.next(now)?;
+        Some((key, Degree(degree)))
     }
 
     /// The right to make the value of `key` before anybody asks for it; none if it is valid, if somebody makes it, or if too many fills
@@ -74,20 +112,35 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// [sweep](Self::sweep) does.
     #[must_use]
     pub fn hottest(&self, most: usize) -> Vec<Box<[u8]>> {
-        let mut found: Vec<(f32, Box<[u8]>)> = Vec::new();
-        let order = |a: &(f32, Box<[u8]>), b: &(f32, Box<[u8]>)| b.0.total_cmp(&a.0);
-        self.walk(|_, entry| {
-            if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
-                found.push((heat_of(entry), entry.key.clone()));
+        let mut hottest = Hottest::new(most);
+        // Under the lock nothing but counts of references: copying keys, choosing and freeing take no time of changes and fills.
+        let mut seen = Vec::with_capacity(STRIDE as usize);
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self
+                .lock()
+                .show(from, STRIDE, |_, entry: &Arc<Entry<V, F>>| {
+                    if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
+                        seen.push(entry.clone());
+                    }
+                });
+            debug_assert!(
+                seen.len() <= STRIDE as usize,
+                "no room was made under the lock"
+            );
+            for entry in seen.drain(..) {
+                hottest.add(heat_of(&entry), &entry.key);
             }
-            if most > 0 && found.len() >= 2 * most {
-                found.select_nth_unstable_by(most - 1, order);
-                found.truncate(most);
-            }
-        });
-        found.sort_by(order);
-        found.truncate(most);
-        found.into_iter().map(|(_, key)| key).collect()
+        }
+        hottest.done()
+    }
+
+    /// The value under `key` is at least as hot as one of this `degree` whose place it takes, where that had another key. Does nothing if
+    /// there is none.
+    pub fn hand_on(&self, key: &[u8], degree: Degree) {
+        let ledger = self.lock();
+        self.index.read(key, |entry| entry.heat.take_over(degree.0));
+        drop(ledger);
     }
 
     /// Shows each entry that is there throughout. The lock is given up again and again, for changes and fills come first.

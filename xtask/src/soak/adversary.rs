@@ -1,4 +1,4 @@
-//! `cargo xtask soak adversary`: for how long, and with which choices.
+//! `cargo xtask soak adversary`: for how long, with which choices, and with which feed.
 
 use std::{env, time::SystemTime};
 
@@ -12,32 +12,42 @@ const SECONDS: u64 = 60 * 60;
 /// What it must have checked at least in an hour: a million pages.
 const READS_AN_HOUR: u64 = 1_000_000;
 
+/// How the nodes may learn of changes, as the configuration has it; the first is that of CI.
+const FEEDS: [&str; 2] = ["logical", "triggers"];
+
 /// A fight that is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Adversary {
     seconds: u64,
     seed: u64,
+    feed: &'static str,
 }
 
 impl Adversary {
-    /// Reads `--minutes N`, `--seconds N` and `--seed N`, the last of a kind counts. Without a seed that of the environment is taken,
-    /// or the time of day.
+    /// Reads `--minutes N`, `--seconds N`, `--seed N` and `--feed KIND`, the last of a kind counts. Without a seed that of the environment is
+    /// taken, or the time of day.
     pub(crate) fn read(options: &[&str]) -> Result<Self, String> {
         let mut adversary = Self {
             seconds: SECONDS,
             seed: seed()?,
+            feed: FEEDS[0],
         };
         for pair in options.chunks(2) {
             let [name, value] = pair else {
-                return Err(format!("{}: it wants a number behind it", pair[0]));
+                return Err(format!("{}: it wants a value behind it", pair[0]));
             };
             match *name {
                 "--minutes" => adversary.seconds = above_zero(name, value)?.saturating_mul(60),
                 "--seconds" => adversary.seconds = above_zero(name, value)?,
                 "--seed" => adversary.seed = whole(name, value)?,
+                "--feed" => {
+                    let known = FEEDS.into_iter().find(|feed| feed == value);
+                    let unknown = || format!("--feed {value}: there are {}", FEEDS.join(" and "));
+                    adversary.feed = known.ok_or_else(unknown)?;
+                }
                 _ => {
                     return Err(format!(
-                        "{name} is not understood; there are --minutes, --seconds and --seed"
+                        "{name} is not understood; there are --minutes, --seconds, --seed and --feed"
                     ));
                 }
             }
@@ -47,13 +57,18 @@ impl Adversary {
 
     /// Fights.
     pub(crate) fn run(&self) -> bool {
-        let Self { seconds, seed } = self;
-        println!("{seconds} s; --seed {seed} makes the same choices again");
+        let Self {
+            seconds,
+            seed,
+            feed,
+        } = self;
+        println!("{seconds} s; --seed {seed} --feed {feed} makes the same choices again");
         let arguments = "test --release --target-dir target/soak --package millpond --test it adversary:: -- --nocapture";
         let step = Step::cargo("adversary", arguments)
             .with("MILLPOND_ADVERSARY_SECONDS", seconds.to_string())
             .with("MILLPOND_ADVERSARY_READS", self.least_reads().to_string())
-            .with("MILLPOND_ADVERSARY_SEED", seed.to_string());
+            .with("MILLPOND_ADVERSARY_SEED", seed.to_string())
+            .with("MILLPOND_ADVERSARY_FEED", (*feed).to_owned());
         run_all(&[Step::ours("programs", programs::provide), step])
     }
 
@@ -97,8 +112,16 @@ mod tests {
         assert_eq!((three.seconds, three.seed), (180, 9));
         assert_eq!(three.least_reads(), 50_000);
         assert_eq!(read("--seconds 40").unwrap().seconds, 40);
-        assert_eq!(Adversary::read(&[]).unwrap().seconds, 3600);
-        for wrong in ["--minutes 0", "--seconds x", "--seed", "--hours 1"] {
+        assert_eq!(read("--feed triggers").unwrap().feed, "triggers");
+        let plain = Adversary::read(&[]).unwrap();
+        assert_eq!((plain.seconds, plain.feed), (3600, "logical"));
+        for wrong in [
+            "--minutes 0",
+            "--seconds x",
+            "--seed",
+            "--hours 1",
+            "--feed x",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
+use super::FeedKind;
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
@@ -32,13 +33,17 @@ const MIN_VERSION: i32 = 130_000;
 /// The statements that Millpond itself needs around those of the owner.
 pub(super) struct Own {
     pub(super) begin_write: Rc<Ready>,
-    pub(super) emit: Rc<Ready>,
+    /// Leaves a write's token in its transaction, or tells the id by which the feed will know it.
+    pub(super) token: Rc<Ready>,
     pub(super) commit: Rc<Ready>,
     pub(super) rollback: Rc<Ready>,
 }
 
 const BEGIN_WRITE: &str = "begin isolation level read committed read write";
 const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::text";
+/// The id, if the transaction has written, and a bound below which all lies that it has seen.
+const TRANSACTION: &str =
+    "select pg_current_xact_id_if_assigned()::text, pg_snapshot_xmax(pg_current_snapshot())::text";
 
 /// An open connection. Whoever has it is alone with it.
 pub(super) struct Connection {
@@ -94,9 +99,13 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         .await
         .and_then(|row| row.try_get(0))
         .map_err(cannot)?;
+    let token = match shared.options.feed {
+        FeedKind::Logical => EMIT,
+        FeedKind::Triggers => TRANSACTION,
+    };
     let own = Own {
         begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
-        emit: own(&client, EMIT).await.map_err(cannot)?,
+        token: own(&client, token).await.map_err(cannot)?,
         commit: own(&client, "commit").await.map_err(cannot)?,
         rollback: own(&client, "rollback").await.map_err(cannot)?,
     };

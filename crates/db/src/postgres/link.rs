@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use super::interest::{Interest, Wanted};
 use super::passed::Passed;
 use super::pending::Pending;
+use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
 
 /// No transaction id: nothing may be kept.
@@ -19,6 +20,7 @@ pub(crate) struct Link {
     pub(crate) interest: Interest,
     pub(crate) pending: Pending,
     pub(crate) passed: Passed,
+    pub(crate) wake: Wake,
     floor: AtomicU64,
     /// When the feed's server was started, while there is a feed: it tells that server from all others.
     server: Mutex<Option<Arc<str>>>,
@@ -40,6 +42,7 @@ impl Default for Link {
             interest: Interest::default(),
             pending: Pending::default(),
             passed: Passed::default(),
+            wake: Wake::default(),
             floor: AtomicU64::new(NONE),
             server: Mutex::default(),
             schema: AtomicU64::new(0),
@@ -77,6 +80,12 @@ impl Link {
         self.delivery.new_epoch(reason);
         self.pending.lost();
         self.passed.lost();
+    }
+
+    /// A feed by triggers has applied everything that `seen` sees.
+    pub(crate) fn seen(&self, seen: &Arc<Transactions>) {
+        self.passed.looked(seen);
+        self.pending.seen(seen, self.passed.reached());
     }
 
     /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result

@@ -1,7 +1,7 @@
-//! PostgreSQL: threads with connections that read and write, the feed by logical replication, and what the two share.
+//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by triggers, and what they share.
 //!
 //! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`, `wire`). A write leaves a
-//! token in its transaction, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
+//! token in its transaction, or notes its id, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
 //! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
@@ -26,6 +26,7 @@ mod rehearsal;
 pub(crate) mod requirements;
 mod run;
 mod said;
+mod seen;
 mod session;
 mod shape;
 mod sql;
@@ -33,6 +34,7 @@ pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
 mod types;
+pub(crate) mod wake;
 mod wire;
 mod write;
 
@@ -43,6 +45,7 @@ use std::thread;
 use std::time::Duration;
 
 use millpond_store::Sink;
+use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -52,8 +55,8 @@ use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlErro
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
-pub use options::PostgresOptions;
 use options::Target;
+pub use options::{FeedKind, PostgresOptions};
 pub use rehearsal::Rehearsal;
 pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
@@ -187,6 +190,7 @@ impl Postgres {
             config: shared.target.config.clone(),
             tls: Arc::clone(shared.tls.config()),
             node: shared.node.clone(),
+            kind: shared.options.feed,
             publication: shared.options.publication.clone(),
             heartbeat: heartbeat_for(shared.options.max_staleness),
             wal_sender_timeout: WAL_SENDER_TIMEOUT,
@@ -232,7 +236,8 @@ impl Postgres {
     }
 
     pub(crate) fn has_passed(&self, position: &Position) -> bool {
-        self.inner.shared.link.passed.has_passed(position)
+        let passed = &self.inner.shared.link.passed;
+        passed.has_passed(position, Boottime::now())
     }
 
     /// Beside the jobs: it needs no connection, so it waits for none.
@@ -241,6 +246,9 @@ impl Postgres {
         let wait = CATCHING_UP.min(shared.options.statement_timeout);
         let link = Arc::clone(&shared.link);
         let (reply, answer) = oneshot::channel();
+        if link.passed.may_come_to(&position) {
+            link.wake.call();
+        }
         self.lane().spawn(async move {
             let passed = timeout(wait, link.passed.until(&position)).await;
             // Whoever asked has gone.
@@ -257,6 +265,11 @@ impl Postgres {
             .flat_map(|statement| statement.analysis().reads().collect::<Vec<u32>>())
             .collect();
         self.ask(|reply| Job::Requirements { tables, reply })?
+    }
+
+    /// Whether positions are places in the log; they are transaction ids otherwise.
+    pub(crate) fn has_log_positions(&self) -> bool {
+        self.inner.shared.options.feed == FeedKind::Logical
     }
 
     pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {

@@ -9,6 +9,22 @@ use tokio_postgres::config::{Host, SslMode};
 use super::liveness;
 use crate::Error;
 
+/// How a server tells of its changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedKind {
+    /// By logical replication, from the server's log.
+    #[default]
+    Logical,
+    /// By triggers that record changes in a table, where logical replication cannot be had.
+    Triggers,
+}
+
+impl FeedKind {
+    /// All of them, with their names in the configuration.
+    pub const ALL: [(Self, &'static str); 2] =
+        [(Self::Logical, "logical"), (Self::Triggers, "triggers")];
+}
+
 /// How a PostgreSQL database is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -23,7 +39,9 @@ pub struct PostgresOptions {
     pub statement_timeout: Duration,
     /// The bound that the feed's heartbeat keeps pace with.
     pub max_staleness: Duration,
-    /// The publication of the tables that the feed tells of.
+    /// How the server tells of changes.
+    pub feed: FeedKind,
+    /// The publication of the tables that a feed by logical replication tells of.
     pub publication: String,
     /// The caller's threads; there are no more threads for connections than that.
     pub workers: usize,
@@ -37,6 +55,7 @@ impl std::fmt::Debug for PostgresOptions {
             .field("queue", &self.queue)
             .field("statement_timeout", &self.statement_timeout)
             .field("max_staleness", &self.max_staleness)
+            .field("feed", &self.feed)
             .field("publication", &self.publication)
             .field("workers", &self.workers)
             .finish_non_exhaustive()
@@ -44,8 +63,8 @@ impl std::fmt::Debug for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, the publication `millpond`, and
-    /// as many threads as there are processors.
+    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, logical replication by the publication
+    /// `millpond`, and as many threads as there are processors.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -54,6 +73,7 @@ impl PostgresOptions {
             queue: 1_024,
             statement_timeout: Duration::from_secs(5),
             max_staleness: Duration::from_secs(1),
+            feed: FeedKind::default(),
             publication: "millpond".to_owned(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         }

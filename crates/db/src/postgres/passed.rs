@@ -2,18 +2,34 @@
 //!
 //! A position is the end of a commit record, in the log of one system and timeline. Once the feed of a node has applied
 //! everything up to it, an ordinary look-up there shows what was committed at it: no entry without it is valid, and no flight that is
-//! kept is without it. That is so for positions of the life that runs. A new life begins again at zero, since a server that was put back to an earlier
+//! kept is without it. Where triggers tell, it is a transaction id, and the feed has passed it when it has applied all that has an id below it
+//! ([`super::feed::triggers`]). That is so for positions of the life that runs. A new life begins again at zero, since a server that was put back to an earlier
 //! state gives out the same positions a second time; its first heartbeat brings it to the end of the log at once.
+//!
+//! Nobody may know where a write is: the feed was lost while the write waited for it. Or the place is in another history: a standby has become
+//! the primary, or the other node's feed is of another kind. Or a transaction from before it stays open. Then the number of the answer helps
+//! ([`Met`]): a heartbeat that was sent after the visitor came has everything that he was told of before it. That is all that a fresh
+//! read would show him. It is noted anew in each life: ✗ *a heartbeat of the server that was the primary says nothing of what the next one has.*
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use millpond_store::clock::Boottime;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::Position;
+use crate::feed::Transactions;
+use crate::met::Met;
 
 /// Shared by the feed's thread, which moves it, and all who ask.
+#[derive(Default)]
 pub(crate) struct Passed {
     state: watch::Sender<State>,
+    /// Numbers of answers, those of this node too.
+    met: Mutex<Met>,
+    /// How many answers this node has given.
+    answers: AtomicU64,
 }
 
 #[derive(Default)]
@@ -22,6 +38,8 @@ struct State {
     source: Arc<str>,
     /// Everything before this has been applied.
     at: u64,
+    /// Nothing from here on has been applied. The same place, but for transaction ids: some of those between are open.
+    reached: u64,
     is_up: bool,
 }
 
@@ -33,13 +51,10 @@ impl State {
     fn knows(&self, position: &Position) -> bool {
         !position.source().is_empty() && *self.source == *position.source()
     }
-}
 
-impl Default for Passed {
-    fn default() -> Self {
-        Self {
-            state: watch::Sender::new(State::default()),
-        }
+    /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they end, and nobody knows when that is.
+    fn is_decided(&self, position: &Position) -> bool {
+        !self.is_up || !self.knows(position) || position.at() <= self.reached
     }
 }
 
@@ -49,6 +64,7 @@ impl Passed {
         self.state.send_replace(State {
             source: source.into(),
             at: 0,
+            reached: 0,
             is_up: true,
         });
     }
@@ -58,22 +74,45 @@ impl Passed {
         self.state.send_modify(|state| {
             state.is_up = false;
             state.at = 0;
+            state.reached = 0;
         });
+        *self.met.lock() = Met::default();
+    }
+
+    /// A heartbeat is back that was sent at `sent`: what was committed before has been applied.
+    pub(crate) fn heard(&self, sent: Boottime) {
+        self.met.lock().heard(sent);
+    }
+
+    /// The position as this node tells it now, after the commit that it stands for.
+    pub(crate) fn told(&self, position: Position, node: &str) -> Position {
+        let number = self.answers.fetch_add(1, Ordering::SeqCst);
+        position.told_by(node, number)
     }
 
     /// Everything before `at` has been applied.
     pub(crate) fn advance(&self, at: u64) {
+        self.moved(at, at);
+    }
+
+    /// Everything that `seen` sees has been applied.
+    pub(crate) fn looked(&self, seen: &Transactions) {
+        self.moved(seen.xmin(), seen.xmax());
+    }
+
+    fn moved(&self, at: u64, reached: u64) {
         self.state.send_if_modified(|state| {
-            let moves = state.at < at;
+            let moves = state.at < at || state.reached < reached;
             state.at = state.at.max(at);
+            state.reached = state.reached.max(reached);
             moves
         });
     }
 
-    /// How far it has come.
+    /// How far it has come: who has passed this has applied all that has been applied here.
     pub(crate) fn reached(&self) -> Position {
         let state = self.state.borrow();
-        Position::new(Arc::clone(&state.source), state.at)
+        Position::new(Arc::clone(&state.source), state.reached)
     }
 
     /// How far it has come since it was at `position`. Never before that: another life may have begun meanwhile, which has come nowhere yet.
@@ -86,17 +125,29 @@ impl Passed {
         }
     }
 
-    /// Whether it has come to `position`. Never for one of another system or timeline: it may be before or after this one's.
-    pub(crate) fn has_passed(&self, position: &Position) -> bool {
-        self.state.borrow().has_passed(position)
+    /// Whether it has come to `position`, for one who asks at `now`. One of another system or timeline may be before or after this one's:
+    /// there, a heartbeat that is sent after `now` must have come back.
+    pub(crate) fn has_passed(&self, position: &Position, now: Boottime) -> bool {
+        let is_up = {
+            let state = self.state.borrow();
+            if state.has_passed(position) {
+                return true;
+            }
+            state.is_up
+        };
+        let (node, number) = (position.node(), position.number());
+        is_up && !node.is_empty() && self.met.lock().has_passed(node, number, now)
+    }
+
+    /// Whether it is worth waiting for.
+    pub(crate) fn may_come_to(&self, position: &Position) -> bool {
+        !self.state.borrow().is_decided(position)
     }
 
     /// Waits until it has come there; false as soon as that is not to be expected.
     pub(crate) async fn until(&self, position: &Position) -> bool {
-        let is_decided =
-            |state: &State| !state.is_up || !state.knows(position) || state.has_passed(position);
         let mut told = self.state.subscribe();
-        let decided = told.wait_for(is_decided).await;
+        let decided = told.wait_for(|state| state.is_decided(position)).await;
         decided.is_ok_and(|state| state.has_passed(position))
     }
 }
@@ -111,6 +162,10 @@ mod tests {
 
     const HERE: &str = "7, timeline 1";
 
+    fn at(nanos: u64) -> Boottime {
+        Boottime::from_nanos(nanos)
+    }
+
     fn here(at: u64) -> Position {
         Position::new(HERE, at)
     }
@@ -118,17 +173,23 @@ mod tests {
     #[test]
     fn what_is_of_another_server_or_timeline_is_never_passed() {
         let passed = Passed::default();
-        assert!(!passed.has_passed(&Position::unknown()), "before any life");
+        assert!(
+            !passed.has_passed(&Position::new("", 0), at(1)),
+            "before any life"
+        );
         passed.began(HERE);
-        assert!(!passed.has_passed(&here(10)));
+        assert!(!passed.has_passed(&here(10), at(1)));
         passed.advance(20);
-        assert!(passed.has_passed(&here(20)) && !passed.has_passed(&here(21)));
+        assert!(passed.has_passed(&here(20), at(1)) && !passed.has_passed(&here(21), at(1)));
         passed.advance(10);
         assert_eq!(passed.reached(), here(20), "it does not go back");
         for other in ["7, timeline 2", "8, timeline 1", ""] {
-            assert!(!passed.has_passed(&Position::new(other, 0)), "{other}");
+            assert!(
+                !passed.has_passed(&Position::new(other, 0), at(1)),
+                "{other}"
+            );
         }
-        assert!(!passed.has_passed(&here(u64::MAX)));
+        assert!(!passed.has_passed(&here(u64::MAX), at(1)));
     }
 
     #[test]
@@ -139,7 +200,7 @@ mod tests {
         assert_eq!(passed.since(here(15)), here(20));
         passed.lost();
         assert!(
-            !passed.has_passed(&here(20)),
+            !passed.has_passed(&here(20), at(1)),
             "nobody tells of what follows"
         );
         passed.began(HERE);
@@ -149,9 +210,48 @@ mod tests {
             "a write of the life before"
         );
         assert!(
-            !passed.has_passed(&here(1)),
+            !passed.has_passed(&here(1), at(1)),
             "the server may have been put back"
         );
+    }
+
+    /// ✗ *By places alone, a visitor whose write is nobody knows where goes past the cache for as long as his cookie lasts.*
+    #[test]
+    fn what_is_nobody_knows_where_is_passed_by_a_heartbeat_that_was_sent_after_it_was_met() {
+        let passed = Passed::default();
+        let nowhere = || passed.told(Position::new("", 0), "a");
+        let (first, second) = (nowhere(), nowhere());
+        passed.began(HERE);
+        passed.advance(20);
+        assert!(!passed.has_passed(&second, at(10)));
+        passed.heard(at(9));
+        assert!(!passed.has_passed(&second, at(11)), "sent before");
+        passed.heard(at(10));
+        assert!(passed.has_passed(&second, at(12)));
+        assert!(passed.has_passed(&first, at(12)), "it was told before");
+        let elsewhere = passed.told(Position::new("7, timeline 2", 1), "a");
+        assert!(!passed.has_passed(&elsewhere, at(13)));
+        assert!(!passed.may_come_to(&elsewhere), "a read costs less");
+        passed.heard(at(14));
+        assert!(passed.has_passed(&elsewhere, at(15)));
+        assert!(passed.has_passed(&here(20), at(15)));
+    }
+
+    /// ✗ *A heartbeat of the old primary, which has not heard that there is another, would let pass what only the new one has.*
+    #[test]
+    fn what_was_met_in_another_life_is_met_again() {
+        let passed = Passed::default();
+        let written = passed.told(Position::new("7, timeline 2", 1), "a");
+        passed.began(HERE);
+        assert!(!passed.has_passed(&written, at(10)));
+        passed.heard(at(11));
+        assert!(passed.has_passed(&written, at(12)));
+        passed.lost();
+        assert!(!passed.has_passed(&written, at(13)), "nobody tells");
+        passed.began("7, timeline 3");
+        assert!(!passed.has_passed(&written, at(14)));
+        passed.heard(at(15));
+        assert!(passed.has_passed(&written, at(16)));
     }
 
     fn poll(wait: &mut (impl Future<Output = bool> + Unpin)) -> Poll<bool> {
@@ -177,5 +277,31 @@ mod tests {
         assert_eq!(poll(&mut second), Poll::Pending);
         passed.lost();
         assert_eq!(poll(&mut second), Poll::Ready(false));
+    }
+
+    /// ✗ *By the lower bound: of two writes that a browser has made at once, 10 and 5, the answer that comes last would have 8, while
+    /// 8 is open, and a node that has seen 5 and not 10 passes that.*
+    #[test]
+    fn a_snapshot_is_covered_by_its_upper_bound_and_passes_its_lower() {
+        let passed = Passed::default();
+        let look = |text| passed.looked(&Transactions::parse(text).unwrap());
+        passed.began(HERE);
+        look("8:11:8");
+        assert_eq!(passed.since(here(6)), here(11));
+        assert!(passed.has_passed(&here(8), at(1)) && !passed.has_passed(&here(9), at(1)));
+        // Who waits for what was open a moment ago is better off with a read of his own.
+        assert!(!passed.may_come_to(&here(11)) && passed.may_come_to(&here(12)));
+        let (eleven, twelve) = (here(11), here(12));
+        assert_eq!(
+            poll(&mut Box::pin(passed.until(&eleven))),
+            Poll::Ready(false)
+        );
+        let mut waiting = Box::pin(passed.until(&twelve));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        look("11:11:");
+        assert!(passed.has_passed(&here(11), at(1)));
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        look("13:13:");
+        assert_eq!(poll(&mut waiting), Poll::Ready(true));
     }
 }

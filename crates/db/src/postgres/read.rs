@@ -2,7 +2,7 @@
 //!
 //! In front of them goes a statement of our own, which says which snapshot it is.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
@@ -14,12 +14,11 @@ use super::pool::Pool;
 use super::prepare::{Unprepared, is_current};
 use super::run::{Failure, MAX_RESULT};
 use super::said::Trouble;
-use super::shape::Shape;
+use super::seen::Seen;
 use super::statement::{Found, Statement};
 use super::types::fits;
 use super::wire::{Failed, Item, Wrong};
-use super::{Shared, failure};
-use crate::feed::Transactions;
+use super::{Shared, failure, seen};
 use crate::query::Prepared;
 use crate::{Call, Deps, Error, Query, Read, Rows, Snapshot, Value};
 
@@ -237,21 +236,6 @@ fn unprepared(error: Unprepared, query: &Query) -> Outcome {
     }
 }
 
-/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
-/// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
-/// writes no log of its own. The isolation shows that the snapshot is that of all statements behind.
-static SEEN: LazyLock<Shape> = LazyLock::new(|| {
-    Shape::of_texts(
-        "select pg_current_snapshot()::text as snapshot, \
-         case when pg_is_in_recovery() then null else pg_current_wal_insert_lsn()::text end as position, \
-         current_setting('transaction_isolation') as isolation",
-        &["snapshot", "position", "isolation"],
-    )
-});
-
-/// Isolations in which all statements of a transaction have one snapshot.
-const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
-
 /// Runs all calls at once.
 async fn in_one_snapshot(
     shared: &Shared,
@@ -261,7 +245,7 @@ async fn in_one_snapshot(
 ) -> Result<(Seen, Vec<Table>), Outcome> {
     let mut items = Vec::with_capacity(calls.len() + 1);
     items.push(Item {
-        shape: &SEEN,
+        shape: seen::shape(shared.options.feed),
         params: &[],
     });
     items.extend(calls.iter().zip(found).map(|(call, found)| Item {
@@ -271,20 +255,7 @@ async fn in_one_snapshot(
     let tables = connection.read(&items).await;
     let tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
     let mut tables = tables.into_iter();
-    let seen = tables.next().unwrap_or_default();
-    let seen = match seen.first().map(Vec::as_slice) {
-        Some([snapshot, position, Value::Text(isolation)])
-            if ISOLATIONS.contains(&isolation.as_ref()) =>
-        {
-            Seen::read(snapshot, position)
-        }
-        Some([_, _, Value::Text(isolation)]) => {
-            return Err(Outcome::Lost(format!(
-                "a function has set default_transaction_isolation to {isolation} for the session"
-            )));
-        }
-        _ => None,
-    };
+    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Outcome::Lost)?;
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
@@ -300,12 +271,6 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
         Some(_) if !covered => Some("the feed does not cover this snapshot yet"),
         Some(_) => None,
     }
-}
-
-/// The snapshot, and the position that covers what it saw.
-struct Seen {
-    transactions: Transactions,
-    position: Option<u64>,
 }
 
 /// The rows of one call.
@@ -351,42 +316,9 @@ pub(super) fn unreadable(column: usize, sql: Arc<str>) -> Error {
     }
 }
 
-impl Seen {
-    /// From the columns of [`SEEN`].
-    fn read(snapshot: &Value, position: &Value) -> Option<Self> {
-        let Value::Text(transactions) = snapshot else {
-            return None;
-        };
-        let position = match position {
-            Value::Text(position) => Some(lsn(position)?),
-            _ => None,
-        };
-        Some(Self {
-            transactions: Transactions::parse(transactions)?,
-            position,
-        })
-    }
-}
-
-/// A position in the log, `16/B374D848`.
-fn lsn(text: &str) -> Option<u64> {
-    let (high, low) = text.split_once('/')?;
-    let part = |digits| u32::from_str_radix(digits, 16).ok().map(u64::from);
-    Some(part(high)? << 32 | part(low)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn positions_are_read() {
-        assert_eq!(lsn("16/B374D848"), Some(0x16_b374_d848));
-        assert_eq!(lsn("0/0"), Some(0));
-        for wrong in ["", "1", "1/", "x/0", "1/123456789"] {
-            assert_eq!(lsn(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn nothing_is_kept_of_a_standby_nor_without_a_feed() {

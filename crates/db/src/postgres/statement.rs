@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use super::Shared;
 use super::analysis::{Analysis, analyse};
 use super::catalog::Catalog;
 use super::connect::Connection;
@@ -16,6 +15,7 @@ use super::pool::Pool;
 use super::prepare::{Ready, Unprepared, prepare as prepare_on};
 use super::shape::Shape;
 use super::sql::Rewritten;
+use super::{PostgresOptions, Shared};
 use crate::{Error, SqlError};
 
 /// What is kept of a statement that PostgreSQL has accepted.
@@ -99,7 +99,7 @@ impl Catalogs {
     async fn at(
         &self,
         schema: u64,
-        publication: &str,
+        options: &PostgresOptions,
         connection: &Connection,
     ) -> Result<Arc<Catalog>, Unprepared> {
         if let Some((number, catalog)) = &*self.last.lock()
@@ -107,7 +107,7 @@ impl Catalogs {
         {
             return Ok(Arc::clone(catalog));
         }
-        let loaded = Catalog::load(&connection.client, publication).await;
+        let loaded = Catalog::load(&connection.client, options.feed, &options.publication).await;
         let catalog = Arc::new(loaded.map_err(|error| unprepared(error, connection))?);
         *self.last.lock() = Some((schema, Arc::clone(&catalog)));
         Ok(catalog)
@@ -228,8 +228,8 @@ async fn find_out(
     // Before the catalog is looked at: what changes meanwhile moves it again.
     let schema = shared.link.schema();
     connection.keep_up_with(schema);
-    let publication = &shared.options.publication;
-    let catalog = shared.catalogs.at(schema, publication, connection).await?;
+    let options = &shared.options;
+    let catalog = shared.catalogs.at(schema, options, connection).await?;
     let (ready, is_known) = match connection.known(text) {
         Some(ready) => (ready, true),
         None => (Rc::new(prepare_on(&connection.client, sql).await?), false),

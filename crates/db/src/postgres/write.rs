@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::Shared;
 use super::connect::Connection;
 use super::failure;
 use super::pending::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{Failure, MAX_RESULT, Run, run, together};
+use super::{FeedKind, Shared};
 use crate::{Error, Expect, Position, Rows, Step, Value, bind};
 
 /// What our own deadline leaves to the server's.
@@ -103,22 +103,29 @@ fn lost(pool: &Pool, reason: &str) -> Error {
 /// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
 /// that the feed of another node must have passed to have brought it too.
 pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
+    let position = brought(shared, awaited).await;
+    let position = position.unwrap_or_else(|| Position::new("", 0));
+    shared.link.passed.told(position, &shared.node)
+}
+
+/// None if the feed has not brought it, so that nobody knows where it is.
+async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
     let link = &shared.link;
     let Some((token, arrival)) = awaited else {
         link.committed_unawaited();
-        return Position::unknown();
+        return None;
     };
     match timeout(shared.options.statement_timeout, arrival).await {
         // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
         // has the higher position, whichever was committed first, and a browser keeps the later one.
-        Ok(Ok(position)) => link.passed.since(position),
+        Ok(Ok(position)) => Some(link.passed.since(position)),
         // The feed was lost: nothing that was kept is given here any more.
-        Ok(Err(_)) => Position::unknown(),
+        Ok(Err(_)) => None,
         Err(_) => {
             link.pending.forget(token);
             link.delivery
                 .new_epoch("a write's change has not come through the feed");
-            Position::unknown()
+            None
         }
     }
 }
@@ -189,8 +196,55 @@ async fn one(
     Ok(Rows { columns, rows })
 }
 
-/// Leaves the token in the transaction and commits it, in one round trip.
+/// Commits, and gives what to wait for.
 async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+    match shared.options.feed {
+        FeedKind::Logical => commit_with_token(shared, connection).await,
+        FeedKind::Triggers => commit_with_id(shared, connection).await,
+    }
+}
+
+/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for it.
+async fn commit_with_id(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+    let own = &connection.own;
+    let runs = vec![Run::own(&own.token), Run::own(&own.commit)];
+    let done = within(shared, together(&connection.client, runs)).await;
+    let outcomes = done.map_err(|_| Outcome::Unknown("it does not answer in time".to_owned()))?;
+    let (mut id, mut covered) = (None, None);
+    for outcome in outcomes {
+        let rows = outcome.map_err(|failed| uncommitted(failed, shared))?;
+        if let Some([first, second]) = rows.first().map(Vec::as_slice) {
+            (id, covered) = (number(first), number(second));
+        }
+    }
+    let link = &shared.link;
+    let Some(id) = id else {
+        // ✗ *How far this node's feed is: a visitor comes with what he has written through another, and would leave with less.*
+        let source = link.passed.reached().source().to_owned();
+        let position = covered.map(|at| Position::new(source, at));
+        return Ok(position.and_then(|position| link.pending.expect_nothing(position)));
+    };
+    let awaited = link.pending.expect_transaction(id);
+    link.wake.call();
+    Ok(awaited)
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+fn uncommitted(failed: Failure, shared: &Shared) -> Outcome {
+    match sort(failed, &"commit".into(), &[], shared) {
+        Outcome::Lost(reason) => Outcome::Unknown(reason),
+        outcome => outcome,
+    }
+}
+
+/// Leaves the token in the transaction and commits it, in one round trip.
+async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
     let awaited = shared.link.pending.expect();
     let mut runs = Vec::with_capacity(2);
     let message = awaited.as_ref().map(|(token, _)| {
@@ -201,7 +255,7 @@ async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Out
     });
     if let Some(params) = &message {
         runs.push(Run {
-            ready: connection.own.emit.clone(),
+            ready: connection.own.token.clone(),
             params,
             expect: Expect::Exec,
         });
@@ -219,10 +273,7 @@ async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Out
         return Ok(awaited);
     };
     forget(shared, awaited.as_ref());
-    Err(match sort(failed, &"commit".into(), &[], shared) {
-        Outcome::Lost(reason) => Outcome::Unknown(reason),
-        outcome => outcome,
-    })
+    Err(uncommitted(failed, shared))
 }
 
 fn forget(shared: &Shared, awaited: Option<&(u64, Arrival)>) {

@@ -4,38 +4,19 @@
 //! data_version`). So a position is the name of a process and a tick of its own; a process that meets one for the first time
 //! notes when, and has passed it once it has heard of a look that began later. Until then, at most one poll, its own reads show the write.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 
 use crate::Position;
-
-/// Processes on one file that are told apart; past that all are forgotten, which costs each one more look.
-const MOST: usize = 64;
+use crate::met::Met;
 
 /// Shared by the writer thread, which looks, and all who ask.
 pub(crate) struct Passed {
     /// This process.
     node: Arc<str>,
-    others: Mutex<Others>,
-}
-
-#[derive(Default)]
-struct Others {
-    /// When the newest look began.
-    heard: Boottime,
-    nodes: HashMap<Arc<str>, Other>,
-}
-
-/// What is known of another process.
-#[derive(Default)]
-struct Other {
-    /// Its ticks up to this have been found.
-    passed: Option<u64>,
-    /// A later one, and when it was met.
-    met: Option<(u64, Boottime)>,
+    others: Mutex<Met>,
 }
 
 impl Passed {
@@ -49,8 +30,7 @@ impl Passed {
 
     /// Whatever was committed before `sent` has been told.
     pub(crate) fn heard(&self, sent: Boottime) {
-        let mut others = self.others.lock();
-        others.heard = others.heard.max(sent);
+        self.others.lock().heard(sent);
     }
 
     /// The position of what this process has written up to its `tick`.
@@ -68,26 +48,14 @@ impl Passed {
             return false;
         }
         let mut others = self.others.lock();
-        let Others { heard, nodes } = &mut *others;
-        if nodes.len() >= MOST && !nodes.contains_key(position.source()) {
-            nodes.clear();
-        }
-        let other = nodes.entry(position.source().into()).or_default();
-        if let Some((tick, _)) = other.met.take_if(|(_, met)| *met <= *heard) {
-            other.passed = other.passed.max(Some(tick));
-        }
-        let has_passed = other.passed.is_some_and(|passed| position.at() <= passed);
-        if !has_passed {
-            // One that waits is not put off by those that come after it.
-            other.met.get_or_insert((position.at(), now));
-        }
-        has_passed
+        others.has_passed(position.source(), position.at(), now)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::met::MOST;
 
     fn at(nanos: u64) -> Boottime {
         Boottime::from_nanos(nanos)
@@ -117,13 +85,13 @@ mod tests {
     fn what_nobody_knows_is_never_passed_and_what_is_forgotten_is_met_again() {
         let passed = Passed::new("a".to_owned());
         for _ in 0..2 {
-            assert!(!passed.has_passed(&Position::unknown(), at(1)));
+            assert!(!passed.has_passed(&Position::new("", 0), at(1)));
             passed.heard(at(5));
         }
         for number in 0..3 * MOST as u64 {
             let node = Position::new(format!("node {number}"), 1);
             assert!(!passed.has_passed(&node, at(6)));
-            assert!(passed.others.lock().nodes.len() <= MOST);
+            assert!(passed.others.lock().len() <= MOST);
         }
         let first = Position::new("node 0", 1);
         assert!(!passed.has_passed(&first, at(6)));

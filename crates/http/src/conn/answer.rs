@@ -8,8 +8,10 @@ use bytes::Bytes;
 use millpond_store::clock::Boottime;
 
 use super::exchange::{Exchange, Pending};
+use super::kept::Known;
+use super::outbox::Post;
 use super::output::Told;
-use super::repeats::{Known, Unknown};
+use super::repeats::Unknown;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
@@ -45,6 +47,7 @@ impl<S: Service> Worker<S> {
                     }
                 }
                 Event::More if may_post(exchange) => {
+                    self.outbox.push(Post::Exchange(connection.token));
                     connection.stage = Stage::Posted;
                     return Some(Step::Post);
                 }
@@ -63,7 +66,7 @@ impl<S: Service> Worker<S> {
                     }
                     if exchange.decoder.phase() == Phase::Idle {
                         self.rest(connection, exchange.now);
-                        return None;
+                        return self.leave_turn(connection);
                     }
                     if let Some(step) = self.read_on(connection, exchange) {
                         return Some(step);
@@ -77,10 +80,21 @@ impl<S: Service> Worker<S> {
         }
     }
 
+    /// A connection that has more to read, and may have for ever, goes on when others have had their turn. Not by
+    /// [`Step::Yield`], which would take its deadline: the next read may find nothing.
+    fn leave_turn(&mut self, connection: &mut Connection) -> Option<Step> {
+        // Whoever is idle while the server ends may be closed before it is looked at again.
+        if !connection.ready.read || self.draining.is_some() {
+            return None;
+        }
+        self.queue_up(connection);
+        Some(Step::Wait)
+    }
+
     /// Queues the answer to a request that has come before, if it still stands.
     fn repeat(&mut self, exchange: &mut Exchange) -> bool {
-        exchange.unknown = None;
-        if self.draining.is_some() {
+        exchange.unknown = exchange.looked_for.take();
+        if exchange.unknown.is_some() || self.draining.is_some() {
             return false;
         }
         let Some(input) = exchange.decoder.untouched() else {
@@ -93,8 +107,8 @@ impl<S: Service> Worker<S> {
         let tail = self.tails.get(exchange.now, Persistence::Default);
         match self.repeats.find(head, exchange.now, tail) {
             Ok(kept) => {
-                let is_told = self.service.wants_done();
-                exchange.output.push_kept(kept, is_told);
+                let again = kept.answer(self.service.wants_done());
+                exchange.output.push_again(again);
                 exchange.decoder.skip(len);
                 exchange.body = None;
                 exchange.head_since = exchange.now;

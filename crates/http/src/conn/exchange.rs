@@ -33,6 +33,8 @@ pub(crate) struct Exchange {
     pub(super) pending: Option<Pending>,
     /// The request that comes next, if its head is there and it has no answer yet.
     pub(super) unknown: Option<Unknown>,
+    /// The same of the first request, if it was looked for before the exchange began.
+    pub(super) looked_for: Option<Unknown>,
     /// The status with which the last request was refused, until the service is told.
     pub(super) refused: Option<u16>,
 }
@@ -59,6 +61,7 @@ impl Exchange {
             answered: 0,
             pending: None,
             unknown: None,
+            looked_for: None,
             refused: None,
         }
     }
@@ -70,6 +73,7 @@ impl Exchange {
         self.sending = None;
         self.sent = 0;
         self.answered = 0;
+        self.looked_for = None;
     }
 }
 
@@ -86,6 +90,7 @@ impl Pool {
     /// Takes an exchange back, unless it grew beyond the usual or there are enough.
     pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
         exchange.pending = None;
+        exchange.sending = None;
         let usual = exchange.decoder.renew() && exchange.output.is_small();
         if usual && self.0.len() < SPARE_BUFFERS {
             self.0.push(exchange);

@@ -5,11 +5,13 @@
 //! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
 //!
 //! - `read`: what comes in, and how long it may take.
-//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before.
+//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before, by
+//!   what was `kept` of it.
 //! - `send`: what goes out; `outbox`: together with what other connections have.
 
 mod answer;
 mod exchange;
+mod kept;
 mod outbox;
 mod output;
 mod progress;
@@ -31,23 +33,26 @@ pub(crate) use exchange::Pool;
 pub(crate) use outbox::Outbox;
 pub(crate) use repeats::Repeats;
 
-/// One connection of a worker.
+/// One connection of a worker. What every request needs of it is one line of memory: of those that wait, few are in a cache.
+#[repr(C, align(64))]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
-    pub(crate) peer: SocketAddr,
-    pub(crate) token: Token,
     pub(crate) ready: Ready,
-    pub(crate) stage: Stage,
     /// Whether it waits for its turn to go on.
     pub(crate) is_queued: bool,
+    pub(crate) token: Token,
+    pub(crate) stage: Stage,
     /// When patience with the present stage ends.
     pub(crate) deadline: Boottime,
     /// Before this nobody looks at the deadline.
     pub(crate) looked_at: Boottime,
     exchange: Option<Box<Exchange>>,
+    pub(crate) peer: SocketAddr,
     /// Its entry in the books, which dropping closes.
     _seat: Seat,
 }
+
+const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 
 /// What a connection waits for, or does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +86,7 @@ pub(crate) enum After {
 pub(crate) enum Step {
     /// Wake it when there is news of its socket, or its deadline has come.
     Wait,
-    /// Send its responses with the others of this turn.
+    /// Its responses are in the outbox, and go with the others of this turn.
     Post,
     /// Others have their turn first.
     Yield,
@@ -118,8 +123,8 @@ impl<S: Service> Worker<S> {
                 (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
                 (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
-                (Stage::Posted, Some(_)) => Some(Step::Wait),
-                // No stage but the first and the last is without an exchange.
+                (Stage::Posted, _) => Some(Step::Wait),
+                // No other stage is without an exchange.
                 (_, None) => Some(Step::End),
             };
             if !matches!(connection.stage, Stage::Idle | Stage::Lingering(_)) {

@@ -6,8 +6,11 @@
 //! would wait for events, or when [`FULL`] responses wait, and nothing that may take long begins before what waits is
 //! sent. So a response that is alone in its turn waits for nothing.
 
+use millpond_store::clock::Boottime;
+
+use super::kept::Again;
 use super::socket::Moved;
-use super::{After, Connection, Stage};
+use super::{After, Connection, Exchange, Stage};
 use crate::event::Token;
 use crate::response::Service;
 use crate::worker::Worker;
@@ -15,39 +18,68 @@ use crate::worker::Worker;
 /// Responses that wait at most: the first of them waits for the others.
 const FULL: usize = 16;
 
-/// Who has responses to send.
-pub(crate) type Outbox = Vec<Token>;
+/// What is to be sent on one connection.
+pub(super) enum Post {
+    /// The responses of its exchange.
+    Exchange(Token),
+    /// One response that was kept, to a request that was received then.
+    Again(Token, Again, Boottime),
+}
+
+/// What is to be sent, in order.
+#[derive(Default)]
+pub(crate) struct Outbox(Vec<Post>);
+
+impl Outbox {
+    pub(super) fn push(&mut self, post: Post) {
+        self.0.push(post);
+    }
+
+    /// Whether nothing more may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= FULL
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
 
 impl<S: Service> Worker<S> {
-    /// Adds a connection whose responses are ready.
-    pub(crate) fn post(&mut self, token: Token) {
-        self.outbox.push(token);
-        if self.outbox.len() >= FULL {
-            self.send_posts();
-        }
-    }
-
     /// Sends what waits, in the order in which it was posted. What a socket does not take stays with its connection.
     pub(crate) fn send_posts(&mut self) {
-        if self.outbox.is_empty() {
+        if self.outbox.0.is_empty() {
             return;
         }
-        let mut outbox = std::mem::take(&mut self.outbox);
-        for token in outbox.drain(..) {
-            if let Some(mut connection) = self.connections.take(token) {
-                self.send_post(&mut connection);
-                self.look_later(&mut connection);
-                self.connections.put(token, connection);
+        let mut outbox = std::mem::take(&mut self.outbox.0);
+        for post in outbox.drain(..) {
+            let (Post::Exchange(token) | Post::Again(token, ..)) = post;
+            let Some(mut connection) = self.connections.take(token) else {
+                continue;
+            };
+            match post {
+                Post::Exchange(_) => {
+                    if let Some(exchange) = connection.exchange.take() {
+                        self.send_exchange(&mut connection, exchange);
+                    }
+                }
+                Post::Again(_, again, received) => {
+                    self.send_again(&mut connection, again, received);
+                }
             }
+            // Whatever has come meanwhile, or the end, of which there will be no further event.
+            let is_idle = connection.stage == Stage::Idle;
+            if connection.ready.read || (connection.ready.write && !is_idle) {
+                self.queue_up(&mut connection);
+            }
+            self.look_later(&mut connection);
+            self.connections.put(token, connection);
         }
         // Its memory is kept for the next turn.
-        self.outbox = outbox;
+        self.outbox.0 = outbox;
     }
 
-    fn send_post(&mut self, connection: &mut Connection) {
-        let Some(mut exchange) = connection.exchange.take() else {
-            return;
-        };
+    fn send_exchange(&mut self, connection: &mut Connection, mut exchange: Box<Exchange>) {
         if let Moved::Bytes(sent) = connection.transmit(&exchange.output) {
             exchange.output.wrote(sent);
             exchange.sent = sent as u64;
@@ -59,13 +91,38 @@ impl<S: Service> Worker<S> {
             self.rest(connection, exchange.now);
             self.pool.put(exchange);
         } else {
-            connection.deadline = self.send_until(&mut exchange);
-            connection.stage = Stage::Sending(After::Read);
-            connection.exchange = Some(exchange);
+            self.send_on(connection, exchange);
         }
-        // Whatever has come meanwhile, or the end, of which there will be no further event.
-        if connection.ready.read || (connection.ready.write && connection.stage != Stage::Idle) {
-            self.queue_up(connection);
+    }
+
+    /// An exchange begins only if the socket does not take the whole response.
+    fn send_again(&mut self, connection: &mut Connection, again: Again, received: Boottime) {
+        let sent = match connection.transmit_whole(again.bytes()) {
+            Moved::Bytes(sent) => sent,
+            Moved::Nothing | Moved::End => 0,
+        };
+        self.counters.bytes_out.add(sent as u64);
+        if sent == again.bytes().len() {
+            if let Some(known) = &again.told {
+                let body_bytes = (sent - again.answer_head as usize) as u64;
+                let request = known.request(connection.peer, received);
+                self.tell(|service| service.done(&request, again.status, body_bytes));
+            }
+            return self.rest(connection, received);
         }
+        let mut exchange = self.pool.take();
+        exchange.begin(received);
+        exchange.answered = 1;
+        exchange.output.push_again(again);
+        exchange.output.wrote(sent);
+        exchange.sent = sent as u64;
+        self.send_on(connection, exchange);
+    }
+
+    /// The socket is full, or broken: the rest is sent when there is news of it.
+    fn send_on(&self, connection: &mut Connection, mut exchange: Box<Exchange>) {
+        connection.deadline = self.send_until(&mut exchange);
+        connection.stage = Stage::Sending(After::Read);
+        connection.exchange = Some(exchange);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::repeats::{Kept, Known};
+use super::kept::{Again, Known};
 use crate::h1::Head;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
@@ -143,23 +143,18 @@ impl Output {
     }
 
     /// Queues a whole response that was kept from an earlier request.
-    pub(super) fn push_kept(&mut self, kept: &Kept, is_told: bool) {
-        let (shared, from) = kept.answer();
-        let len = shared.len() - from;
+    pub(super) fn push_again(&mut self, again: Again) {
+        let (len, from) = (again.bytes().len(), again.from as usize);
         let (body, copied) = if len <= COPIED {
-            self.text.extend_from_slice(&shared[from..]);
-            (Large::NONE, len - kept.answer_head as usize)
+            self.text.extend_from_slice(again.bytes());
+            (Large::NONE, len - again.answer_head as usize)
         } else {
-            (Large::Kept(Rc::clone(shared), from), 0)
+            (Large::Kept(again.both, from), 0)
         };
         self.waiting += len;
         self.queue.push(Queued {
-            answers: if is_told {
-                Answers::Known(Rc::clone(&kept.known))
-            } else {
-                Answers::Nothing
-            },
-            status: kept.status,
+            answers: again.told.map_or(Answers::Nothing, Answers::Known),
+            status: again.status,
             text_end: self.text.len(),
             copied,
             body,

@@ -3,16 +3,21 @@
 use millpond_store::clock::Boottime;
 
 use super::exchange::Exchange;
+use super::kept::Again;
+use super::outbox::Post;
 use super::progress::Progress;
+use super::repeats::Unknown;
 use super::socket::Moved;
 use super::{Connection, Stage, Step};
+use crate::date::Persistence;
 use crate::h1::Phase;
 use crate::limits::DRAIN_GRACE;
 use crate::response::Service;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
-    /// Reads the first bytes of a request, if they are there.
+    /// Reads the first bytes of a request, if they are there. A request that comes again, alone, is answered from where they
+    /// lie: the connection borrows nothing for it, and all such requests of a turn go through the same memory.
     pub(super) fn first_bytes(
         &mut self,
         connection: &mut Connection,
@@ -21,19 +26,41 @@ impl<S: Service> Worker<S> {
         if !connection.ready.read {
             return Some(Step::Wait);
         }
-        let exchange = lent.get_or_insert_with(|| self.pool.take());
-        match connection.receive(exchange.decoder.space(&self.limits)) {
-            Moved::Bytes(len) => {
-                connection.deadline = Boottime::NEVER;
-                self.counters.bytes_in.add(len as u64);
-                exchange.decoder.received(len);
-                exchange.begin(Boottime::now());
-                connection.stage = Stage::Reading;
-                None
-            }
-            Moved::Nothing => Some(Step::Wait),
-            Moved::End => Some(Step::End),
+        let len = match connection.receive(&mut self.scratch) {
+            Moved::Bytes(len) => len,
+            Moved::Nothing => return Some(Step::Wait),
+            Moved::End => return Some(Step::End),
+        };
+        let now = Boottime::now();
+        self.counters.bytes_in.add(len as u64);
+        let alone = self.find_alone(len, now);
+        if let Some(Ok(again)) = alone {
+            self.outbox.push(Post::Again(connection.token, again, now));
+            connection.stage = Stage::Posted;
+            return Some(Step::Post);
         }
+        connection.deadline = Boottime::NEVER;
+        let exchange = lent.get_or_insert_with(|| self.pool.take());
+        exchange.decoder.space(&self.limits)[..len].copy_from_slice(&self.scratch[..len]);
+        exchange.decoder.received(len);
+        exchange.begin(now);
+        exchange.looked_for = alone.and_then(Result::err);
+        connection.stage = Stage::Reading;
+        None
+    }
+
+    /// Looks for the answer to the request that is all of the first `len` bytes; none if they are anything else.
+    fn find_alone(&mut self, len: usize, now: Boottime) -> Option<Result<Again, Unknown>> {
+        let input = &self.scratch[..len];
+        if self.draining.is_some() || self.repeats.head(input)?.len() != len {
+            return None;
+        }
+        let tail = self.tails.get(now, Persistence::Default);
+        let found = self.repeats.find(input, now, tail);
+        Some(found.map(|kept| {
+            self.counters.requests.add(1);
+            kept.answer(self.service.wants_done())
+        }))
     }
 
     /// From now on the connection is idle.

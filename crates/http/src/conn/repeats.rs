@@ -8,19 +8,12 @@
 //! Only complete heads of GET without content are kept, at their second appearance, so that heads that come once cost a hash
 //! and no memory.
 
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use bytes::Bytes;
 use memchr::memmem::Finder;
 use millpond_store::clock::Boottime;
 use twox_hash::XxHash3_64;
 
-use crate::h1::{Decoder, FieldSpan, Head, request};
-use crate::limits::{REPEATED_ANSWER, REPEATED_BYTES};
-use crate::request::Request;
+use super::kept::{Kept, Known};
+use crate::limits::REPEATED_BYTES;
 use crate::response::Standing;
 
 /// So many that a thousand answers in turn are seldom too many for one set.
@@ -29,104 +22,6 @@ const WAYS: usize = 4;
 /// Sets of heads that were seen once: each remembers the last few, since two that shared one place and came in turn would each
 /// be new for ever.
 const SEEN: usize = 4096;
-/// What stands around it in memory, roughly.
-const OVERHEAD: usize = 512;
-
-/// A request that was answered, for whoever is told of it when it comes again.
-#[derive(Debug)]
-pub(super) struct Known {
-    bytes: Box<[u8]>,
-    head: Head,
-    fields: Box<[FieldSpan]>,
-    /// The length of the answer's head.
-    pub(super) answer_head: usize,
-}
-
-impl Known {
-    pub(super) fn new(decoder: &Decoder, head: &Head, answer_head: usize) -> Self {
-        let (bytes, fields) = decoder.parts_of(head);
-        Self {
-            bytes: bytes.into(),
-            head: *head,
-            fields: fields.into(),
-            answer_head,
-        }
-    }
-
-    /// The request as it came from `peer` this time.
-    pub(super) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
-        let none = Bytes::new();
-        request(&self.head, &self.bytes, &self.fields, none, peer, received)
-    }
-}
-
-/// One request and its answer. Where a thousand answers are in turn, what a look-up costs is lines of memory that are in no cache, and
-/// most of all those that lead to each other: this is one, in the table itself, and the request lies before its answer, which
-/// has to be read anyway.
-#[repr(align(64))]
-pub(super) struct Kept {
-    /// The bytes of the request, then those of the answer.
-    both: Rc<[u8]>,
-    request_len: u32,
-    /// Where in both the end of the answer's head is, which tells the date.
-    tail_at: u32,
-    pub(super) known: Rc<Known>,
-    ground: Ground,
-    /// The length of the answer's head.
-    pub(super) answer_head: u32,
-    pub(super) status: u16,
-    /// Asked for since the set was last looked through for room.
-    is_used: bool,
-}
-
-/// What says whether an answer stands.
-enum Ground {
-    /// A counter, for as long as it has this value.
-    Edition(Arc<AtomicU64>, u64),
-    Asked(Box<dyn Standing>),
-}
-
-impl Ground {
-    fn new(standing: Box<dyn Standing>) -> Self {
-        match standing.edition() {
-            Some((counter, value)) => Self::Edition(Arc::clone(counter), value),
-            None => Self::Asked(standing),
-        }
-    }
-
-    fn stands(&self, received: Boottime) -> bool {
-        match self {
-            Self::Edition(counter, value) => counter.load(Ordering::Acquire) == *value,
-            Self::Asked(standing) => standing.stands(received),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Edition(counter, value) => counter.load(Ordering::Acquire) != *value,
-            Self::Asked(standing) => standing.is_over(),
-        }
-    }
-}
-
-impl Kept {
-    fn weight(&self) -> usize {
-        // The request is in two places.
-        let known = self.known.bytes.len() + size_of_val(&*self.known.fields);
-        known + self.both.len() + OVERHEAD
-    }
-
-    fn is_for(&self, request: &[u8]) -> bool {
-        self.both.get(..self.request_len as usize) == Some(request)
-    }
-
-    /// The answer, from a place on in what is shared.
-    pub(super) fn answer(&self) -> (&Rc<[u8]>, usize) {
-        (&self.both, self.request_len as usize)
-    }
-}
-
-const _: () = assert!(size_of::<Option<Kept>>() == 64, "one line of memory");
 
 #[derive(Default)]
 #[repr(align(64))]
@@ -202,7 +97,7 @@ impl Repeats {
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
         let stands = |kept: &mut Kept| {
-            kept.is_used = kept.ground.stands(received) && kept.set_tail(tail);
+            kept.is_used = kept.stands(received, tail);
             !kept.is_used
         };
         match slot {
@@ -239,31 +134,11 @@ impl Repeats {
         tail_at: usize,
         standing: Box<dyn Standing>,
     ) {
-        let request: &[u8] = &known.bytes;
-        let both = [&[request], answer].concat().concat();
-        let (request_len, tail_at) = (request.len(), request.len() + tail_at);
-        let (Ok(request_len), Ok(tail_at), Ok(answer_head)) = (
-            request_len.try_into(),
-            tail_at.try_into(),
-            known.answer_head.try_into(),
-        ) else {
+        let Some(kept) = Kept::new(known, status, answer, tail_at, standing) else {
             return;
-        };
-        if both.len() - known.bytes.len() > REPEATED_ANSWER {
-            return;
-        }
-        let kept = Kept {
-            both: both.into(),
-            request_len,
-            tail_at,
-            known: Rc::new(known),
-            ground: Ground::new(standing),
-            answer_head,
-            status,
-            is_used: true,
         };
         // What is over may hold memory that its source has given up.
-        (0..SWEPT).for_each(|_| self.sweep(|kept| kept.ground.is_over()));
+        (0..SWEPT).for_each(|_| self.sweep(|kept| kept.is_over()));
         while self.bytes + kept.weight() > REPEATED_BYTES {
             // What was not asked for since it was last its turn.
             self.sweep(|kept| !std::mem::take(&mut kept.is_used));
@@ -302,28 +177,6 @@ impl Set {
     }
 }
 
-impl Kept {
-    /// Makes the answer say `tail`, false if it cannot. An answer that is still being sent keeps the tail it has.
-    fn set_tail(&mut self, tail: &[u8]) -> bool {
-        let start = self.tail_at as usize;
-        let place = start..start + tail.len();
-        if self.both.get(place.clone()) == Some(tail) {
-            return true;
-        }
-        let is_tail = |old: &[u8]| old.ends_with(b"\r\n\r\n");
-        if !self.both.get(place.clone()).is_some_and(is_tail) {
-            return false;
-        }
-        if Rc::get_mut(&mut self.both).is_none() {
-            self.both = Rc::from(&self.both[..]);
-        }
-        Rc::get_mut(&mut self.both).is_some_and(|both| {
-            both[place].copy_from_slice(tail);
-            true
-        })
-    }
-}
-
 const fn set_of(hash: u64) -> usize {
     (hash as usize) % SETS
 }
@@ -336,10 +189,12 @@ const fn tag_of(hash: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::rc::Rc;
 
     use super::*;
     use crate::Limits;
-    use crate::h1::Event;
+    use crate::h1::{Decoder, Event};
+    use crate::limits::REPEATED_ANSWER;
 
     struct Switch(Rc<Cell<bool>>);
 
@@ -379,8 +234,8 @@ mod tests {
     /// What is found, as it is held for sending.
     fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<(Rc<[u8]>, usize)> {
         let found = repeats.find(request.as_bytes(), NOW, tail).ok()?;
-        let (both, from) = found.answer();
-        Some((Rc::clone(both), from))
+        let again = found.answer(false);
+        Some((again.both, again.from as usize))
     }
 
     fn shown((both, from): &(Rc<[u8]>, usize)) -> &str {

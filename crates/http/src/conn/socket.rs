@@ -70,6 +70,13 @@ impl Connection {
         }
     }
 
+    /// Sends one piece.
+    pub(super) fn transmit_whole(&mut self, piece: &[u8]) -> Moved {
+        self.attempt(piece.len(), |connection| {
+            send(&connection.socket, piece, SendFlags::NOSIGNAL)
+        })
+    }
+
     /// One `send`, or `sendmsg`; a file's `writev` would cost the kernel a tenth of a microsecond more.
     fn transmit_slices(&mut self, slices: &[IoSlice<'_>], flags: SendFlags) -> Moved {
         let whole: usize = slices.iter().map(|slice| slice.len()).sum();

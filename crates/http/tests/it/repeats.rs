@@ -1,5 +1,7 @@
 //! Requests that come again byte for byte: answered without being parsed, and never with what does not stand.
 
+use std::net::Shutdown;
+
 use millpond_http::Limits;
 
 use crate::support::{Seen, Server};
@@ -134,5 +136,69 @@ fn whoever_is_told_of_requests_is_told_of_each() {
             };
             assert_eq!(server.next_seen(), done);
         }
+    }
+}
+
+#[test]
+fn a_lone_request_whose_answer_the_socket_does_not_take_gets_all_of_it() {
+    let server = Server::with_small_sockets();
+    let mut client = server.connect();
+    let asked = 40;
+    for _ in 0..asked {
+        client.get("/large");
+        // Another connection has had its turn, so this one's is over: its answer is sent, or as much of it as there is room for.
+        server.check_serves();
+    }
+    for _ in 0..asked {
+        assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
+    }
+    // Told of each once, with all of its bytes.
+    let large = |done: &Seen| matches!(done, Seen::Done { target, .. } if target == "/large");
+    let mut told = 0;
+    while told < asked {
+        let done = server.next_seen();
+        if large(&done) {
+            let whole = Seen::Done {
+                target: "/large".to_owned(),
+                status: 200,
+                body_bytes: 20 << 10,
+            };
+            assert_eq!(done, whole);
+            told += 1;
+        }
+    }
+}
+
+#[test]
+fn a_known_request_that_is_a_clients_last_word_is_answered_before_the_end() {
+    let server = Server::with_small_sockets();
+    for _ in 0..5 {
+        let mut client = server.connect();
+        client.get("/large");
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
+        assert!(client.is_at_end());
+    }
+}
+
+#[test]
+fn a_known_request_that_comes_in_pieces_or_with_a_second_is_answered() {
+    let server = Server::untold();
+    let mut client = server.connect();
+    client.post("/set", "text");
+    client.response();
+    let request = "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n";
+    for cut in 1..request.len() {
+        let (first, second) = request.split_at(cut);
+        client.send(first);
+        server.check_serves();
+        client.send(second);
+        assert_eq!(client.response().text(), "text");
+        client.send(format!("{request}{first}"));
+        assert_eq!(client.response().text(), "text");
+        client.send(second);
+        assert_eq!(client.response().text(), "text");
+        client.send(request);
+        assert_eq!(client.response().text(), "text");
     }
 }

@@ -1,5 +1,6 @@
 //! Responses of one turn of the event loop: sent together, in order, and none behind what may take long.
 
+use std::io::Write as _;
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,14 +115,26 @@ fn a_client_that_has_said_its_last_word_gets_the_whole_answer() {
 
 #[test]
 fn a_pipeline_without_end_leaves_others_their_turn() {
-    let server = Server::start(Limits::default());
-    let mut endless = server.connect();
     // Heads so long that a read never has more than a turn of them.
-    let request = format!(
-        "GET /ok HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
-        "x".repeat(300)
-    );
-    let burst = request.repeat(200);
+    leave_others_their_turn(&Server::start(Limits::default()), "/ok", 300);
+}
+
+#[test]
+fn a_pipeline_of_files_without_end_leaves_others_their_turn() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"f").unwrap();
+    // A read is filled by exactly one turn of requests, each of which is sent before the next is looked at.
+    let head = "GET /file HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
+    let server = Server::with_file(Limits::default(), Some(file));
+    leave_others_their_turn(&server, "/file", 256 - head.len());
+}
+
+/// A client sends requests with a field of so many bytes and never stops, and others are served.
+fn leave_others_their_turn(server: &Server, target: &str, padding: usize) {
+    let mut endless = server.connect();
+    let padding = "x".repeat(padding);
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX: {padding}\r\n\r\n");
+    let burst = request.repeat(256);
     let reader = endless.stream.try_clone().unwrap();
     let reading = std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
     let stop = Arc::new(AtomicBool::new(false));

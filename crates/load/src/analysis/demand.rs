@@ -59,6 +59,8 @@ pub(crate) struct ClientSide {
     pub(crate) cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub(crate) busiest: f64,
+    /// Cores that its threads took beside that, looking for events in vain; none of a client that sleeps.
+    pub(crate) spun: Option<f64>,
 }
 
 impl Demands {
@@ -257,6 +259,7 @@ mod tests {
             rate: 1_000.0,
             cpu_us: Some(20.0),
             busiest: 0.02,
+            spun: None,
         }
     }
 

@@ -10,7 +10,7 @@ use super::judge::{Question, judge};
 use super::words::Names;
 use super::{BLOCKS, Comparison, FEWEST_BLOCKS, Metric, PATTERN, Sample, Side, Subject, Trial};
 use crate::clock::{self, Nanos};
-use crate::{Error, Host, Plan, Run, Stop, Workload, run};
+use crate::{Error, Host, Plan, Run, Stop, Workload, run, spin};
 
 /// What to compare, and how.
 #[derive(Clone, Debug)]
@@ -102,7 +102,9 @@ impl Compare {
             return refuse("the limit must be a number above 0, such as 1.10");
         }
         for side in [Side::A, Side::B] {
-            self.plan_of(side).check()?;
+            let plan = self.plan_of(side);
+            plan.check()?;
+            spin::check(&plan, &self.subject(side).pids)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use crate::clock::{self, Nanos};
 use crate::connection::Connection;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
+use crate::work::Cpu;
 
 /// What a thread brings home.
 pub(crate) struct Harvest {
@@ -19,7 +20,7 @@ pub(crate) struct Harvest {
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
     /// CPU time from the beginning of the measured part to the last answer.
-    pub(crate) cpu: Nanos,
+    pub(crate) cpu: Cpu,
     /// What it used of a core while requests could be issued.
     pub(crate) used: Used,
     pub(crate) times: Times,
@@ -58,7 +59,7 @@ impl Engine<'_> {
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
-            cpu: self.recorder.cpu(),
+            cpu: self.recorder.work.cpu(),
             used,
             times: self.times,
             depth: self.depth,

@@ -48,7 +48,7 @@ impl Engine<'_> {
             if busy == 0 || self.shared.tickets.is_stopped() {
                 return Ok(());
             }
-            self.turn(events, 10 * MS)?;
+            self.turn(events, clock::now() + 10 * MS)?;
         }
     }
 
@@ -74,7 +74,7 @@ impl Engine<'_> {
         if classes > 1 {
             self.recorder.classes = (0..classes).map(|_| ClassTimes::new()).collect();
         }
-        self.recorder.turn(clock::now());
+        self.recorder.turn(clock::now(), false);
         if let Some(pulse) = &self.shared.live.pulse {
             pulse.begin(opened_at);
         }

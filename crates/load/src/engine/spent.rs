@@ -17,7 +17,7 @@ pub(super) struct Spent {
 /// What a thread used while requests could be issued.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Used {
-    /// CPU time.
+    /// CPU time of its work.
     pub(crate) cpu: Nanos,
     /// In which time.
     pub(crate) span: Nanos,
@@ -26,7 +26,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Share of a core, from 0 to 1.
+    /// Share of a core that it worked, from 0 to 1.
     pub(crate) fn busy(&self) -> f64 {
         if self.span == 0 {
             0.0
@@ -58,7 +58,7 @@ impl Engine<'_> {
             .at_start
             .map(|start| self.shared.own.read().since(start));
         Used {
-            cpu: self.recorder.cpu(),
+            cpu: self.recorder.work.cpu().work,
             span: clock::now().saturating_sub(self.times.start),
             kept: kept.unwrap_or_default(),
         }

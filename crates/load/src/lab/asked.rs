@@ -61,6 +61,7 @@ impl Experiment {
             headers: workload.headers.iter().filter_map(field).collect(),
             expect: workload.expect.clone(),
             cores: workload.cores.as_ref().map(|cores| cores.get_ref().clone()),
+            spin: workload.spins(),
             schedule: level.rate.map(|rate| Schedule {
                 rate,
                 process: match workload.arrivals {

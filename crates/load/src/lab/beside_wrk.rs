@@ -2,7 +2,7 @@
 //!
 //! A closed loop gives what the slowest of server and client can do. Where the server's core was busy throughout under both
 //! clients, the difference is in what a request costs the server: most of all in how often it has to wake the client, which a
-//! quick client makes it do more often, since it sleeps more. Where it was not, the client under which it had time left was the limit;
+//! quick client makes it do more often, since it sleeps more; one that spins it never has to wake. Where it was not, the client under which it had time left was the limit;
 //! and with few connections neither is, because each waits for the other in turn.
 
 use super::outcome::{LabRun, OtherClient, Spread};
@@ -80,17 +80,27 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64) -> String {
         sentence.push_str(&format!(", {cpu:.1} and {other:.1} µs a request"));
     }
     if let Some((own, wrk)) = ours.client.zip(theirs.client) {
-        sentence.push_str(&format!(
-            "; this client {:.0} % busy, {:.1} µs and {:.2} wake-ups a request, wrk {:.0} %, {:.1} µs and {:.2}",
-            own.busy * 100.0,
-            own.cpu_us,
-            own.turns,
-            wrk.busy * 100.0,
-            wrk.cpu_us,
-            wrk.turns
-        ));
+        sentence.push_str("; ");
+        let spins = pairs.iter().any(|run| run.client_spin);
+        sentence.push_str(&clients(own, wrk, spins));
     }
     sentence
+}
+
+/// What the two clients did.
+fn clients(own: OtherClient, wrk: OtherClient, spins: bool) -> String {
+    let (busy, wrk_busy) = (own.busy * 100.0, wrk.busy * 100.0);
+    if spins {
+        return format!(
+            "this client spun and had something to do for {busy:.0} % of the time, {:.1} µs a request, wrk {wrk_busy:.0} % busy, \
+             {:.1} µs and {:.2} wake-ups",
+            own.cpu_us, wrk.cpu_us, wrk.turns
+        );
+    }
+    format!(
+        "this client {busy:.0} % busy, {:.1} µs and {:.2} wake-ups a request, wrk {wrk_busy:.0} %, {:.1} µs and {:.2}",
+        own.cpu_us, own.turns, wrk.cpu_us, wrk.turns
+    )
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -177,6 +187,11 @@ mod tests {
             whole,
             "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 98 %, \
              12.5 and 11.2 µs a request; this client 50 % busy, 8.0 µs and 0.30 wake-ups a request, wrk 80 %, 8.0 µs and 0.10"
+        );
+        let spun = clients(CLIENT, CLIENT, true);
+        assert_eq!(
+            spun,
+            "this client spun and had something to do for 70 % of the time, 8.0 µs a request, wrk 70 % busy, 8.0 µs and 0.10 wake-ups"
         );
         let starts = |said: String, with: &str| assert!(said.starts_with(with), "{said}");
         starts(said((6.0, 1.0), (7.0, 0.7), 0.99, 1.5), "wrk was the limit");

@@ -12,7 +12,7 @@ use super::fill::Values;
 use super::form::{Ending, Line};
 use super::source::Source;
 use super::spec::{BEST, Levels, Server, Written};
-use super::{check_limits, programs};
+use super::{check_limits, check_spin, programs};
 use crate::{Plan, limits};
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
@@ -190,6 +190,7 @@ impl Check<'_> {
         if let Some(cores) = &inner.cores {
             self.cores(cores);
         }
+        self.found.extend(check_spin::mistakes(self.experiment));
         self.runs();
     }
 

@@ -312,3 +312,38 @@ fn a_plan_is_read_and_its_mistakes_have_both_places() {
         "{mistake}"
     );
 }
+
+#[test]
+fn a_client_that_spins_has_cores_that_no_server_is_on() {
+    let found = |workload: &str, server: &str| {
+        let text = format!(
+            "title = 'x'\n[workload]\n{workload}\n[[server]]\nname = 'a'\nstart = 'x'\n{server}\n[[server]]\nname = 'b'\n\
+             start = 'x'\nmeasured = false\n"
+        );
+        let faults = faults(&text);
+        faults.into_iter().map(|fault| fault.message).collect()
+    };
+    let none: [String; 0] = [];
+    let check = |workload: &str, server: &str, words: &[&str]| {
+        let said: Vec<String> = found(workload, server);
+        assert_eq!(said.len(), words.len(), "{workload} {server}: {said:?}");
+        for (sentence, word) in said.iter().zip(words) {
+            assert!(sentence.contains(word), "{sentence}");
+        }
+    };
+    assert_eq!(found("spin = true\ncores = [1]", "cores = [0]"), none);
+    assert_eq!(found("spin = false", ""), none);
+    check("spin = true", "cores = [0]", &["`spin` goes with `cores`"]);
+    check("spin = true\ncores = [1]", "", &["give a `cores`"]);
+    check(
+        "spin = true\ncores = [1]",
+        "cores = [0, 1]",
+        &["core 1 is the client’s"],
+    );
+    check(
+        "spin = true\nconnections = 2\ncores = [1, 1]",
+        "cores = [0]",
+        &["2 threads would share 1"],
+    );
+    check("spin = 1", "", &["invalid type"]);
+}

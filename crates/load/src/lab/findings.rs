@@ -167,6 +167,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_cpu_us: None,
         client_busy: 0.5,
         client_turns: None,
+        client_spin: false,
         idle_bytes: None,
         wrk: Some(super::outcome::CrossCheck {
             throughput: 0.9e6 / cpu,

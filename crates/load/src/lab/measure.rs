@@ -131,6 +131,7 @@ fn record(
             .turns
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
+        client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
         wrk,
     }

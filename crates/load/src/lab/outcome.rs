@@ -129,9 +129,13 @@ pub struct LabRun {
     pub client_cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub client_busy: f64,
-    /// How often client threads got a core, for one request: about so often they slept.
+    /// How often client threads got a core, for one request: about so often they slept, unless `client_spin` says that they
+    /// never do.
     #[serde(default)]
     pub client_turns: Option<f64>,
+    /// Whether client threads did not sleep. `client_cpu_us` and `client_busy` are without the time in which they had nothing to do.
+    #[serde(default)]
+    pub client_spin: bool,
     /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
     #[serde(default)]
     pub idle_bytes: Option<f64>,

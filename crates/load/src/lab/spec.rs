@@ -87,6 +87,14 @@ pub(super) struct Workload {
     pub(super) expect: Vec<u16>,
     #[serde(default)]
     pub(super) cores: Option<Spanned<Vec<usize>>>,
+    /// The client never sleeps.
+    pub(super) spin: Option<Spanned<bool>>,
+}
+
+impl Workload {
+    pub(super) fn spins(&self) -> bool {
+        self.spin.as_ref().is_some_and(|spin| *spin.get_ref())
+    }
 }
 
 /// How arrivals of an open loop are spread.

@@ -84,6 +84,16 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
             differ("connections", keep(one).to_owned(), keep(other).to_owned())
         })
         .or_else(|| {
+            let client = |run: &Run| {
+                if run.client.spin {
+                    "that spin"
+                } else {
+                    "that sleep"
+                }
+            };
+            differ("clients", client(one).to_owned(), client(other).to_owned())
+        })
+        .or_else(|| {
             let depth = |run: &Run| run.connections.depth.to_string();
             differ("pipelining depths", depth(one), depth(other))
         })

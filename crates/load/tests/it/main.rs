@@ -18,6 +18,7 @@ mod plans;
 mod planted;
 mod postgres;
 mod reaching;
+mod spin;
 mod stub;
 mod sweep;
 mod throttle;

@@ -95,6 +95,7 @@ impl Capacity {
             }),
             ..plan.plan.clone()
         };
+        highest.notes().into_iter().for_each(note);
         plan.plan.calibration = self.calibration.measure(&highest, &events.stop)?;
         let mut capacity = {
             let title = format!("millpond capacity {}  {}", plan.plan.url, self.objective);

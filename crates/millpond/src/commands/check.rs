@@ -1,5 +1,6 @@
 //! `millpond check`: what is wrong with a site, what in it never answers, and what each of its queries depends on.
 
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -22,6 +23,9 @@ pub(crate) struct Check {
     /// Run the statements that PostgreSQL needs so that it tells of changes, as far as they harm nobody
     #[arg(long)]
     fix: bool,
+    /// Answer yes to what --fix asks before it changes your tables
+    #[arg(long, requires = "fix")]
+    yes: bool,
 }
 
 impl Check {
@@ -75,12 +79,37 @@ impl Check {
             ))
             .hint("start the site once, as \"millpond serve\" applies them; then run this again"));
         }
-        millpond_site::mend(&self.site, config, requirements, |lacking| {
+        let fixable = || requirements.iter().filter(|lacking| lacking.may_fix);
+        let asking = fixable().filter(|lacking| lacking.asks).count();
+        let agreed = asking == 0 || self.yes || is_agreed(asking);
+        let wanted: Vec<Requirement> = fixable()
+            .filter(|lacking| agreed || !lacking.asks)
+            .cloned()
+            .collect();
+        millpond_site::mend(&self.site, config, &wanted, |lacking| {
             let statement = lacking.statement.as_deref().unwrap_or_default();
             note(format_args!("done: {statement};"));
         })?;
         Ok(())
     }
+}
+
+/// Asks whether statements that change the owner's tables are to be run; without a terminal nobody answers.
+fn is_agreed(count: usize) -> bool {
+    let statements = match count {
+        1 => "one of the statements above changes".to_owned(),
+        more => format!("{more} of the statements above change"),
+    };
+    if !io::stdin().is_terminal() {
+        note(format_args!(
+            "note: {statements} your tables, and nobody is here to be asked: run this again with --yes"
+        ));
+        return false;
+    }
+    note(format_args!("{statements} your tables. Run them? [y/N]"));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// What the database lacks, why that matters, and the statement that mends it.

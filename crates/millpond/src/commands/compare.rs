@@ -21,6 +21,7 @@ use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::live::{Place, remaining};
+use crate::output::note;
 
 /// Compare two servers: A against itself first, then A and B in alternating runs
 ///
@@ -112,6 +113,7 @@ impl Compare {
         self.results.teller()?;
         let events = Events::listen()?;
         let one = compare.plan_of(Side::A);
+        one.notes().into_iter().for_each(note);
         compare.plan.calibration = self.calibration.measure(&one, &events.stop)?;
         let mut comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];

@@ -234,6 +234,9 @@ fn visitor(text: &mut String, told: &Value) {
     if let Some(path) = told["led_to"].as_str() {
         let _ = writeln!(text, "who asks without what it requires is led to {path}");
     }
+    if told["refused_without"] == true {
+        let _ = writeln!(text, "who asks without what it requires is answered 403");
+    }
     if told["closed"] == true {
         let _ = writeln!(text, "it requires another claim: the answer is 403");
     }

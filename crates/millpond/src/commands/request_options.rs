@@ -57,6 +57,9 @@ pub(crate) struct RequestOptions {
     /// Cores to pin the client threads to, such as 1,2
     #[arg(long, value_name = "CORES", value_delimiter = ',', value_parser = whole::<usize>, help_heading = CLIENT, hide_short_help = true)]
     cores: Option<Vec<usize>>,
+    /// Never sleep while waiting for answers, so that the server has nobody to wake; each thread takes a whole core
+    #[arg(long, help_heading = CLIENT, hide_short_help = true)]
+    spin: bool,
 }
 
 /// How arrivals are spread over time.
@@ -101,6 +104,7 @@ impl RequestOptions {
             body,
             expect: self.expect.clone(),
             cores: self.cores.clone(),
+            spin: self.spin,
             ..Plan::new(url)
         }))
     }

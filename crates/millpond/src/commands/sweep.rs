@@ -24,6 +24,7 @@ use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::live::{Live, Place, Steps, doing, remaining};
+use crate::output::note;
 
 /// Connections of an open loop, unless others are asked for: enough that a request seldom waits for one.
 const CONNECTIONS: usize = 64;
@@ -110,6 +111,7 @@ fn highest(sweep: &SweepPlan) -> Plan {
 impl Sweep {
     pub(crate) fn run(self) -> Outcome {
         let mut plan = self.plan()?;
+        highest(&plan).notes().into_iter().for_each(note);
         let tell = self.results.teller()?;
         let events = Events::listen()?;
         plan.plan.calibration = self.calibration.measure(&highest(&plan), &events.stop)?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use millpond_adversary::{Fight, Ground, fight, ground};
+use millpond_adversary::{Feed, Fight, Ground, fight, ground};
 
 /// A run of less than this has checked nothing, however busy the machine is.
 const LEAST_READS: u64 = 2_000;
@@ -18,6 +18,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
     };
     let report = fight(&Fight {
         program: env!("CARGO_BIN_EXE_millpond").into(),
+        feed: feed(),
         packets,
         length: Duration::from_secs(number("MILLPOND_ADVERSARY_SECONDS").unwrap_or(30)),
         seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
@@ -34,6 +35,15 @@ fn no_fault_makes_a_page_late_or_mixed() {
     let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
     assert!(all.reads >= least, "{report}");
     assert!(all.hits * 2 >= all.reads, "{report}");
+}
+
+/// How the nodes learn of changes: a fight by triggers takes as long as the other, so it is one of `cargo xtask soak adversary`.
+fn feed() -> Feed {
+    match std::env::var("MILLPOND_ADVERSARY_FEED").as_deref() {
+        Ok("triggers") => Feed::Triggers,
+        Ok("logical") | Err(_) => Feed::Logical,
+        Ok(other) => panic!("MILLPOND_ADVERSARY_FEED is {other}, neither logical nor triggers"),
+    }
 }
 
 /// A whole number from the environment.

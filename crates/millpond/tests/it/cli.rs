@@ -52,6 +52,8 @@ fn the_short_help_of_a_measuring_command_is_a_page_and_the_long_one_has_headings
         let output = long.split("\nOutput:\n").nth(1).unwrap();
         assert!(output.contains("--json") && !output.contains("--depth"));
         assert!(long.contains("--depth") && !short.contains("--depth"));
+        let client = long.split("\nClient:\n").nth(1).unwrap();
+        assert!(client.contains("--spin") && !short.contains("--spin"));
     }
     let load = help("load", "--help");
     for heading in ["Loop:", "Workload:", "What is measured beside it:"] {

@@ -249,3 +249,41 @@ fn a_search_finds_words_their_forms_and_beginnings_whatever_is_typed() {
         );
     }
 }
+
+#[test]
+fn triggers_are_installed_when_the_owner_says_so_and_not_before() {
+    let postgres = Postgres::start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute("create table note (id int primary key, body text)")
+        .unwrap();
+    let site = tempfile::tempdir().unwrap();
+    let settings = format!(
+        "[database]\nurl = \"{}\"\nfeed = \"triggers\"\n",
+        database.url()
+    );
+    write(site.path(), "millpond.toml", &settings);
+    write(
+        site.path(),
+        "pages/index.sql",
+        "-- name: notes :many\nselect body from note order by id;\n",
+    );
+    let mut check = |args: &[&str], triggers: i64| {
+        let output = run(site.path(), &[&["check", "."], args].concat());
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let count = "select count(*) from pg_trigger where tgname like '\\_millpond%'";
+        let found: i64 = client.query_one(count, &[]).unwrap().get(0);
+        assert_eq!(found, triggers, "{said}");
+        said
+    };
+    let said = check(&[], 0);
+    assert!(said.contains("create or replace trigger"), "{said}");
+    let said = check(&["--fix"], 0);
+    assert!(said.contains("--yes"), "{said}");
+    let said = check(&["--fix", "--yes"], 4);
+    assert!(said.contains("done: "), "{said}");
+    let said = check(&["--fix"], 4);
+    assert!(said.contains("all is well"), "{said}");
+}

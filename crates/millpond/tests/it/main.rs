@@ -22,6 +22,7 @@ mod results;
 mod rules;
 mod serving;
 mod signals;
+mod spin;
 mod support;
 mod sweep;
 mod syscalls;

@@ -263,6 +263,17 @@ fn a_report_has_everything_and_needs_nothing() {
 }
 
 #[test]
+fn a_client_that_spins_is_said_to() {
+    let mut run = run();
+    let said = |run: &Run| text_table(&run_table(run)) + &run_report(run).to_html();
+    assert!(!said(&run).contains("spinning"));
+    (run.client.spin, run.client.spun_us) = (true, Some(4_200_000));
+    let said = said(&run);
+    assert!(said.contains("spinning left out"), "{said}");
+    assert!(said.contains("its threads never slept; 4.2"), "{said}");
+}
+
+#[test]
 fn tags_are_balanced() {
     let html = run_report(&run()).to_html();
     for tag in [

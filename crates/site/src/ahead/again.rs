@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use millpond_store::{Degree, clock::Boottime};
 
 /// Before the second try.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -19,13 +19,19 @@ const WAITING: usize = 256;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) key: Box<[u8]>,
+    /// How hot the value was that has ended.
+    pub(super) degree: Degree,
     /// How often it was tried.
     pub(super) tries: u32,
 }
 
 impl Task {
-    pub(super) fn new(key: Box<[u8]>) -> Self {
-        Self { key, tries: 0 }
+    pub(super) fn new(key: Box<[u8]>, degree: Degree) -> Self {
+        Self {
+            key,
+            degree,
+            tries: 0,
+        }
     }
 }
 
@@ -65,7 +71,7 @@ mod tests {
     fn a_refused_page_is_tried_again_with_growing_pauses_and_then_left_alone() {
         let mut again = Again::default();
         let mut now = Boottime::from_nanos(5);
-        let mut task = Task::new((*b"key").into());
+        let mut task = Task::new((*b"key").into(), Degree::default());
         let mut pauses = Vec::new();
         loop {
             again.refused(task, now);
@@ -82,7 +88,10 @@ mod tests {
     fn few_wait_at_a_time() {
         let mut again = Again::default();
         for _ in 0..2 * WAITING {
-            again.refused(Task::new(Box::default()), Boottime::default());
+            again.refused(
+                Task::new(Box::default(), Degree::default()),
+                Boottime::default(),
+            );
         }
         assert_eq!(again.waiting.len(), WAITING);
     }

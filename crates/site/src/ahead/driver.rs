@@ -14,7 +14,7 @@ use std::{
 };
 
 use millpond_db::Value;
-use millpond_store::{Outcome, clock::Boottime};
+use millpond_store::{Degree, Outcome, clock::Boottime};
 
 use super::{
     Settings, Shared,
@@ -31,6 +31,8 @@ const FOLD_EVERY: Duration = Duration::from_secs(10);
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// How long what was hot before the start counts as hot after it.
 const WARMTH: Duration = Duration::from_secs(600);
+/// Readings of the folder whose keys may wait: somebody may save several files one after the other.
+const EDITIONS: usize = 4;
 /// Between two looks whether visitors' reads still wait, or the feed is heard of again.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -43,9 +45,9 @@ pub(super) struct Driver {
     /// The list as it was at the start, while that counts; and of it, what is still to be made.
     inherited: Vec<String>,
     warm: VecDeque<String>,
-    /// The reading of the folder that is in use, and the one before: its keys are hot when the folder has changed.
+    /// The reading of the folder that is in use, and those before, the latest first: their keys are hot when the folder has changed.
     current: Edition,
-    previous: Option<Edition>,
+    previous: VecDeque<Edition>,
     started: Boottime,
     folded: Boottime,
     listed: Boottime,
@@ -63,7 +65,7 @@ impl Driver {
             list: settings.list.map(List::new),
             inherited: Vec::new(),
             warm: VecDeque::new(),
-            previous: None,
+            previous: VecDeque::new(),
             started: now,
             folded: now,
             listed: now,
@@ -144,17 +146,17 @@ impl Driver {
     /// First what was ended just now, then what was refused, then what was hot before the start.
     fn make_next(&mut self, now: Boottime) {
         let task = match self.core.store.next_ahead(now) {
-            Some(key) => Some(Task::new(key)),
+            Some((key, degree)) => Some(Task::new(key, degree)),
             None => self.again.take(now),
         };
         if let Some(task) = task {
             if let Some(ask) = self.ask_for(&task.key) {
-                self.make(ask, task.tries);
+                self.make(&ask, task.degree, task.tries);
             }
         } else if let Some(line) = self.warm.pop_front()
             && let Some(ask) = self.ask_again(&line)
         {
-            self.make(ask, 0);
+            self.make(&ask, Degree::default(), 0);
         }
     }
 
@@ -170,7 +172,7 @@ impl Driver {
         if let Some(found) = self.current.read(key) {
             return Some(found);
         }
-        let (before, values) = self.previous.as_ref()?.read(key)?;
+        let (before, values) = self.previous.iter().find_map(|edition| edition.read(key))?;
         let page = self.current.page(&before.route)?;
         let is_same = page.params == before.params && is_renewable(page);
         is_same.then_some((page, values))
@@ -188,13 +190,18 @@ impl Driver {
         let generation = self.core.current.load_full();
         if generation.number != self.current.number() {
             let before = std::mem::replace(&mut self.current, Edition::of(&generation));
-            self.previous = Some(before);
+            self.previous.truncate(EDITIONS - 1);
+            self.previous.push_front(before);
         }
         generation
     }
 
-    fn make(&mut self, ask: Ask, tries: u32) {
-        let Some(permit) = self.core.store.lead_ahead(&ask.key, Boottime::now()) else {
+    /// Makes a page of which the value before was as hot as `degree` says: also where its key was another, for the folder has changed.
+    fn make(&mut self, ask: &Ask, degree: Degree, tries: u32) {
+        let key: Box<[u8]> = ask.key.as_slice().into();
+        let Some(permit) = self.core.store.lead_ahead(&key, Boottime::now()) else {
+            // Somebody has asked for it already.
+            self.core.store.hand_on(&key, degree);
             return;
         };
         let stopped = &self.shared.stopped;
@@ -202,9 +209,13 @@ impl Driver {
         let made = catch_unwind(AssertUnwindSafe(|| {
             block_on(ask.make_ahead(permit), stopped)
         }));
-        if let Ok(Some(Some(Outcome::Fenced | Outcome::Outlived))) = made {
-            let key = ask.key.into();
-            self.again.refused(Task { key, tries }, Boottime::now());
+        match made {
+            Ok(Some(Some(Outcome::Fenced | Outcome::Outlived))) => {
+                let task = Task { key, degree, tries };
+                self.again.refused(task, Boottime::now());
+            }
+            Ok(Some(Some(Outcome::Stored))) => self.core.store.hand_on(&key, degree),
+            _ => {}
         }
     }
 

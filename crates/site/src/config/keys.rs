@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use millpond_db::FeedKind;
+
 use super::{
     Config, DatabaseUrl, WarmList,
     files::FileSettings,
@@ -97,6 +99,8 @@ pub(super) enum Kind {
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
     Database(fn(&mut Config) -> &mut DatabaseUrl),
+    /// How a server tells of changes.
+    Feed(fn(&mut Config) -> &mut FeedKind),
     /// The name of a publication.
     Publication(fn(&mut Config) -> &mut String),
     /// `true`, `false`, or a path.
@@ -136,7 +140,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 32] = [
+pub(super) const KEYS: [Key; 33] = [
     Key {
         section: "server",
         name: "listen",
@@ -178,11 +182,22 @@ pub(super) const KEYS: [Key; 32] = [
     },
     Key {
         section: "database",
+        name: "feed",
+        kind: Kind::Feed(|config| &mut config.feed),
+        default: Some("\"logical\""),
+        example: "\"logical\"",
+        about: "PostgreSQL only: how the server is told of changes. `logical` is logical replication, which needs `wal_level = logical` and \
+                the right to replicate, and costs whoever writes nothing. `triggers` is for where these cannot be had: triggers on each table record what \
+                changes, in a table of their own. [site.md](site.md#without-logical-replication) says what that costs. \
+                `millpond check --fix` installs either.",
+    },
+    Key {
+        section: "database",
         name: "publication",
         kind: Kind::Publication(|config| &mut config.publication),
         default: Some("\"millpond\""),
         example: "\"millpond\"",
-        about: "PostgreSQL only: the publication of the tables whose changes the server is told of. Queries on other tables are \
+        about: "PostgreSQL with `feed = \"logical\"` only: the publication of the tables whose changes the server is told of. Queries on other tables are \
                 answered by the database each time. It is made by `create publication millpond for table …`, once.",
     },
     Key {

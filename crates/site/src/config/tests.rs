@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use expect_test::{Expect, expect};
+use millpond_db::FeedKind;
 use millpond_http::Limits;
 
 use super::{Config, WarmList, keys, read, value};
@@ -77,6 +78,18 @@ fn settings_are_read() {
         Some(Path::new("/site/logs/access.log"))
     );
     assert_eq!(log.differences(&before), ["log.access"]);
+}
+
+#[test]
+fn a_feed_is_one_of_two() {
+    assert_eq!(parse("").unwrap().feed, FeedKind::Logical);
+    let config = parse("database.feed = \"triggers\"").unwrap();
+    assert_eq!(config.feed, FeedKind::Triggers);
+    let said = parse("database.feed = \"trigger\"").unwrap_err();
+    assert!(
+        said.contains("there are `logical` and `triggers`"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use millpond_db::FeedKind;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -45,6 +46,7 @@ pub(super) fn set(
         Kind::Address(field) => *field(config) = address(text(value)?)?,
         Kind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
         Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
+        Kind::Feed(field) => *field(config) = feed(text(value)?)?,
         Kind::Publication(field) => *field(config) = publication(text(value)?)?,
         Kind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
@@ -82,6 +84,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::Address(field) => both(field, one, other),
         Kind::SomeAddress(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
+        Kind::Feed(field) => both(field, one, other),
         Kind::Publication(field) => both(field, one, other),
         Kind::WarmList(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
@@ -232,6 +235,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
             }
             _ => format!("`{text}` is no IP address with a port"),
         }
+    })
+}
+
+/// How a server tells of changes.
+fn feed(name: &str) -> Result<FeedKind, String> {
+    let found = FeedKind::ALL.iter().find(|(_, known)| *known == name);
+    found.map(|(kind, _)| *kind).ok_or_else(|| {
+        format!("`{name}` is no feed of changes; there are `logical` and `triggers`")
     })
 }
 

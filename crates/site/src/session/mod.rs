@@ -21,7 +21,6 @@ mod token;
 
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
-use millpond_db::Position;
 use millpond_http::Request;
 use millpond_store::clock::Boottime;
 
@@ -78,6 +77,8 @@ pub(crate) struct Sessions {
     cookie: Cookie,
     lifetime: Duration,
     seen: Cookie,
+    /// The same where browsers keep no secure cookie. What it can do at worst is have a page made anew, so it needs no protection.
+    plain_seen: Option<Cookie>,
     seen_for: Duration,
 }
 
@@ -110,11 +111,13 @@ impl Sessions {
             (None, Purpose::Serve { issues: true }) => Keys::read_or_make(&file, site)?,
             (None, _) => Keys::read(&file, site)?.unwrap_or_default(),
         };
+        let seen = format!("{}-seen", settings.cookie);
         Ok(Arc::new(Self {
             keys,
             cookie: Cookie::new(&settings.cookie, settings.secure),
             lifetime: settings.lifetime,
-            seen: Cookie::new(&format!("{}-seen", settings.cookie), settings.secure),
+            seen: Cookie::new(&seen, settings.secure),
+            plain_seen: settings.secure.then(|| Cookie::new(&seen, false)),
             seen_for: bound.saturating_add(CLOCKS_DIFFER),
         }))
     }
@@ -153,30 +156,11 @@ impl Sessions {
         self.cookie.set("", Duration::ZERO)
     }
 
-    /// The field value that tells the other nodes what its visitor has written; none if nothing can be signed here.
-    pub(crate) fn note_write(&self, position: &Position, now: Boottime) -> Option<String> {
-        let expires = clock::unix_at(now).saturating_add(self.seen_for.as_secs());
-        let token = seen::seal(position, expires, &self.keys)?;
-        Some(self.seen.set(&token, self.seen_for))
-    }
-
-    /// What the visitor has written lately, through any node that has a key of these.
-    pub(crate) fn written(&self, request: &Request<'_>) -> Option<Position> {
-        if self.keys.is_empty() {
-            return None;
-        }
-        let mut tokens = self.seen.values(request);
-        tokens.find_map(|token| {
-            let (position, expires) = seen::open(token, &self.keys)?;
-            (!Until(expires).is_over(request.received)).then_some(position)
-        })
-    }
-
     /// The value of a request field, for templates and keys: what this site's servers tell each other in a cookie is not in it.
     pub(crate) fn field<'r>(&self, request: &Request<'r>, name: &str) -> Option<Cow<'r, [u8]>> {
         let mut lines = request.fields.get_all(name);
         if name.eq_ignore_ascii_case("cookie") {
-            lines.find_map(|line| self.seen.without(line))
+            lines.find_map(|line| self.without_seen(line))
         } else {
             lines.next().map(Cow::Borrowed)
         }
@@ -200,6 +184,7 @@ pub(crate) mod parts {
 
 #[cfg(test)]
 mod tests {
+    use millpond_db::Position;
     use millpond_http::OwnedRequest;
 
     use super::*;
@@ -294,7 +279,9 @@ mod tests {
         let foreign = sessions(&"f".repeat(32), 3600);
         let position = Position::new("7, timeline 1", 8);
         let now = Boottime::now();
-        let field = ours.note_write(&position, now).unwrap();
+        let form = OwnedRequest::new("POST", "/say").field("Origin", "https://site.test");
+        let field = ours.note_write(&position, &form.as_request(), now);
+        let field = field.unwrap();
         assert!(
             field.starts_with("__Host-session-seen=w1.")
                 && field.ends_with("; Path=/; Max-Age=660; HttpOnly; SameSite=Lax; Secure"),
@@ -305,7 +292,7 @@ mod tests {
             let request = OwnedRequest::new("GET", "/")
                 .field("Cookie", cookie)
                 .from_peer(([127, 0, 0, 1], 1).into(), received);
-            sessions.written(&request.as_request())
+            sessions.written(&request.as_request()).next()
         };
         let cookie = pair(&field);
         assert_eq!(of(&ours, cookie, 0), Some(position.clone()));
@@ -317,10 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn over_plain_http_what_was_written_is_told_in_a_cookie_that_browsers_keep() {
+        let sessions = sessions(&"k".repeat(32), 3600);
+        let (first, second) = (Position::new("s", 1), Position::new("s", 2));
+        let told = |position: &Position, origin: &str| {
+            let form = OwnedRequest::new("POST", "/say").field("Origin", origin);
+            let field = sessions.note_write(position, &form.as_request(), Boottime::now());
+            field.unwrap()
+        };
+        let plain = told(&first, "http://site.test");
+        assert!(plain.starts_with("session-seen=w1."), "{plain}");
+        assert!(plain.ends_with("; HttpOnly; SameSite=Lax"), "{plain}");
+        // Of both kinds neither hides the other.
+        let secure = told(&second, "https://site.test");
+        assert!(secure.starts_with("__Host-session-seen=w1."), "{secure}");
+        let cookies = format!("{}; {}", pair(&plain), pair(&secure));
+        let request = OwnedRequest::new("GET", "/").field("Cookie", &cookies);
+        let written: Vec<Position> = sessions.written(&request.as_request()).collect();
+        assert_eq!(written, [second, first]);
+    }
+
+    #[test]
     fn a_template_sees_what_a_browser_has_sent_but_not_what_servers_tell_each_other() {
         let sessions = sessions(&"k".repeat(32), 3600);
-        let field = sessions.note_write(&Position::unknown(), Boottime::now());
-        let field = field.unwrap();
+        let said = |origin: &str| {
+            let form = OwnedRequest::new("POST", "/say").field("Origin", origin);
+            let position = Position::new("", 0);
+            let field = sessions.note_write(&position, &form.as_request(), Boottime::now());
+            pair(&field.unwrap()).to_owned()
+        };
+        let (cookie, plain) = (&*said("https://site.test"), &*said("http://site.test"));
         let seen = |lines: &[&str]| {
             let request = lines
                 .iter()
@@ -330,8 +343,10 @@ mod tests {
             let found = sessions.field(&request.as_request(), "cookie");
             found.map(|found| String::from_utf8_lossy(&found).into_owned())
         };
-        let cookie = pair(&field);
         assert_eq!(seen(&[cookie]), None);
+        assert_eq!(seen(&[plain]), None);
+        assert_eq!(seen(&[&format!("{plain}; {cookie}")]), None);
+        assert_eq!(seen(&[&format!("{plain}; a=1; {cookie}")]).unwrap(), "a=1");
         assert_eq!(seen(&[&format!("a=1; {cookie}; b=2")]).unwrap(), "a=1; b=2");
         assert_eq!(seen(&[cookie, "a=1"]).unwrap(), "a=1");
         assert_eq!(seen(&["a=1;b=2"]).unwrap(), "a=1;b=2");

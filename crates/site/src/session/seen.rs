@@ -2,31 +2,92 @@
 //!
 //! The answer to a form goes out when this node's feed has applied the change; that of the node which answers the visitor's next request may
 //! be behind. So the cookie says how far that one must have come: whose history it is, the place in it, and when it is over, a
-//! little after `max_staleness`: from then on every node shows the write to everybody. It is signed, for whoever could
+//! little after `max_staleness`: from then on every node shows the write to everybody. Where the place is not known, the number of the
+//! answer helps ([`Position::told_by`]). It is signed, for whoever could
 //! make up a place would have all his pages made anew. It is nothing that a visitor is known by: it changes no key, and
 //! templates do not see it.
 //!
 //! `w1.PAYLOAD.TAG`, as a session's token is, so that neither can be taken for the other.
 
-use millpond_db::Position;
+use std::borrow::Cow;
 
-use super::{keys::Keys, token};
+use millpond_db::Position;
+use millpond_http::Request;
+use millpond_store::clock::Boottime;
+
+use super::{Sessions, Until, clock, keys::Keys, token};
 
 const VERSION: &str = "w1";
 
 /// Writes a position that is to be seen until `expires`, in seconds since 1970; none if there is no key to sign with.
 pub(crate) fn seal(position: &Position, expires: u64, keys: &Keys) -> Option<String> {
-    let payload = format!("{expires} {} {}", position.at(), position.source());
+    let payload = format!(
+        "{expires} {} {} {} {}",
+        position.at(),
+        position.number(),
+        position.node(),
+        position.source()
+    );
     token::sign(VERSION, payload.as_bytes(), keys)
 }
 
 /// Reads a position and the second from which on it is over, if one of the keys has signed it.
 pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<(Position, u64)> {
     let payload = token::verify(VERSION, token, keys)?;
-    let mut parts = std::str::from_utf8(&payload).ok()?.splitn(3, ' ');
+    let mut parts = std::str::from_utf8(&payload).ok()?.splitn(5, ' ');
     let mut number = || parts.next()?.parse::<u64>().ok();
-    let (expires, at) = (number()?, number()?);
-    Some((Position::new(parts.next()?, at), expires))
+    let (expires, at, number) = (number()?, number()?, number()?);
+    let (node, source) = (parts.next()?, parts.next()?);
+    Some((Position::new(source, at).told_by(node, number), expires))
+}
+
+impl Sessions {
+    /// The field value that tells the other nodes what the visitor has written with this `request`; none if nothing can be signed here.
+    ///
+    /// ✗ *Over plain http browsers drop a cookie that is `Secure`, and the visitor would not see on another node what he has written.*
+    pub(crate) fn note_write(
+        &self,
+        position: &Position,
+        request: &Request<'_>,
+        now: Boottime,
+    ) -> Option<String> {
+        let expires = clock::unix_at(now).saturating_add(self.seen_for.as_secs());
+        let token = seal(position, expires, &self.keys)?;
+        let origin = request.fields.get("origin");
+        let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
+        let cookie = match &self.plain_seen {
+            Some(plain) if origin.is_some_and(|origin| self.is_dropped_at(origin)) => plain,
+            _ => &self.seen,
+        };
+        Some(cookie.set(&token, self.seen_for))
+    }
+
+    /// What the visitor has written lately, through any node that has a key of these: the last over https, and the last over http.
+    pub(crate) fn written(&self, request: &Request<'_>) -> impl Iterator<Item = Position> {
+        // Most requests have none: they are looked through once.
+        let may_have = !self.keys.is_empty() && request.fields.get("cookie").is_some();
+        let cookies = [Some(&self.seen), self.plain_seen.as_ref()];
+        let cookies = cookies.into_iter().flatten().filter(move |_| may_have);
+        cookies.filter_map(|cookie| {
+            let mut tokens = cookie.values(request);
+            tokens.find_map(|token| {
+                let (position, expires) = open(token, &self.keys)?;
+                (!Until(expires).is_over(request.received)).then_some(position)
+            })
+        })
+    }
+
+    /// A field of cookies without those in which servers tell each other something; none if nothing else is in it.
+    pub(super) fn without_seen<'r>(&self, line: &'r [u8]) -> Option<Cow<'r, [u8]>> {
+        let rest = self.seen.without(line)?;
+        let Some(plain) = &self.plain_seen else {
+            return Some(rest);
+        };
+        match rest {
+            Cow::Borrowed(rest) => plain.without(rest),
+            Cow::Owned(rest) => plain.without(&rest).map(Cow::into_owned).map(Cow::Owned),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -43,7 +104,9 @@ mod tests {
         for position in [
             Position::new("7311, timeline 1", 0x16_b374_d848),
             Position::new("7311, timeline 2", u64::MAX),
-            Position::unknown(),
+            Position::new("7311, timeline 1", 7).told_by("0a", u64::MAX),
+            Position::new("", 0).told_by("0a", 3),
+            Position::new("", 0),
         ] {
             let token = seal(&position, 20, &keys()).unwrap();
             assert_eq!(open(token.as_bytes(), &keys()), Some((position, 20)));
@@ -57,14 +120,16 @@ mod tests {
             assert_eq!(open(token.as_bytes(), &foreign), None);
             assert_eq!(open(token.as_bytes(), &Keys::default()), None);
         }
-        assert_eq!(seal(&Position::unknown(), 20, &Keys::default()), None);
+        assert_eq!(seal(&Position::new("", 0), 20, &Keys::default()), None);
         for payload in [
             "",
             "20",
-            "20 7",
-            "x 7 s",
-            "20 -7 s",
-            "20 18446744073709551616 s",
+            "20 7 1 a",
+            "20 7 s",
+            "x 7 1 a s",
+            "20 -7 1 a s",
+            "20 7 x a s",
+            "20 18446744073709551616 1 a s",
         ] {
             let token = token::sign(VERSION, payload.as_bytes(), &keys()).unwrap();
             assert_eq!(open(token.as_bytes(), &keys()), None, "{payload:?}");

@@ -210,6 +210,27 @@ fn an_edit_of_a_template_has_hot_pages_made_with_it() {
 }
 
 #[test]
+fn an_edit_of_pages_that_were_made_ahead_has_them_made_again() {
+    let site = TestSite::new(FILES);
+    heat(&site, "/read?id=1");
+    for (number, text) in [
+        "<h2>{{ article.title }}</h2>",
+        "<h3>{{ article.title }}</h3>",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fs::write(site.dir.path().join("pages/read.html"), text).unwrap();
+        site.until("it is made with the new one", || {
+            site.site.stats().store.made_ahead == number as u64 + 1
+        });
+    }
+    // Nobody has asked in between.
+    let page = site.get("/read?id=1");
+    assert_eq!((page.cache(), &*page.body), ("hit", "<h3>One</h3>"));
+}
+
+#[test]
 fn what_was_hot_is_made_after_a_restart() {
     let site = TestSite::new(FILES);
     heat(&site, "/read?id=1");

@@ -39,6 +39,10 @@ fn each_visitors_answer_is_explained_from_its_own_key() {
     let members = |whom| explain("/members", whom).unwrap();
     assert_eq!(members(Whom::Nobody)["led_to"], "/login");
     assert!(members(Whom::Claims("user=1"))["led_to"].is_null());
+    // A program that may not see it is led nowhere.
+    let refused = explain("/api/desk", Whom::Nobody).unwrap();
+    assert!(refused["led_to"].is_null() && refused["refused_without"] == true);
+    assert_eq!(site.get("/api/desk").status, 403);
     let desk = explain("/desk", Whom::Claims("role=reader")).unwrap();
     assert_eq!(desk["closed"], true);
     // Nobody was let in by what was claimed.

@@ -10,6 +10,7 @@ mod folder;
 mod forms;
 mod fuzz;
 mod nodes;
+mod nodes_triggers;
 mod pages;
 mod postgres;
 mod privacy;

@@ -1,9 +1,10 @@
 //! Sites on a real PostgreSQL.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use millpond_pgtest::{Database, Postgres};
-use millpond_site::{Config, DatabaseUrl, Options, Site, check};
+use millpond_site::{Config, DatabaseUrl, Options, Site, check, mend};
 use postgres::{Client, NoTls};
 
 use crate::support::{TestSite, write};
@@ -115,25 +116,62 @@ fn a_parameter_that_the_server_cannot_read_is_400_and_named() {
     assert_eq!(site.get("/b?open=perhaps").status, 400);
 }
 
+/// A page with comments, and a form that adds one.
+const COMMENTS: [(&str, &str); 3] = [
+    (
+        "pages/a.sql",
+        "-- name: who :many\nselect who from comment where article_id = :id order by id;\n",
+    ),
+    ("pages/a.html", "{% for c in who %}{{ c.who }},{% endfor %}"),
+    (
+        "pages/say.post.sql",
+        "-- name: article :one\nselect id from article where id = :id;\n\
+         -- name: comment :exec\ninsert into comment (article_id, who) values (:id, :who);\n\
+         -- redirect: /a?id=:id\n",
+    ),
+];
+
 #[test]
 fn a_page_is_kept_until_somebody_changes_what_it_shows() {
     let database = database();
-    let site = site(
-        &database,
-        &[
-            (
-                "pages/a.sql",
-                "-- name: who :many\nselect who from comment where article_id = :id order by id;\n",
-            ),
-            ("pages/a.html", "{% for c in who %}{{ c.who }},{% endfor %}"),
-            (
-                "pages/say.post.sql",
-                "-- name: article :one\nselect id from article where id = :id;\n\
-                 -- name: comment :exec\ninsert into comment (article_id, who) values (:id, :who);\n\
-                 -- redirect: /a?id=:id\n",
-            ),
-        ],
+    is_kept_until_changed(&site(&database, &COMMENTS), &database);
+}
+
+#[test]
+fn without_logical_replication_triggers_tell_once_they_are_installed() {
+    let server = Postgres::start().unwrap();
+    let database = server.database().unwrap();
+    let settings = format!(
+        "[database]\nurl = \"{}\"\nfeed = \"triggers\"\n",
+        database.url()
     );
+    let dir = folder(&database, &COMMENTS);
+    write(dir.path(), &[("millpond.toml", &settings)]);
+    install_triggers(dir.path());
+    let site = TestSite::open(dir, Options::default());
+    is_kept_until_changed(&site, &database);
+}
+
+/// Lets a site with the feed by triggers have what that needs, as `millpond check --fix` does it.
+pub(crate) fn install_triggers(folder: &Path) {
+    let config = Config::read(folder).unwrap();
+    // The migrations come first.
+    Site::open(folder, &config, Options::default())
+        .unwrap_or_else(|_| panic!("good"))
+        .stop();
+    let lacking = check(folder, &config).unwrap().requirements;
+    assert!(
+        lacking
+            .iter()
+            .all(|lacking| lacking.may_fix && lacking.asks),
+        "{lacking:?}"
+    );
+    mend(folder, &config, &lacking, |_| {}).unwrap();
+    let lacking = check(folder, &config).unwrap().requirements;
+    assert_eq!(lacking, []);
+}
+
+fn is_kept_until_changed(site: &TestSite, database: &Database<'_>) {
     assert_eq!(site.get("/a?id=1").body, "");
     site.until("a hit", || site.get("/a?id=1").cache() == "hit");
     let posted = site.post("/say", "id=1&who=Ann");
@@ -143,7 +181,7 @@ fn a_page_is_kept_until_somebody_changes_what_it_shows() {
         "Ann,",
         "one's own write is in the next page"
     );
-    let mut other = client(&database);
+    let mut other = client(database);
     other
         .execute(
             "insert into comment (article_id, who) values (1, 'Bo')",

@@ -129,6 +129,26 @@ fn who_registers_is_signed_in_until_they_sign_out() {
     assert!(stored.starts_with("$argon2id$"), "{stored}");
 }
 
+/// ✗ *Whoever is told of an error after the commit has written all the same, and has to see it on every node.*
+#[test]
+fn a_form_that_has_written_and_cannot_sign_in_tells_what_was_written() {
+    let site = TestSite::new(SITE);
+    let long = "x".repeat(4_000);
+    let answer = site.post(
+        "/register",
+        &format!("name={long}&password=long+enough&tenant=1"),
+    );
+    assert_eq!(answer.status, 500, "{}", answer.body);
+    let told = answer.field("set-cookie");
+    assert!(told.starts_with("__Host-session-seen=w1."), "{told}");
+    let count = "select count(*) from account";
+    let accounts: i64 = site
+        .foreign()
+        .query_row(count, [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(accounts, 1, "it was written");
+}
+
 #[test]
 fn a_wrong_password_and_an_unknown_account_are_one_answer() {
     let site = TestSite::new(SITE);

@@ -6,7 +6,8 @@ use super::*;
 fn attend(store: &TestStore, row: &Row, tag: Tag) {
     for _ in 0..3 {
         store.sweep(NOW);
-        let key = store.next_ahead(NOW).unwrap_or_else(|| KEY.into());
+        let next = store.next_ahead(NOW);
+        let key = next.map_or_else(|| KEY.into(), |(key, _)| key);
         if let Some(mut permit) = store.lead_ahead(&key, NOW) {
             permit.renewable();
             make(permit, row, tag);

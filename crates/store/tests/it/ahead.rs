@@ -54,7 +54,7 @@ fn change(store: &TestStore, mark: u64, tag: Tag) {
 fn offered(store: &TestStore) -> Vec<Vec<u8>> {
     let now = Boottime::now();
     std::iter::from_fn(|| store.next_ahead(now))
-        .map(Vec::from)
+        .map(|(key, _)| Vec::from(key))
         .collect()
 }
 
@@ -113,6 +113,42 @@ fn after_an_epoch_the_hottest_come_first_by_heat_and_cost() {
         store.hottest(2),
         [Box::from(&b"dear"[..]), Box::from(&b"hot"[..])]
     );
+}
+
+#[test]
+fn heat_is_handed_on_to_another_key() {
+    let store = watched(8);
+    keep(&store, b"old", ROW, 12);
+    keep(&store, b"new", TABLE, 0);
+    store.new_epoch("the folder has changed");
+    assert!(store.sweep(Boottime::now()));
+    let (key, degree) = store.next_ahead(Boottime::now()).unwrap();
+    assert_eq!(&*key, b"old");
+    assert_eq!(store.next_ahead(Boottime::now()), None, "the new is cold");
+    store.hand_on(b"none", degree);
+    assert_eq!(make(&store, b"new", TABLE, u64::MAX), Outcome::Stored);
+    let hottest = || store.hottest(8).into_iter().map(Vec::from);
+    assert!(hottest().eq([b"old".to_vec()]));
+    store.hand_on(b"new", degree);
+    assert!(hottest().eq([b"old".to_vec(), b"new".to_vec()]));
+    // Nobody has asked for it, and it is hot all the same.
+    store.new_epoch("the folder has changed again");
+    assert!(store.sweep(Boottime::now()));
+    assert_eq!(offered(&store), [b"new"]);
+}
+
+#[test]
+fn the_hottest_are_chosen_from_more_than_are_looked_at_in_one_go() {
+    let store = watched(8);
+    for n in 0..700_u16 {
+        let hits = if n % 100 == 50 { 12 } else { 3 };
+        keep(&store, &n.to_be_bytes(), ROW, hits);
+    }
+    let mut hottest = store.hottest(7);
+    hottest.sort();
+    let expected = (0..7_u16).map(|n| Box::from(&(100 * n + 50).to_be_bytes()[..]));
+    assert_eq!(hottest, expected.collect::<Vec<Box<[u8]>>>());
+    assert!(store.hottest(0).is_empty());
 }
 
 #[test]

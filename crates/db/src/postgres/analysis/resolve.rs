@@ -268,5 +268,11 @@ fn untold(catalog: &Catalog, table: u32, reason: &Untold) -> String {
         Untold::Partial => {
             format!("the publication {publication} leaves out rows or columns of {name}")
         }
+        Untold::Unrecorded => format!(
+            "{name} lacks triggers that record its changes; \"millpond check --fix\" installs them"
+        ),
+        Untold::Subscribed => {
+            format!("{name} is filled by a subscription, which fires no triggers")
+        }
     }
 }

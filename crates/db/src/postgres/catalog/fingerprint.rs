@@ -8,6 +8,9 @@
 /// as are settings that Millpond's sessions fix. What is made by `initdb` cannot change (oids below 16384), but for what
 /// a database's owner may do to the schema `public`.
 ///
+/// Of triggers only those that record changes count, whatever they are called: ✗ *one that was renamed, and is then dropped.* One that is
+/// disabled and enabled again is another row. The file of the table that they fill counts: ✗ *somebody empties it by TRUNCATE before all nodes have looked.*
+///
 /// `pg_publication_namespace` is younger than PostgreSQL 14, so its rows are looked for in `pg_depend`, under the oid that the
 /// catalog has in all later versions.
 pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
@@ -15,6 +18,8 @@ pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
    c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relnatts, c.relowner, \
    c.reloftype, c.reloptions::text), 0))) \
    from pg_catalog.pg_class c where c.oid >= 16384 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.relpersistence <> 't'), \
+ (select pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(c.oid, c.relfilenode), 0)) \
+   from pg_catalog.pg_class c where c.relname = '_millpond_change' and c.relkind = 'r'), \
  (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(a.xmin), a.attrelid::bigint * 2048 + a.attnum))) \
    from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid where a.attrelid >= 16384 and a.attnum > 0 \
    and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c') and c.relpersistence <> 't'), \
@@ -46,6 +51,9 @@ pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
      union all select oid, xmin from pg_catalog.pg_publication \
      union all select oid, xmin from pg_catalog.pg_publication_rel \
      union all select objid, xmin from pg_catalog.pg_depend where classid = 6237 \
+     union all select oid, xmin from pg_catalog.pg_trigger where tgfoid in \
+       (select oid from pg_catalog.pg_proc where proname = '_millpond_record') \
+     union all select srrelid, xmin from pg_catalog.pg_subscription_rel \
      union all select oid, xmin from pg_catalog.pg_namespace where nspname !~ '^pg_(toast_)?temp_' \
      union all select setrole, xmin from pg_catalog.pg_db_role_setting where setdatabase in (0, \
        (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())) \

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use tokio_postgres::Client;
 
-use super::{Catalog, Column, Identity, Publication, Relation};
+use super::recording::triggers;
+use super::{Catalog, Column, Identity, Publication, Recording, Relation};
 use crate::SqlError;
+use crate::postgres::FeedKind;
 use crate::postgres::families::Families;
+use crate::postgres::feed::triggers::function;
 
 /// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are taken as JSON, because their
 /// columns for filters are younger than PostgreSQL 14.
@@ -42,17 +45,24 @@ select 'partial', array[r.prrelid::text] from pg_catalog.pg_publication_rel r \
   join pg_catalog.pg_publication p on p.oid = r.prpubid \
   where p.pubname = $1 and (pg_catalog.to_jsonb(r) ->> 'prqual' is not null or pg_catalog.to_jsonb(r) ->> 'prattrs' is not null)";
 
-pub(super) async fn load(client: &Client, publication: &str) -> Result<Catalog, SqlError> {
+pub(super) async fn load(
+    client: &Client,
+    feed: FeedKind,
+    publication: &str,
+) -> Result<Catalog, SqlError> {
+    let text = tokio_postgres::types::Type::TEXT;
+    let everything = format!("{EVERYTHING} union all {}", triggers());
     let statement = client
-        .prepare_typed(EVERYTHING, &[tokio_postgres::types::Type::TEXT])
+        .prepare_typed(&everything, &[text.clone(), text])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
     let rows = client
-        .query(&statement, &[&publication])
+        .query(&statement, &[&publication, &function::body()])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
     let mut draft = Draft {
         catalog: Catalog {
+            recording: Recording::new(feed),
             publication: Publication {
                 name: publication.to_owned(),
                 ..Publication::default()
@@ -139,6 +149,11 @@ impl Draft {
             "partial" => {
                 catalog.publication.partial.insert(fields.number(0)?);
             }
+            "trigger" => {
+                let (table, kind) = (fields.number(0)?, fields.number(1)?);
+                catalog.recording.trigger(table, kind, fields.flag(2));
+            }
+            "subscribed" => catalog.recording.subscribed(fields.number(0)?),
             _ => return None,
         }
         Some(())

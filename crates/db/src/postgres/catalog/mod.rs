@@ -5,16 +5,19 @@
 
 mod fingerprint;
 mod load;
+mod recording;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tokio_postgres::Client;
 
+use super::FeedKind;
 use super::families::Families;
 use super::tags::Class;
 use crate::SqlError;
 
 pub(crate) use fingerprint::FINGERPRINT;
+pub(crate) use recording::Recording;
 
 /// Oids below this one are of what PostgreSQL brings itself.
 pub(crate) const FIRST_OWN: u32 = 16_384;
@@ -25,6 +28,7 @@ pub(crate) struct Catalog {
     /// The tables that depend on each other's changes.
     pub(crate) families: Families,
     publication: Publication,
+    recording: Recording,
     relations: HashMap<u32, Relation>,
     /// Tables that inherit from a table or are partitions of it.
     children: HashMap<u32, Vec<u32>>,
@@ -99,6 +103,10 @@ pub(crate) enum Untold {
     IncompletePublication,
     Unpublished,
     Partial,
+    /// Some of the triggers that record its changes are missing, or changed, or disabled.
+    Unrecorded,
+    /// A subscription fills it, which fires no triggers.
+    Subscribed,
 }
 
 /// Built-in types, by their oids, which are the same in every version.
@@ -113,9 +121,17 @@ pub(crate) mod types {
 }
 
 impl Catalog {
-    /// Reads the catalogs; `publication` is the one that the feed reads.
-    pub(crate) async fn load(client: &Client, publication: &str) -> Result<Self, SqlError> {
-        load::load(client, publication).await
+    /// Reads the catalogs, for a feed of this kind; `publication` is the one that it reads, if it reads one.
+    pub(crate) async fn load(
+        client: &Client,
+        feed: FeedKind,
+        publication: &str,
+    ) -> Result<Self, SqlError> {
+        load::load(client, feed, publication).await
+    }
+
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
     }
 
     pub(crate) fn publication(&self) -> &Publication {
@@ -149,7 +165,7 @@ impl Catalog {
 
     /// Why not all changes to the rows that a query on the table reads are told, and of which of its parts.
     pub(crate) fn untold(&self, oid: u32) -> Option<(u32, Untold)> {
-        self.tree(oid).into_iter().find_map(|part| {
+        let own = self.tree(oid).into_iter().find_map(|part| {
             let relation = self.relation(part)?;
             let reason = match (relation.kind, relation.persistence) {
                 ('f', _) => Untold::Foreign,
@@ -157,8 +173,39 @@ impl Catalog {
                 (_, 't') => Untold::Temporary,
                 // It has no rows of its own.
                 ('p', _) => return None,
+                _ if self.recording.feed == FeedKind::Triggers => return None,
                 _ => self.unpublished(part)?,
             };
+            Some((part, reason))
+        });
+        own.or_else(|| self.unrecorded(oid))
+    }
+
+    /// Tables whose rows a statement on one of them may change: what inheritance connects, in both directions.
+    pub(crate) fn kin(&self, oid: u32) -> BTreeSet<u32> {
+        let mut kin = BTreeSet::from([oid]);
+        let mut open = vec![oid];
+        while let Some(next) = open.pop() {
+            let below = self.children.get(&next).into_iter().flatten();
+            let above = self.parents.get(&next).into_iter().flatten();
+            for relative in below.chain(above) {
+                if kin.insert(*relative) {
+                    open.push(*relative);
+                }
+            }
+        }
+        kin
+    }
+
+    /// The same for triggers: those of the table that a statement names fire, so all relatives need their own.
+    fn unrecorded(&self, oid: u32) -> Option<(u32, Untold)> {
+        if self.recording.feed != FeedKind::Triggers {
+            return None;
+        }
+        self.kin(oid).into_iter().find_map(|part| {
+            let relation = self.relation(part)?;
+            let has_triggers = matches!(relation.kind, 'r' | 'p');
+            let reason = self.recording.objection(part).filter(|_| has_triggers)?;
             Some((part, reason))
         })
     }
@@ -198,6 +245,10 @@ impl Catalog {
 
     /// Whether the feed tells the column's old value for every row that a query on the table reads.
     pub(crate) fn tells_old(&self, oid: u32, column: &str) -> bool {
+        if self.recording.feed == FeedKind::Triggers {
+            // Triggers are given rows as they were.
+            return true;
+        }
         self.tree(oid).into_iter().all(|part| {
             let Some(relation) = self.relation(part).filter(|part| part.kind == 'r') else {
                 return true;

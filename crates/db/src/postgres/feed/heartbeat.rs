@@ -6,15 +6,14 @@
 //!
 //! It is one statement, so its answer has more than the message's place: a snapshot of the primary, which tells what all later
 //! snapshots see, and the fingerprint of the catalog (rule 9). A heartbeat counts only if the fingerprint is the known one; it
-//! was taken after the heartbeat was sent, so a change of the catalog that was committed before is in it.
-//!
-//! The fingerprint of 1,000 tables takes about 10 ms of the server's processor. So not every heartbeat looks at the catalog: the
-//! longer it takes, the more are between two that do, and those count from the moment at which the last that looked was sent.
+//! was taken after the heartbeat was sent, so a change of the catalog that was committed before is in it. Not every one looks at
+//! the catalog ([`Looks`]).
 
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 
+use super::looks::Looks;
 use super::messages;
 use super::replication::literal;
 use super::wire::Row;
@@ -22,19 +21,13 @@ use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::pending::PREFIX;
 
-/// The share of time that looks at the catalog may take is one part in so many, if that leaves enough of them.
-const SHARE: u32 = 20;
-
 /// At most one is under way.
 pub(crate) struct Heartbeat {
     interval: Duration,
     /// How many were sent.
     number: u64,
     due: Boottime,
-    /// When the next looks at the catalog.
-    look_due: Boottime,
-    /// When the last was sent that found the catalog as it is known.
-    looked: Boottime,
+    looks: Looks,
     flight: Option<Flight>,
 }
 
@@ -81,8 +74,7 @@ impl Heartbeat {
             interval,
             number: 0,
             due: now,
-            look_due: now,
-            looked: Boottime::default(),
+            looks: Looks::new(interval, now),
             flight: None,
         }
     }
@@ -98,7 +90,7 @@ impl Heartbeat {
 
     /// One is sent now; its statement.
     pub(crate) fn send(&mut self, node: &str, now: Boottime) -> String {
-        let looks = self.look_due <= now;
+        let looks = self.looks.is_due(now);
         self.number += 1;
         self.due = now.plus(self.interval);
         self.flight = Some(Flight {
@@ -121,10 +113,7 @@ impl Heartbeat {
         let flight = self.flight.as_mut()?;
         flight.seen = Some(seen);
         if flight.looks {
-            self.looked = flight.sent;
-            // At least four times within the bound, which is ten intervals or more.
-            let pause = (now.since(flight.sent) * SHARE).min(self.interval * 5 / 2);
-            self.look_due = flight.sent.plus(pause);
+            self.looks.found(flight.sent, now);
         }
         self.complete()
     }
@@ -140,14 +129,14 @@ impl Heartbeat {
     /// The one under way does not count: the catalog has changed. The next looks again.
     pub(crate) fn void(&mut self) {
         self.flight = None;
-        self.look_due = Boottime::default();
+        self.looks.void();
     }
 
     fn complete(&mut self) -> Option<Beat> {
         let flight = self.flight.take()?;
         match (flight.back, flight.seen) {
             (Some(position), Some(seen)) => Some(Beat {
-                sent: self.looked,
+                sent: self.looks.last(),
                 seen,
                 position,
             }),

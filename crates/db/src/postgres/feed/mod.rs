@@ -1,6 +1,6 @@
-//! The feed of PostgreSQL: logical replication, on one thread of its own (COHERENCE, rules 2, 3, 6, 7, 9, 12, 19 and 20).
+//! The feed of PostgreSQL: logical replication, or triggers where that cannot be had ([`triggers`]), on one thread of its own (COHERENCE, rules 2, 3, 6, 7, 9, 12, 19 and 20).
 //!
-//! It has two connections to the primary. One streams what the output plugin `pgoutput` makes of the log, from a slot that goes
+//! By logical replication it has two connections to the primary. One streams what the output plugin `pgoutput` makes of the log, from a slot that goes
 //! with the connection, so that a Millpond that is gone keeps nobody's log. The other asks: for the catalog, and with
 //! heartbeats how old the stream is. One thread polls both; nothing it does can wait for anything else.
 //!
@@ -40,6 +40,7 @@
 
 mod heartbeat;
 mod login;
+mod looks;
 mod messages;
 mod opening;
 mod pgoutput;
@@ -54,6 +55,7 @@ mod tests;
 mod tls;
 mod touched;
 mod transactions;
+pub(crate) mod triggers;
 mod wait;
 mod wire;
 
@@ -74,6 +76,7 @@ use tokio_postgres::Config;
 
 use self::session::Life;
 use self::wait::{End, Stop};
+use super::FeedKind;
 use super::link::Link;
 
 /// Between two lives, at first and at most.
@@ -89,7 +92,9 @@ pub(crate) struct FeedSettings {
     pub(crate) tls: Arc<ClientConfig>,
     /// This node's own name, 16 hexadecimal digits.
     pub(crate) node: String,
-    /// The publication that has the tables in it.
+    /// How the server tells of changes.
+    pub(crate) kind: FeedKind,
+    /// The publication that has the tables in it, for logical replication.
     pub(crate) publication: String,
     /// From one heartbeat to the next: see [`heartbeat_for`].
     pub(crate) heartbeat: Duration,
@@ -145,7 +150,12 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
     let mut failed = 0;
     for number in 1_u64.. {
         let mut began = false;
-        let life = AssertUnwindSafe(|| live(settings, link, stop, number, &mut system, &mut began));
+        let life = AssertUnwindSafe(|| match settings.kind {
+            FeedKind::Logical => live(settings, link, stop, number, &mut system, &mut began),
+            FeedKind::Triggers => {
+                triggers::live(settings, link, stop, number, &mut system, &mut began)
+            }
+        });
         let end = catch_unwind(life).unwrap_or_else(|panic| End::Lost(panicked(panic.as_ref())));
         if began {
             failed = 0;
@@ -176,15 +186,7 @@ fn live(
         Ok(opened) => opened,
         Err(end) => return end,
     };
-    let reason = match system.replace(opened.system.clone()) {
-        Some(old) if old != opened.system => {
-            format!(
-                "the feed starts on system {} instead of {old}",
-                opened.system
-            )
-        }
-        _ => "the feed starts".to_owned(),
-    };
+    let reason = reason(system.replace(opened.system.clone()), &opened.system);
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
     link.began(opened.floor, &opened.started, &reason);
@@ -192,6 +194,16 @@ fn live(
     link.passed.began(&opened.system);
     *began = true;
     Life::new(settings, link, opened).run(stop)
+}
+
+/// Why an epoch begins with a life on `system`, if the one before was on `old`.
+fn reason(old: Option<String>, system: &str) -> String {
+    match old {
+        Some(old) if old != system => {
+            format!("the feed starts on system {system} instead of {old}")
+        }
+        _ => "the feed starts".to_owned(),
+    }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> String {

@@ -89,7 +89,7 @@ fn at(
         )
     };
     let mut control = connect(Purpose::Control)?;
-    let server = setup::server(&mut control, patience())?;
+    let server = setup::server(&mut control, settings.kind, patience())?;
     let publication = setup::publication(&settings.publication);
     setup::told_in_full(
         &control.query(&publication, patience())?,

@@ -85,6 +85,14 @@ impl Plan {
         })
     }
 
+    /// Where old rows come from the table itself, not by way of a replica identity.
+    pub(crate) fn trusting(self) -> Self {
+        Self {
+            trusted: true,
+            ..self
+        }
+    }
+
     /// All rows, as far as narrow dependencies go.
     pub(crate) fn all(&self) -> impl Iterator<Item = Tag> {
         self.columns.iter().map(|column| column.name.unknown())

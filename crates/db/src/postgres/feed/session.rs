@@ -309,6 +309,7 @@ impl<'a> Life<'a> {
             // The answer may come after more has been applied.
             let position = beat.position.max(self.position);
             self.link.delivery.passed(&seen, position, beat.sent);
+            self.link.passed.heard(beat.sent);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::replication::{OLDEST, identifier, literal};
 use super::wait::{End, Patience};
 use super::wire::{Connection, Row};
+use crate::postgres::FeedKind;
 
 /// What was found out about a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,9 @@ pub(crate) struct Server {
     pub(crate) started: String,
     pub(crate) user: String,
 }
+
+/// What is left where logical replication cannot be had.
+const OTHERWISE: &str = "or where that cannot be had, write feed = \"triggers\" into [database]";
 
 /// About the server itself. The last column is for [`not_a_standby_ourselves`].
 const SERVER: &str = "select pg_catalog.current_setting('server_version_num'), \
@@ -23,12 +27,16 @@ pub(crate) const STARTED: &str =
     "select extract(epoch from pg_catalog.pg_postmaster_start_time())::text";
 
 /// Whether it can be the feed's server.
-pub(crate) fn server(control: &mut Connection, patience: Patience<'_>) -> Result<Server, End> {
+pub(crate) fn server(
+    control: &mut Connection,
+    kind: FeedKind,
+    patience: Patience<'_>,
+) -> Result<Server, End> {
     let rows = control.query(SERVER, patience)?;
-    read_server(&rows)
+    read_server(&rows, kind)
 }
 
-fn read_server(rows: &[Row]) -> Result<Server, End> {
+fn read_server(rows: &[Row], kind: FeedKind) -> Result<Server, End> {
     let text = |at: usize| {
         let text = rows.first().and_then(|row| row.get(at)?.clone());
         text.ok_or_else(|| End::lost("the server does not say what it is"))
@@ -44,13 +52,15 @@ fn read_server(rows: &[Row]) -> Result<Server, End> {
             "the server is a standby; name the primary in database.url, several hosts with commas between them",
         ));
     }
-    let level = text(2)?;
-    if level != "logical" {
-        return Err(End::lost(format!(
-            "wal_level is {level} on the server; run ALTER SYSTEM SET wal_level = 'logical' and restart it"
-        )));
+    if kind == FeedKind::Logical {
+        let level = text(2)?;
+        if level != "logical" {
+            return Err(End::lost(format!(
+                "wal_level is {level} on the server; run ALTER SYSTEM SET wal_level = 'logical' and restart it, {OTHERWISE}"
+            )));
+        }
+        not_a_standby_ourselves(&text(5)?)?;
     }
-    not_a_standby_ourselves(&text(5)?)?;
     Ok(Server {
         version,
         started: text(3)?,
@@ -101,7 +111,7 @@ pub(crate) fn explain(end: End, server: &Server) -> End {
     let user = identifier(&server.user);
     let todo = match code.as_str() {
         // insufficient_privilege
-        "42501" => format!("; run ALTER ROLE {user} REPLICATION as a superuser"),
+        "42501" => format!("; run ALTER ROLE {user} REPLICATION as a superuser, {OTHERWISE}"),
         // invalid_authorization_specification: no line in pg_hba.conf
         "28000" => format!("; pg_hba.conf must let {user} in"),
         // too_many_connections, of which max_wal_senders is one
@@ -128,9 +138,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_with_what_to_do() {
-        let said = |values| read_server(&row(values)).unwrap_err().to_string();
+        let said = |values| {
+            read_server(&row(values), FeedKind::Logical)
+                .unwrap_err()
+                .to_string()
+        };
         let good = ["150014", "false", "logical", "now", "site", ""];
-        assert_eq!(read_server(&row(good)).unwrap().version, 150_014);
+        let version = |values, kind| read_server(&row(values), kind).unwrap().version;
+        assert_eq!(version(good, FeedKind::Logical), 150_014);
         let with = |at: usize, value| {
             let mut values = good;
             values[at] = value;
@@ -140,7 +155,10 @@ mod tests {
         assert!(said(with(1, "true")).contains("primary"));
         assert!(said(with(2, "replica")).contains("ALTER SYSTEM SET wal_level"));
         assert!(said(with(5, "FIRST 1 (*)")).contains("synchronous_standby_names"));
-        assert!(read_server(&[]).is_err());
+        assert!(said(with(2, "replica")).contains("feed = \"triggers\""));
+        let replica = with(2, "replica");
+        assert_eq!(version(replica, FeedKind::Triggers), 150_014);
+        assert!(read_server(&[], FeedKind::Logical).is_err());
     }
 
     #[test]
@@ -173,7 +191,7 @@ mod tests {
         };
         assert_eq!(
             refused("42501"),
-            "no; run ALTER ROLE \"site\" REPLICATION as a superuser"
+            format!("no; run ALTER ROLE \"site\" REPLICATION as a superuser, {OTHERWISE}")
         );
         assert_eq!(refused("XX000"), "no");
         assert_eq!(explain(End::Stopped, &server), End::Stopped);

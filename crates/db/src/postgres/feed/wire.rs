@@ -38,6 +38,7 @@ pub(crate) struct Connection {
     input: BytesMut,
     output: BytesMut,
     closed: bool,
+    notified: bool,
 }
 
 impl AsFd for Connection {
@@ -54,6 +55,7 @@ impl Connection {
             input: BytesMut::new(),
             output: BytesMut::new(),
             closed: false,
+            notified: false,
         }
     }
 
@@ -156,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// The next message that is there as a whole. Notices, notifications and parameters are skipped; an error of the server is one here.
+    /// The next message that is there as a whole. Notices and parameters are skipped, notifications noted; an error of the server is one here.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, End> {
         loop {
             let mut head = Reader(&self.input);
@@ -175,11 +177,17 @@ impl Connection {
             }
             let body = self.input.split_to(length + 1).freeze().slice(5..);
             match tag {
-                b'N' | b'A' | b'S' => {}
+                b'N' | b'S' => {}
+                b'A' => self.notified = true,
                 b'E' => return Err(refusal(&body)),
                 _ => return Ok(Some(Frame { tag, body })),
             }
         }
+    }
+
+    /// Whether a notification has come since this was last asked.
+    pub(crate) fn take_notified(&mut self) -> bool {
+        std::mem::take(&mut self.notified)
     }
 
     fn nothing(&self) -> Result<Option<Frame>, End> {

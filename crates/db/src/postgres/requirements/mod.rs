@@ -1,22 +1,25 @@
 //! What a server needs so that its changes can be told, as data for `millpond check`.
 //!
-//! What must be published is what the site's queries read. Partitions are told under their own names (`publish_via_partition_root`
+//! What must be published, or be given triggers, is what the site's queries read. Partitions are told under their own names (`publish_via_partition_root`
 //! stays off): then the replica identity that the feed is told is that of the table which holds the row, and old values can be
 //! believed. A table without a replica identity is never published here: from then on PostgreSQL would refuse the application's
 //! UPDATE and DELETE (COHERENCE, rule 20).
 
 mod publication;
 mod server;
+mod triggers;
 
 use std::collections::BTreeSet;
 
 use tokio_postgres::Client;
 
+use super::FeedKind;
 use super::analysis::refused;
 use super::catalog::Catalog;
 use super::pool::Pool;
 use crate::{Error, SqlError};
 use server::Facts;
+use triggers::Objects;
 
 /// Something that a database lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Requirement {
     pub statement: Option<String>,
     /// Whether `millpond check --fix` may run the statement: it harms nobody, and the role has the right to.
     pub may_fix: bool,
+    /// Whether the owner is to be asked before that: the statement changes his tables.
+    pub asks: bool,
     /// Whether the server has to be started anew afterwards.
     pub restart: bool,
 }
@@ -40,6 +45,7 @@ impl Requirement {
             reason: reason.into(),
             statement: None,
             may_fix: false,
+            asks: false,
             restart: false,
         }
     }
@@ -50,6 +56,11 @@ impl Requirement {
             may_fix,
             ..self
         }
+    }
+
+    /// The same, but only after the owner was asked.
+    fn asking(self) -> Self {
+        Self { asks: true, ..self }
     }
 }
 
@@ -62,9 +73,18 @@ pub(crate) async fn requirements(
     running: bool,
 ) -> Result<Vec<Requirement>, SqlError> {
     let facts = Facts::ask(client, &catalog.publication().name).await?;
-    let mut all = server::lacks(&facts, running);
-    let owned = publication::owned(client, catalog, tables).await?;
-    all.extend(publication::lacks(&facts, catalog, tables, &owned));
+    let kind = catalog.recording().feed;
+    let mut all = server::lacks(&facts, kind, running);
+    let concerned = tables | catalog.recording().marked();
+    let owned = publication::owned(client, catalog, &concerned).await?;
+    let objects = Objects::ask(client).await?;
+    match kind {
+        FeedKind::Logical => {
+            all.extend(publication::lacks(&facts, catalog, tables, &owned));
+            all.extend(triggers::left_over(&objects, catalog, &owned));
+        }
+        FeedKind::Triggers => all.extend(triggers::lacks(&objects, catalog, tables, &owned)),
+    }
     Ok(all)
 }
 
@@ -86,8 +106,9 @@ pub(crate) async fn fix(client: &Client, requirement: &Requirement) -> Result<()
 /// The same on a connection of the pool.
 pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requirement>, Error> {
     let connection = pool.get().await?;
-    let publication = &pool.shared.options.publication;
-    let found = match Catalog::load(&connection.client, publication).await {
+    let options = &pool.shared.options;
+    let loaded = Catalog::load(&connection.client, options.feed, &options.publication).await;
+    let found = match loaded {
         Ok(catalog) => {
             let running = pool.shared.link.has_feed();
             requirements(&connection.client, &catalog, tables, running).await
@@ -101,10 +122,10 @@ pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requi
 /// Mends one of them on a connection of the pool.
 pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
     let connection = pool.get().await?;
-    // The sessions of the pool only read, so this one is not given back.
+    // The sessions of the pool only read, so this one is not given back. What waits for a lock holds up whoever comes behind it.
     let writing = connection
         .client
-        .batch_execute("set default_transaction_read_only = off");
+        .batch_execute("set default_transaction_read_only = off; set lock_timeout = '2s'");
     let done = match writing.await {
         Ok(()) => fix(&connection.client, requirement).await,
         Err(error) => Err(refused(&error)),

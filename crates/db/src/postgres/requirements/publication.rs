@@ -19,7 +19,7 @@ pub(super) async fn owned(
     const OWNED: &str = "select oid from pg_catalog.pg_class where oid = any ($1) and pg_catalog.pg_has_role(relowner, 'USAGE')";
     let all: BTreeSet<u32> = tables
         .iter()
-        .flat_map(|table| catalog.tree(*table))
+        .flat_map(|table| catalog.kin(*table))
         .collect();
     let all: Vec<u32> = all.into_iter().collect();
     let rows = client

@@ -3,8 +3,8 @@
 use tokio_postgres::Client;
 
 use super::Requirement;
-use crate::SqlError;
 use crate::postgres::analysis::refused;
+use crate::{FeedKind, SqlError};
 
 /// What the server says about itself and the role.
 pub(super) struct Facts {
@@ -56,17 +56,23 @@ impl Facts {
 }
 
 /// `running` says that the feed has its slot already.
-pub(super) fn lacks(facts: &Facts, running: bool) -> Vec<Requirement> {
+pub(super) fn lacks(facts: &Facts, kind: FeedKind, running: bool) -> Vec<Requirement> {
     let mut all = Vec::new();
-    basics(facts, &mut all);
-    rights(facts, &mut all);
-    if !running {
+    version(facts, &mut all);
+    if kind == FeedKind::Logical {
+        replication(facts, &mut all);
+    }
+    temporary(facts, &mut all);
+    if kind == FeedKind::Logical && !running {
         room(facts, &mut all);
     }
     all
 }
 
-fn basics(facts: &Facts, all: &mut Vec<Requirement>) {
+/// What is left where logical replication cannot be had.
+const OTHERWISE: &str = "where it cannot be had, feed = \"triggers\" in [database] does without it";
+
+fn version(facts: &Facts, all: &mut Vec<Requirement>) {
     const OLDEST: i32 = 140_000;
     if facts.version < OLDEST {
         all.push(Requirement::new(
@@ -74,23 +80,25 @@ fn basics(facts: &Facts, all: &mut Vec<Requirement>) {
             "older ones send a large transaction only once it has ended, and do not tell what a query names",
         ));
     }
+}
+
+fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
     if facts.wal_level != "logical" {
         let mut missing = Requirement::new(
             format!("wal_level is {}, not logical", facts.wal_level),
-            "without it the server tells nobody of changes, and nothing is kept",
+            format!(
+                "without it the server tells nobody of changes, and nothing is kept; {OTHERWISE}"
+            ),
         )
         .mended_by("alter system set wal_level = logical", facts.superuser);
         missing.restart = true;
         all.push(missing);
     }
-}
-
-fn rights(facts: &Facts, all: &mut Vec<Requirement>) {
     if !facts.replication && !facts.superuser {
         all.push(
             Requirement::new(
                 format!("the role {} has no REPLICATION right", facts.role),
-                "the feed of changes is a replication connection",
+                format!("the feed of changes is a replication connection; {OTHERWISE}"),
             )
             .mended_by(format!("alter role {} replication", facts.role), false),
         );
@@ -101,6 +109,9 @@ fn rights(facts: &Facts, all: &mut Vec<Requirement>) {
             "the feed would count as a standby, and commits would wait for it; name the standbys",
         ));
     }
+}
+
+fn temporary(facts: &Facts, all: &mut Vec<Requirement>) {
     if !facts.temporary {
         all.push(
             Requirement::new(

@@ -10,6 +10,7 @@ mod requirements;
 mod same;
 mod silence;
 mod tls;
+mod triggers;
 mod truncation;
 mod types;
 mod writes;

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, Value};
+use millpond_db::{Bind, ConstraintKind, Error, Expect, Value};
 
 use super::Fixture;
 use crate::support::{int, text, wait};
@@ -120,7 +120,7 @@ fn columns_that_are_cast_come_back_from_what_was_written_too() {
 fn without_a_feed_nobody_knows_where_a_write_is() {
     let fixture = Fixture::new(SCHEMA);
     let written = fixture.try_write("insert into t (id) values (7)", vec![]);
-    assert_eq!(written.unwrap().position, Position::unknown());
+    assert_eq!(written.unwrap().position.source(), "");
 }
 
 #[test]

@@ -46,7 +46,8 @@ impl<'a> Signs<'a> {
             .throttle
             .map_or(0.0, |throttle| throttle.throttled_s);
         let delay = (server_use.run_delay_s - throttled).max(0.0) / summary.span_s;
-        let client_cores = client.cpu_us.unwrap_or_default() * client.rate / 1e6;
+        let client_cores =
+            client.cpu_us.unwrap_or_default() * client.rate / 1e6 + client.spun.unwrap_or_default();
         // The client's cores count here only if it runs here, which its own threads in the samples show, and is not kept
         // apart from the server.
         let is_on_server_cores = |core| summary.server_cores.contains(core);
@@ -238,10 +239,12 @@ impl<'a> Signs<'a> {
         Some(self.finding(Limit::Neighbours, weight, evidence, 0.0))
     }
 
-    /// A client thread that always runs or wants to.
+    /// A client thread that always has something to do.
     pub(super) fn client(&self) -> Option<Finding> {
         let thread = self.summary.own_threads.first();
         let (busy, delay) = match thread {
+            // It is always on its core, whatever there is to do.
+            Some(thread) if self.client.spun.is_some() => (self.client.busiest, thread.run_delay),
             Some(thread) => (thread.busy.max(self.client.busiest), thread.run_delay),
             None => (self.client.busiest, 0.0),
         };

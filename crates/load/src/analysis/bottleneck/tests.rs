@@ -12,6 +12,7 @@ fn client() -> ClientSide {
         rate: 1_000.0,
         cpu_us: Some(20.0),
         busiest: 0.02,
+        spun: None,
     }
 }
 
@@ -240,4 +241,30 @@ fn the_client_accuses_itself() {
     assert_eq!(found.name, Limit::Client);
     let starved = first(|s| s.own_threads = vec![thread(0.5, 0.45)]).unwrap();
     assert_eq!(starved.name, Limit::Client);
+}
+
+#[test]
+fn a_client_that_spins_is_not_busy_and_no_other_program() {
+    let mut summary = healthy();
+    summary.own_threads = vec![thread(0.99, 0.0); 2];
+    let spins = |busiest| ClientSide {
+        busiest,
+        spun: Some(1.9),
+        ..client()
+    };
+    assert_eq!(findings(&summary, spins(0.1)), []);
+    let found = findings(&summary, spins(0.95));
+    assert_eq!(found[0].name, Limit::Client);
+    // Two of the four cores are the client's, and the server is short of them.
+    summary.threads = vec![thread(0.25, 0.7)];
+    (summary.server, summary.cores) = (
+        server(|s| (s.cpu_s, s.run_delay_s) = (16.0, 7.0)),
+        cores(0.0),
+    );
+    let has_neighbours = |client| {
+        let found = findings(&summary, client);
+        found.iter().any(|one| one.name == Limit::Neighbours)
+    };
+    assert!(!has_neighbours(spins(0.1)));
+    assert!(has_neighbours(client()));
 }

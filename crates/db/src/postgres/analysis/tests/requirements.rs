@@ -56,7 +56,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &missing,
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept)
+        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
         there is no publication millpond (it says of which tables the server tells changes)
             fix: create publication "millpond" for table a, "public"."B c", p, only parent, child
@@ -76,7 +76,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES[..2]),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept)
+        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
     "#]],
     );
@@ -97,7 +97,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept)
+        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
         the publication millpond lacks mute (results that are read from there cannot be kept)
             fix: alter publication "millpond" add table mute

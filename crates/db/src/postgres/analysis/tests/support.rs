@@ -6,6 +6,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
 use crate::SqlError;
+use crate::postgres::FeedKind;
 use crate::postgres::analysis::{Analysis, analyse};
 use crate::postgres::catalog::Catalog;
 
@@ -53,7 +54,7 @@ impl Fixture {
     pub(crate) fn reload(&mut self) {
         self.catalog = self
             .runtime
-            .block_on(Catalog::load(&self.client, "millpond"))
+            .block_on(Catalog::load(&self.client, FeedKind::Logical, "millpond"))
             .unwrap();
     }
 

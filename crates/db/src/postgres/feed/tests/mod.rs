@@ -4,6 +4,7 @@ mod changes;
 mod large;
 mod lives;
 mod login;
+mod triggers;
 mod visibility;
 
 use std::collections::HashSet;
@@ -17,11 +18,11 @@ use millpond_store::{Change, Sink, Tag};
 use parking_lot::{Condvar, Mutex};
 
 use super::{FeedHandle, FeedSettings, start};
-use crate::Value;
 use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 use crate::postgres::interest::Wanted;
 use crate::postgres::link::Link;
 use crate::postgres::tags::{Class, ColumnName, broad};
+use crate::{FeedKind, Value};
 
 /// Far longer than anything takes; it only ends a test that would wait for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -140,6 +141,7 @@ fn settings(url: &str, node: &str) -> FeedSettings {
         config: url.parse().unwrap(),
         tls: no_trust(),
         node: node.to_owned(),
+        kind: FeedKind::Logical,
         publication: "millpond".to_owned(),
         heartbeat: Duration::from_millis(5),
         wal_sender_timeout: PATIENCE,

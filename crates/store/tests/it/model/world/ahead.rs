@@ -10,7 +10,7 @@ impl<S: Source> World<S> {
         self.store.sweep(moment(self.now));
         prop_assert!(self.store.stats().ahead <= MAX_AHEAD);
         match self.store.next_ahead(moment(self.now)) {
-            Some(key) => {
+            Some((key, _)) => {
                 self.offered += 1;
                 self.lead_ahead(&key)
             }

@@ -1,0 +1,211 @@
+//! From what was recorded to what a transaction has touched.
+
+use std::collections::HashMap;
+
+use millpond_store::Tag;
+use serde_json::{Map, Value as Json};
+
+use super::super::pgoutput::{Column, Field, Old, Relation, Tuple};
+use super::super::relations::{Plan, View};
+use super::super::touched::Touched;
+use super::poll::Recorded;
+
+/// What one table's rows are held against.
+struct Watched {
+    plan: Plan,
+    columns: Vec<String>,
+}
+
+/// The tables of one look.
+pub(super) struct Plans<'a> {
+    view: &'a View,
+    /// `None` for a table that was not there when the feed last looked.
+    tables: HashMap<u32, Option<Watched>>,
+}
+
+impl<'a> Plans<'a> {
+    pub(super) fn new(view: &'a View) -> Self {
+        Self {
+            view,
+            tables: HashMap::new(),
+        }
+    }
+
+    /// All tags of a transaction, and why they are not all.
+    pub(super) fn tags(&mut self, recorded: &[Recorded]) -> (Vec<Tag>, Option<&'static str>) {
+        let mut touched = Touched::default();
+        for row in recorded {
+            let view = self.view;
+            let table = self.tables.entry(row.table);
+            match table.or_insert_with(|| Watched::new(view, row.table)) {
+                Some(watched) => watched.row(row.content.as_deref(), &mut touched),
+                None => touched.anything("a table has changed that was not there before"),
+            }
+        }
+        touched.into_tags()
+    }
+}
+
+impl Watched {
+    fn new(view: &View, table: u32) -> Option<Self> {
+        let family = view.tables.families.of(table)?;
+        let watched = view.watch.get(&family).into_iter().flatten();
+        let columns: Vec<String> = watched.map(|(column, _)| column.clone()).collect();
+        let named = |name: &String| Column {
+            name: name.clone(),
+            key: false,
+        };
+        let relation = Relation {
+            columns: columns.iter().map(named).collect(),
+        };
+        let plan = Plan::new(view, table, &relation)?.trusting();
+        Some(Self { plan, columns })
+    }
+
+    /// A row that came or went touches the same.
+    fn row(&self, content: Option<&str>, touched: &mut Touched) {
+        let content = content.and_then(|text| serde_json::from_str::<Map<String, Json>>(text).ok());
+        let Some(content) = content else {
+            return touched.all_rows(&self.plan);
+        };
+        let texts: Vec<Option<Known>> = self
+            .columns
+            .iter()
+            .map(|column| content.get(column).map(Known::of))
+            .collect();
+        let row: Tuple<'_> = texts.iter().map(field).collect();
+        touched.row(&self.plan, Some(&Old::Full(row)), None);
+    }
+}
+
+/// What JSON says of a value.
+enum Known {
+    Null,
+    /// As the type's output function writes it.
+    Text(String),
+    /// Nothing that is recorded.
+    Other,
+}
+
+impl Known {
+    fn of(value: &Json) -> Self {
+        match value {
+            Json::Null => Self::Null,
+            Json::String(text) => Self::Text(text.clone()),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A value that is not there was too long to be recorded.
+fn field(known: &Option<Known>) -> Field<'_> {
+    match known {
+        Some(Known::Null) => Field::Null,
+        Some(Known::Text(text)) => Field::Text(text.as_bytes()),
+        Some(Known::Other) | None => Field::Binary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Value;
+    use crate::postgres::feed::relations::Tables;
+    use crate::postgres::interest::{Interest, Wanted};
+    use crate::postgres::tags::{Class, ColumnName, broad};
+
+    const TABLE: u32 = 16_400;
+    /// It has a child, so it is a parent.
+    const CHILD: u32 = 16_401;
+
+    fn view() -> View {
+        let interest = Interest::default();
+        let wanted = |(column, class): (&str, Class)| Wanted {
+            family: TABLE,
+            column: column.to_owned(),
+            class,
+        };
+        let columns = [
+            ("id", Class::Integer),
+            ("word", Class::Text),
+            ("open", Class::Boolean),
+        ];
+        interest.add(columns.map(wanted));
+        View {
+            watch: interest.watch(),
+            tables: Arc::new(Tables::new(&[(TABLE, 0), (CHILD, TABLE)])),
+        }
+    }
+
+    fn id() -> ColumnName {
+        ColumnName::new(TABLE, "id", Class::Integer)
+    }
+
+    fn word() -> ColumnName {
+        ColumnName::new(TABLE, "word", Class::Text)
+    }
+
+    fn open() -> ColumnName {
+        ColumnName::new(TABLE, "open", Class::Boolean)
+    }
+
+    fn check(table: u32, content: Option<&str>, expected: &[Tag]) {
+        let recorded = Recorded {
+            table,
+            content: content.map(str::to_owned),
+        };
+        let view = view();
+        let (tags, why) = Plans::new(&view).tags(&[recorded]);
+        assert_eq!(why, None);
+        let tags: HashSet<Tag> = tags.into_iter().collect();
+        let mut expected: HashSet<Tag> = expected.iter().copied().collect();
+        expected.insert(broad(TABLE));
+        assert_eq!(tags, expected, "{content:?}");
+    }
+
+    #[test]
+    fn values_touch_what_equals_them() {
+        let seven = id().equal_to(&Value::Integer(7)).unwrap();
+        let a = word().equal_to(&"a".into()).unwrap();
+        let shut = open().equal_to(&false.into()).unwrap();
+        let row = r#"{"id": "7", "word": "a", "open": "f", "other": "b"}"#;
+        check(TABLE, Some(row), &[seven, a, shut]);
+        check(CHILD, Some(row), &[seven, a, shut]);
+        let nulls = r#"{"id": "7", "word": null, "open": null}"#;
+        check(TABLE, Some(nulls), &[seven]);
+        let large = r#"{"id": "-9223372036854775808", "word": "\"ä\n", "open": null}"#;
+        let least = id().equal_to(&Value::Integer(i64::MIN)).unwrap();
+        let odd = word().equal_to(&"\"ä\n".into()).unwrap();
+        check(TABLE, Some(large), &[least, odd]);
+    }
+
+    #[test]
+    fn what_is_missing_or_odd_may_be_any_value() {
+        let seven = id().equal_to(&Value::Integer(7)).unwrap();
+        let unknown = [id(), word(), open()].map(ColumnName::unknown);
+        check(
+            TABLE,
+            Some(r#"{"id": "7"}"#),
+            &[seven, unknown[1], unknown[2]],
+        );
+        let odd = r#"{"id": "7.5", "word": {"a": 1}, "open": false}"#;
+        check(TABLE, Some(odd), &unknown);
+        check(TABLE, None, &unknown);
+        check(TABLE, Some("{"), &unknown);
+        check(TABLE, Some("[1]"), &unknown);
+    }
+
+    #[test]
+    fn an_unknown_table_may_be_anything() {
+        let view = view();
+        let recorded = Recorded {
+            table: 7,
+            content: None,
+        };
+        let (tags, why) = Plans::new(&view).tags(&[recorded]);
+        assert!(tags.is_empty() && why.is_some());
+    }
+}

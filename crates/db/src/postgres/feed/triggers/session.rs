@@ -1,0 +1,321 @@
+//! One life of the feed by triggers: it sleeps, looks at the table of changes, applies what it finds, and says how far it is.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_store::clock::Boottime;
+
+use super::super::FeedSettings;
+use super::super::looks::Looks;
+use super::super::opening::{FLOOR, one, read_tables};
+use super::super::relations::{Tables, View};
+use super::super::wait::{End, Patience, Stop};
+use super::super::wire::{Answer, Connection, Frame, Row, unexpected};
+use super::objects::CHANGES;
+use super::opening::Opened;
+use super::poll::{self, Found, Names, TIDIED};
+use super::rows::Plans;
+use crate::feed::{Mark, Snapshot, Transactions};
+use crate::postgres::families::TABLES;
+use crate::postgres::link::Link;
+use crate::postgres::wake::Sleeper;
+
+/// A commit of another program shows within this time also where nobody is notified.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// Between two looks that notifications ask for, so that a busy database is not looked at for each commit.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
+/// The node says this often what it still needs.
+const TIDY: Duration = Duration::from_secs(1);
+/// The same while there is more to remove than is removed at a time.
+const TIDY_MORE: Duration = Duration::from_millis(100);
+/// How long it is waited at the end for the registration to be taken back.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What the connection was asked.
+enum Asked {
+    Look {
+        looks: bool,
+    },
+    Tidy,
+    /// For the tables, because the catalog has this fingerprint now.
+    Tables(String),
+    /// For a transaction id that all that was under way is below.
+    Floor(String),
+}
+
+struct Question {
+    asked: Asked,
+    answer: Answer,
+    sent: Boottime,
+}
+
+/// A life.
+pub(super) struct Life<'a> {
+    settings: &'a FeedSettings,
+    link: &'a Link,
+    control: Connection,
+    sleeper: Sleeper,
+    names: Names,
+    question: Option<Question>,
+    looks: Looks,
+    /// When the next look is due, if nobody asks for one.
+    due: Boottime,
+    /// When the last one was sent.
+    sent: Boottime,
+    tidy_due: Boottime,
+    /// Somebody waits for a change that he knows of.
+    is_called: bool,
+    /// Somebody has told that there is a change.
+    is_notified: bool,
+    tables: Arc<Tables>,
+    fingerprint: String,
+    /// What the counter of lost changes said when the life began.
+    lost: String,
+    /// What has been applied, and the same as PostgreSQL writes it.
+    seen: Arc<Transactions>,
+    snapshot: String,
+}
+
+impl<'a> Life<'a> {
+    pub(super) fn new(
+        settings: &'a FeedSettings,
+        link: &'a Link,
+        opened: Opened,
+        sleeper: Sleeper,
+    ) -> Self {
+        let now = Boottime::now();
+        Self {
+            settings,
+            link,
+            control: opened.control,
+            sleeper,
+            names: opened.names,
+            question: None,
+            looks: Looks::new(settings.heartbeat, now),
+            due: now,
+            sent: Boottime::default(),
+            tidy_due: now,
+            is_called: false,
+            is_notified: false,
+            tables: opened.tables,
+            fingerprint: opened.fingerprint,
+            lost: opened.lost,
+            seen: opened.seen,
+            snapshot: opened.snapshot,
+        }
+    }
+
+    /// Lives until something is wrong.
+    pub(super) fn run(&mut self, stop: &Stop) -> End {
+        let end = loop {
+            if let Err(end) = self.turn(stop) {
+                break end;
+            }
+        };
+        if end == End::Stopped {
+            // If that fails, the node is struck off in a minute.
+            let _ = self.leave();
+        }
+        end
+    }
+
+    /// Nobody need keep changes for this node any more.
+    fn leave(&mut self) -> Result<(), End> {
+        // The other end stays open meanwhile, so nothing ends this wait but its time.
+        let (_open, end) = UnixStream::pair()?;
+        let stop = Stop(end);
+        let patience = Patience::of(&stop, FAREWELL);
+        while self.question.is_some() {
+            if self.control.expect(patience)?.tag == b'Z' {
+                self.question = None;
+            }
+        }
+        self.control.query(&self.names.leave(), patience).map(drop)
+    }
+
+    fn turn(&mut self, stop: &Stop) -> Result<(), End> {
+        let now = Boottime::now();
+        if self.question.is_none() {
+            if self.look_due() <= now {
+                self.look(now)?;
+            } else if self.tidy_due <= now {
+                let tidy = self.names.tidy(self.seen.xmin());
+                self.ask(Asked::Tidy, &tidy, now)?;
+            }
+        }
+        let sockets = [
+            (self.control.as_fd(), self.control.waits_for()),
+            (self.sleeper.as_fd(), rustix::event::PollFlags::IN),
+        ];
+        stop.wait(&sockets, self.until())?;
+        self.is_called |= self.sleeper.was_called();
+        self.control.flush()?;
+        self.control.fill()?;
+        while let Some(frame) = self.control.next()? {
+            self.answered(&frame)?;
+        }
+        self.is_notified |= self.control.take_notified();
+        self.check_silence(Boottime::now())
+    }
+
+    /// When to look next.
+    fn look_due(&self) -> Boottime {
+        if self.is_called {
+            Boottime::default()
+        } else if self.is_notified {
+            self.due.min(self.sent.plus(SHORTEST_SLEEP))
+        } else {
+            self.due
+        }
+    }
+
+    /// When the next thing is due, if nothing comes.
+    fn until(&self) -> Boottime {
+        match &self.question {
+            Some(question) => question.sent.plus(self.settings.wal_sender_timeout),
+            None => self.look_due().min(self.tidy_due),
+        }
+    }
+
+    fn check_silence(&self, now: Boottime) -> Result<(), End> {
+        let patience = self.settings.wal_sender_timeout;
+        match &self.question {
+            Some(question) if now.since(question.sent) >= patience => Err(End::lost(format!(
+                "nothing has come from the server for {} s",
+                patience.as_secs_f64()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, asked: Asked, sql: &str, now: Boottime) -> Result<(), End> {
+        self.question = Some(Question {
+            asked,
+            answer: Answer::default(),
+            sent: now,
+        });
+        self.control.ask(sql)
+    }
+
+    /// Who has called or notified before now is answered by this look; who does so later asks for another. Who calls waits for a write of
+    /// his own, or for one of another node's, and is answered only by a look at the catalog too.
+    fn look(&mut self, now: Boottime) -> Result<(), End> {
+        let looks = self.is_called || self.looks.is_due(now);
+        self.is_called = false;
+        self.is_notified = false;
+        self.sent = now;
+        self.due = now.plus(self.settings.heartbeat.min(LONGEST_SLEEP));
+        let sql = poll::ask(&self.snapshot, looks);
+        self.ask(Asked::Look { looks }, &sql, now)
+    }
+
+    fn answered(&mut self, frame: &Frame) -> Result<(), End> {
+        let Some(question) = &mut self.question else {
+            return Err(unexpected(frame.tag));
+        };
+        let Some(rows) = question.answer.take(frame)? else {
+            return Ok(());
+        };
+        let sent = question.sent;
+        match self.question.take().map(|question| question.asked) {
+            Some(Asked::Look { looks }) => self.found(rows, looks, sent),
+            Some(Asked::Tidy) => self.tidied(&rows),
+            Some(Asked::Tables(fingerprint)) => {
+                self.tables = Arc::new(read_tables(&rows)?);
+                self.ask(Asked::Floor(fingerprint), FLOOR, Boottime::now())
+            }
+            Some(Asked::Floor(fingerprint)) => {
+                let floor = one(&rows)?.parse().map_err(End::lost)?;
+                self.fingerprint = fingerprint;
+                self.link
+                    .schema_changed_below(floor, "the schema has changed");
+                self.link.seen(&self.seen);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn tidied(&mut self, rows: &[Row]) -> Result<(), End> {
+        let removed: usize = one(rows)?.parse().map_err(End::lost)?;
+        let pause = if removed < TIDIED { TIDY } else { TIDY_MORE };
+        self.tidy_due = Boottime::now().plus(pause);
+        Ok(())
+    }
+
+    /// Applies what a look has found, and says how far the feed is.
+    fn found(&mut self, rows: Vec<Row>, looks: bool, sent: Boottime) -> Result<(), End> {
+        let found = Found::read(rows)
+            .ok_or_else(|| End::lost("what the table of changes has makes no sense"))?;
+        if !found.is_registered {
+            return Err(End::lost(
+                "this node was silent for so long that changes may have been removed before it has seen them",
+            ));
+        }
+        if found.lost != self.lost {
+            return Err(End::lost(format!(
+                "{CHANGES} was too large or was emptied, so changes may be missing; are there other nodes that hang, or a transaction that was \
+                 open for long?"
+            )));
+        }
+        self.apply(&found);
+        self.seen = found.seen;
+        self.snapshot = found.snapshot;
+        match found.fingerprint {
+            Some(fingerprint) if fingerprint != self.fingerprint => {
+                // What is read now is at least as new as the fingerprint; if it is newer, the next look finds it out. Who waits for
+                // his write is told after the epoch: his change may be one that was not recorded.
+                self.looks.void();
+                self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
+            }
+            _ => {
+                if looks {
+                    self.looks.found(sent, Boottime::now());
+                }
+                self.passed(looks);
+                Ok(())
+            }
+        }
+    }
+
+    fn apply(&self, found: &Found) {
+        let delivery = &self.link.delivery;
+        if found.is_cut {
+            // All of them are visible to whoever reads from now on, so nothing need be known of them.
+            delivery.new_epoch("more has changed than is looked at");
+            return;
+        }
+        let view = View {
+            watch: self.link.interest.watch(),
+            tables: Arc::clone(&self.tables),
+        };
+        let mut plans = Plans::new(&view);
+        for (transaction, recorded) in &found.changes {
+            let (tags, anything) = plans.tags(recorded);
+            let mark = Mark {
+                transaction: *transaction,
+                at: *transaction + 1,
+            };
+            let incomplete = || {
+                let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
+                anything
+                    .or((!watched).then_some("a query selects by a column that was not watched"))
+            };
+            delivery.apply_unless(mark, tags, incomplete);
+        }
+    }
+
+    /// How far the feed is. ✗ *Whoever waits is told by a look that has not found the catalog as it is known: the triggers were
+    /// disabled a moment before his write, which was not recorded, and what is kept lacks it.*
+    fn passed(&self, has_looked: bool) {
+        let seen = Snapshot::Transactions(Arc::clone(&self.seen));
+        let (position, sent) = (self.seen.xmin(), self.looks.last());
+        self.link.delivery.passed(&seen, position, sent);
+        if has_looked {
+            self.link.passed.heard(sent);
+            self.link.seen(&self.seen);
+        }
+    }
+}
