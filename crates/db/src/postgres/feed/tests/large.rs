@@ -86,6 +86,8 @@ fn after_the_large_one(meanwhile: impl FnOnce(&mut Fixture<'_>, &mut Client)) ->
         &mut other,
         "coalesce(bool_or(stream_txns > 0), false) from pg_stat_replication_slots",
     );
+    // What was sent of it so far has been read.
+    fixture.feed.sink.settle();
     meanwhile(&mut fixture, &mut other);
     fixture.feed.sink.settle();
     let seen = fixture.feed.sink.len();
