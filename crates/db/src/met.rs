@@ -25,8 +25,10 @@ pub(crate) struct Met {
 struct Node {
     /// Its numbers up to this have been passed.
     passed: Option<u64>,
-    /// A later one, and when it was met.
+    /// A later one, and when it was met: the next heartbeat passes it.
     met: Option<(u64, Boottime)>,
+    /// The latest of those that were met after that one, and when the last of them was: the heartbeat after the next passes them all.
+    later: Option<(u64, Boottime)>,
 }
 
 impl Met {
@@ -42,13 +44,21 @@ impl Met {
         }
         let heard = self.heard;
         let node = self.nodes.entry(node.into()).or_default();
-        if let Some((met, _)) = node.met.take_if(|(_, at)| *at <= heard) {
+        while let Some((met, _)) = node.met.take_if(|(_, at)| *at <= heard) {
             node.passed = node.passed.max(Some(met));
+            node.met = node.later.take();
         }
         let has_passed = node.passed.is_some_and(|passed| number <= passed);
         if !has_passed {
-            // One that waits is not put off by those that come after it.
-            node.met.get_or_insert((number, now));
+            // One that waits is not put off by those that come after it, nor do they wait for their turn one by one.
+            match node.met {
+                None => node.met = Some((number, now)),
+                Some((met, _)) if number <= met => {}
+                Some(_) => {
+                    let latest = node.later.map_or(0, |(later, _)| later);
+                    node.later = Some((latest.max(number), now));
+                }
+            }
         }
         has_passed
     }
@@ -56,5 +66,27 @@ impl Met {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ✗ *One number is noted, that of whoever asks first after a heartbeat: of a hundred writers the latest may be the hundredth.*
+    #[test]
+    fn whoever_comes_behind_another_waits_for_two_heartbeats_at_most() {
+        let mut met = Met::default();
+        let at = Boottime::from_nanos;
+        assert!(!met.has_passed("a", 1, at(10)));
+        for number in 2..=100 {
+            assert!(!met.has_passed("a", number, at(10 + number)));
+        }
+        met.heard(at(50));
+        assert!(met.has_passed("a", 1, at(120)));
+        assert!(!met.has_passed("a", 60, at(121)), "met since");
+        met.heard(at(122));
+        assert!(met.has_passed("a", 100, at(123)));
+        assert!(!met.has_passed("a", 101, at(124)));
     }
 }

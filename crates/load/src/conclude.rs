@@ -24,8 +24,9 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         .map(|harvest| harvest.used.busy())
         .fold(0.0, f64::max);
     let threads = harvests.len();
-    let work = harvests.iter().map(|harvest| harvest.cpu.work);
-    let spun = harvests.iter().map(|harvest| harvest.cpu.spun);
+    let work = harvests.iter().map(|harvest| harvest.cpu);
+    // While the last answers are awaited it spins on, which belongs to no request.
+    let spun = harvests.iter().map(|harvest| harvest.used.cpu.spun);
     let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
     let (throttled, run_delay, waited) = kept(&harvests, duration);
     let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);

@@ -10,7 +10,6 @@ use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
 use crate::tickets::Times;
-use crate::work::Cpu;
 use crate::{Plan, Process, Schedule, Stop};
 
 const START: u64 = SECOND;
@@ -81,7 +80,7 @@ fn run_of(samples: &[Sample]) -> Run {
         never: 0,
         conforming: None,
         in_flight: 0,
-        cpu: Cpu { work: MS, spun: 0 },
+        cpu: MS,
         used: Used::default(),
         depth: 1,
         times: Times {

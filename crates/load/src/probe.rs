@@ -11,7 +11,7 @@ use crate::analysis::bottleneck::findings;
 use crate::analysis::demand::{ClientSide, Demands};
 use crate::clock::Nanos;
 use crate::engine::Harvest;
-use crate::{Error, Plan, Run};
+use crate::{Error, Plan, Run, Verdict, spin};
 
 /// What the names of client threads begin with.
 pub(crate) const THREAD: &str = "load-";
@@ -115,6 +115,9 @@ impl Run {
     /// another machine that is [`Moment::Wall`]; the clocks of the two machines must agree to a fraction of a second.
     pub fn attach_probe(&mut self, probe: Probe, start: Moment, end: Moment) {
         let summary = probe.within(start, end);
+        if let Some(summary) = summary.as_ref().filter(|_| self.client.spin) {
+            self.doubt_spinning(summary);
+        }
         let client = self.client_side();
         let (Moment::Monotonic(began_ns) | Moment::Wall(began_ns)) = start;
         self.bottleneck = summary.as_ref().map(|summary| findings(summary, client));
@@ -126,6 +129,23 @@ impl Run {
             began_ns,
             samples: probe,
         });
+    }
+
+    /// A server that was found only while it was measured may have had no core for itself.
+    fn doubt_spinning(&mut self, summary: &Summary) {
+        let set = |cores: &[usize]| cores.iter().copied().collect::<spin::Cores>();
+        let (server, own) = (set(&summary.server_cores), set(&summary.own_cores));
+        let threads = usize::try_from(self.client.threads).unwrap_or(usize::MAX);
+        if !server.is_empty() && !own.is_empty() && spin::left(&server, &own, threads) == 0 {
+            if self.verdict == Verdict::Valid {
+                self.verdict = Verdict::Suspect;
+            }
+            self.reasons.push(
+                "the client spun on the only cores of the server: it took from it what it measured; pin both apart, or \
+                 let the client sleep"
+                    .to_owned(),
+            );
+        }
     }
 
     /// What the demand law needs of the client.

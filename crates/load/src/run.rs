@@ -230,8 +230,8 @@ pub struct Client {
     /// Whether client threads did not sleep, but looked for events again and again.
     #[serde(default)]
     pub spin: bool,
-    /// With `spin` the CPU time of turns in which nothing had happened and nothing was due, summed over threads. It is in no other
-    /// figure here.
+    /// With `spin` the CPU time of turns in which nothing had happened and nothing was due, while requests could be issued, summed over
+    /// threads. It is in no other figure here.
     #[serde(default)]
     pub spun_us: Option<u64>,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can

@@ -16,7 +16,7 @@ use rustix::process::Pid;
 use crate::url::{self, Url};
 use crate::{Error, Plan, driver, limits};
 
-type Cores = BTreeSet<usize>;
+pub(crate) type Cores = BTreeSet<usize>;
 
 /// Refuses a plan that spins on more cores than it may use, or on all those of a server whose processes are given here or in the
 /// plan's probe.
@@ -74,7 +74,7 @@ fn cores(plan: &Plan) -> Cores {
 
 /// How many of the server's cores are left to it when `threads` take a core each, of the client's, and such as the server may not
 /// use first.
-fn left(server: &Cores, client: &Cores, threads: usize) -> usize {
+pub(crate) fn left(server: &Cores, client: &Cores, threads: usize) -> usize {
     let elsewhere = client.difference(server).count();
     server
         .len()

@@ -3,7 +3,7 @@
 //! A thread that sleeps uses no CPU while it waits, so all that it uses is work. One that spins is on its core throughout. The
 //! time of turns in which nothing happened and nothing was due is taken from the clock that every turn reads anyway, and the same
 //! share of the thread's CPU time is no work. It is a share because others may take the core from the thread. A turn in which they
-//! did is seldom empty when it is over, so then too much is called work, and never too little.
+//! did is seldom empty when it is over, so then too much is called work; where it is empty, too little.
 
 use crate::clock::{self, Nanos};
 

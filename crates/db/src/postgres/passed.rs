@@ -52,6 +52,23 @@ impl State {
         !position.source().is_empty() && *self.source == *position.source()
     }
 
+    /// Whether it is in the future of this history: the server that is followed here may be one that others have left behind.
+    fn is_behind(&self, position: &Position) -> bool {
+        const TIMELINE: &str = ", timeline ";
+        let parts = |source: &str| {
+            let (system, timeline) = source.split_once(TIMELINE)?;
+            // What stands behind the number says of what kind the places are.
+            let digits = timeline.split(|letter: char| !letter.is_ascii_digit());
+            Some((
+                system.to_owned(),
+                digits.into_iter().next()?.parse::<u64>().ok()?,
+            ))
+        };
+        let (own, other) = (parts(&self.source), parts(position.source()));
+        own.zip(other)
+            .is_some_and(|(own, other)| own.0 == other.0 && own.1 < other.1)
+    }
+
     /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they end, and nobody knows when that is.
     fn is_decided(&self, position: &Position) -> bool {
         !self.is_up || !self.knows(position) || position.at() <= self.reached
@@ -126,14 +143,15 @@ impl Passed {
     }
 
     /// Whether it has come to `position`, for one who asks at `now`. One of another system or timeline may be before or after this one's:
-    /// there, a heartbeat that is sent after `now` must have come back.
+    /// there, a heartbeat that is sent after `now` must have come back. ✗ *That of a primary that goes on although there is another on a
+    /// later timeline, which has the write.*
     pub(crate) fn has_passed(&self, position: &Position, now: Boottime) -> bool {
         let is_up = {
             let state = self.state.borrow();
             if state.has_passed(position) {
                 return true;
             }
-            state.is_up
+            state.is_up && !state.is_behind(position)
         };
         let (node, number) = (position.node(), position.number());
         is_up && !node.is_empty() && self.met.lock().has_passed(node, number, now)
@@ -229,7 +247,7 @@ mod tests {
         passed.heard(at(10));
         assert!(passed.has_passed(&second, at(12)));
         assert!(passed.has_passed(&first, at(12)), "it was told before");
-        let elsewhere = passed.told(Position::new("7, timeline 2", 1), "a");
+        let elsewhere = passed.told(Position::new("8, timeline 2", 1), "a");
         assert!(!passed.has_passed(&elsewhere, at(13)));
         assert!(!passed.may_come_to(&elsewhere), "a read costs less");
         passed.heard(at(14));
@@ -239,9 +257,19 @@ mod tests {
 
     /// ✗ *A heartbeat of the old primary, which has not heard that there is another, would let pass what only the new one has.*
     #[test]
+    fn no_heartbeat_passes_what_is_on_a_later_timeline() {
+        let passed = Passed::default();
+        let written = passed.told(Position::new("7, timeline 12", 1), "a");
+        passed.began("7, timeline 9");
+        assert!(!passed.has_passed(&written, at(10)));
+        passed.heard(at(11));
+        assert!(!passed.has_passed(&written, at(12)));
+    }
+
+    #[test]
     fn what_was_met_in_another_life_is_met_again() {
         let passed = Passed::default();
-        let written = passed.told(Position::new("7, timeline 2", 1), "a");
+        let written = passed.told(Position::new("8, timeline 2", 1), "a");
         passed.began(HERE);
         assert!(!passed.has_passed(&written, at(10)));
         passed.heard(at(11));

@@ -121,6 +121,7 @@ impl Kept {
     }
 
     /// Whether it may be given to a request that was received then, with this end of its head.
+    #[inline]
     pub(super) fn stands(&mut self, received: Boottime, tail: &[u8]) -> bool {
         self.ground.stands(received) && self.set_tail(tail)
     }
@@ -138,11 +139,13 @@ impl Kept {
     }
 
     /// Whether it answers these bytes.
+    #[inline]
     pub(super) fn is_for(&self, request: &[u8]) -> bool {
         self.both.get(..self.request_len as usize) == Some(request)
     }
 
     /// The answer, to be sent; `is_told` if somebody wants to be told of the request when that is done.
+    #[inline]
     pub(super) fn answer(&self, is_told: bool) -> Again {
         Again {
             both: Rc::clone(&self.both),
@@ -154,6 +157,7 @@ impl Kept {
     }
 
     /// Makes the answer say `tail`, false if it cannot. An answer that is still being sent keeps the tail it has.
+    #[inline]
     fn set_tail(&mut self, tail: &[u8]) -> bool {
         let start = self.tail_at as usize;
         let place = start..start + tail.len();
@@ -189,6 +193,7 @@ pub(super) struct Again {
 
 impl Again {
     /// Head and body.
+    #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.both[self.from as usize..]
     }

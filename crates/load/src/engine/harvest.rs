@@ -6,7 +6,6 @@ use crate::clock::{self, Nanos};
 use crate::connection::Connection;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
-use crate::work::Cpu;
 
 /// What a thread brings home.
 pub(crate) struct Harvest {
@@ -19,8 +18,8 @@ pub(crate) struct Harvest {
     pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
-    /// CPU time from the beginning of the measured part to the last answer.
-    pub(crate) cpu: Cpu,
+    /// CPU time of its work from the beginning of the measured part to the last answer.
+    pub(crate) cpu: Nanos,
     /// What it used of a core while requests could be issued.
     pub(crate) used: Used,
     pub(crate) times: Times,
@@ -59,7 +58,7 @@ impl Engine<'_> {
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
-            cpu: self.recorder.work.cpu(),
+            cpu: self.recorder.work.cpu().work,
             used,
             times: self.times,
             depth: self.depth,

@@ -6,6 +6,7 @@
 use super::Engine;
 use crate::clock::{self, Nanos};
 use crate::own::Usage;
+use crate::work::Cpu;
 
 /// What there was to be read at the beginning and at the end.
 #[derive(Default)]
@@ -17,8 +18,8 @@ pub(super) struct Spent {
 /// What a thread used while requests could be issued.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Used {
-    /// CPU time of its work.
-    pub(crate) cpu: Nanos,
+    /// Its CPU time.
+    pub(crate) cpu: Cpu,
     /// In which time.
     pub(crate) span: Nanos,
     /// What the kernel kept from it.
@@ -31,7 +32,7 @@ impl Used {
         if self.span == 0 {
             0.0
         } else {
-            (self.cpu as f64 / self.span as f64).min(1.0)
+            (self.cpu.work as f64 / self.span as f64).min(1.0)
         }
     }
 }
@@ -58,7 +59,7 @@ impl Engine<'_> {
             .at_start
             .map(|start| self.shared.own.read().since(start));
         Used {
-            cpu: self.recorder.work.cpu().work,
+            cpu: self.recorder.work.cpu(),
             span: clock::now().saturating_sub(self.times.start),
             kept: kept.unwrap_or_default(),
         }
