@@ -16,6 +16,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
+use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
 use super::{Shared, migrate, read, requirements, statement, write};
@@ -25,6 +26,8 @@ use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 pub(super) enum Job {
     Read {
         calls: Vec<Call>,
+        /// Whether a replica may answer.
+        spread: bool,
         reply: oneshot::Sender<Result<Read, Error>>,
     },
     Write {
@@ -81,6 +84,12 @@ impl Waiting {
     }
 }
 
+/// Where a thread's jobs are done.
+struct Servers {
+    pool: Pool,
+    replicas: Replicas,
+}
+
 /// The caller's side of one thread.
 pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
@@ -130,8 +139,12 @@ impl Lane {
         let thread = thread::Builder::new()
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
-                let pool = Rc::new(Pool::new(shared));
-                let work = serve(pool, connections, taken, stopped, counted);
+                let replicas = Replicas::new(&shared, connections);
+                let servers = Rc::new(Servers {
+                    pool: Pool::new(shared),
+                    replicas,
+                });
+                let work = serve(servers, connections, taken, stopped, counted);
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
@@ -193,7 +206,7 @@ pub(super) fn own(lanes: usize) -> usize {
 
 /// The life of a thread: a permit for each connection, a task for each job.
 async fn serve(
-    pool: Rc<Pool>,
+    servers: Rc<Servers>,
     connections: usize,
     mut jobs: mpsc::Receiver<Job>,
     stop: Arc<Notify>,
@@ -215,30 +228,45 @@ async fn serve(
         let Some(job) = job else {
             break;
         };
-        pool.shared.waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
+        let waiting = &servers.pool.shared.waiting;
+        waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and whoever waits for that says so.
         while running.try_join_next().is_some() {}
-        let (pool, is_running) = (Rc::clone(&pool), Running::new(&counted));
+        let (servers, is_running) = (Rc::clone(&servers), Running::new(&counted));
         running.spawn_local(async move {
             let _is_running = is_running;
-            work(pool, job, permit).await;
+            work(&servers, job, permit).await;
         });
     }
     while running.join_next().await.is_some() {}
-    pool.close().await;
+    servers.pool.close().await;
+    servers.replicas.close().await;
 }
 
 /// Does one job. Whoever asked may have gone: then there is nobody to tell.
-async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermit) {
+async fn work(servers: &Servers, job: Job, permit: tokio::sync::OwnedSemaphorePermit) {
+    let Servers { pool, replicas } = servers;
     match job {
-        Job::Read { calls, reply } => {
+        Job::Read {
+            calls,
+            spread,
+            reply,
+        } => {
             if !reply.is_closed() {
-                let _ = reply.send(read::read(&pool, &calls).await);
+                let helped = if spread {
+                    replicas.read(&calls).await
+                } else {
+                    None
+                };
+                let _ = reply.send(match helped {
+                    Some(read) => Ok(read),
+                    None => read::read(pool, &calls).await,
+                });
             }
         }
         Job::Write { steps, reply } => {
             if !reply.is_closed() {
-                let done = write::write(&pool, &steps).await;
+                let done = write::write(pool, &steps).await;
                 // The next may have the connection while this one waits for the feed.
                 drop(permit);
                 let done = match done {
@@ -259,19 +287,19 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
             depends,
             reply,
         } => {
-            let _ = reply.send(statement::prepare(&pool, sql, depends).await);
+            let _ = reply.send(statement::prepare(pool, sql, depends).await);
         }
         Job::Migrate { migrations, reply } => {
             let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
         }
         Job::Rehearse { migrations, reply } => {
-            let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
+            let _ = reply.send(rehearsal::rehearse(pool, &migrations).await);
         }
         Job::Requirements { tables, reply } => {
-            let _ = reply.send(requirements::ask(&pool, &tables).await);
+            let _ = reply.send(requirements::ask(pool, replicas, &tables).await);
         }
         Job::Mend { requirement, reply } => {
-            let _ = reply.send(requirements::mend(&pool, &requirement).await);
+            let _ = reply.send(requirements::mend(pool, &requirement).await);
         }
     }
 }

@@ -94,7 +94,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
 }
 
 /// How long the attempts at a read may take together.
-fn limit(shared: &Shared, calls: usize) -> Duration {
+pub(super) fn limit(shared: &Shared, calls: usize) -> Duration {
     let statements = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
     shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }
@@ -274,7 +274,7 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
 }
 
 /// The rows of one call.
-type Table = Vec<Vec<Value>>;
+pub(super) type Table = Vec<Vec<Value>>;
 
 fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
     let call = failed

@@ -116,8 +116,7 @@ pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
         Ok(Err(_)) => Position::unknown(),
         Err(_) => {
             link.pending.forget(token);
-            link.delivery
-                .new_epoch("a write's change has not come through the feed");
+            link.new_epoch("a write's change has not come through the feed");
             Position::unknown()
         }
     }

@@ -212,12 +212,18 @@ impl<'a> Life<'a> {
             anything,
             view,
             notes,
+            has_write,
         } = committed;
         let mark = Mark {
             transaction: extend(transaction, self.newest),
             at: end,
         };
-        if !tags.is_empty() || anything.is_some() {
+        let changes = !tags.is_empty() || anything.is_some();
+        if changes || has_write {
+            // Before the store can forget it, and before anybody is told that it has come.
+            self.link.replay.must_have(end);
+        }
+        if changes {
             let incomplete = || {
                 let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
                 let known = Arc::ptr_eq(&view.tables, &self.tables);
@@ -308,6 +314,7 @@ impl<'a> Life<'a> {
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
             // The answer may come after more has been applied.
             let position = beat.position.max(self.position);
+            self.link.replay.beat(beat.sent, beat.position);
             self.link.delivery.passed(&seen, position, beat.sent);
         }
     }
