@@ -7,7 +7,8 @@
 //! * the end of every change that was applied, and of every write of a node: the store may have forgotten them, because
 //!   the primary shows them to all;
 //! * the first heartbeat that was sent after the latest *hold*: what an epoch begins for, and what was found out about statements, is
-//!   in no change that the feed brings, but it was committed before that heartbeat;
+//!   in no change that the feed brings, but it was committed before that heartbeat. One in whose snapshot a transaction is open that
+//!   the feed may never tell of (rule 7) does not count;
 //! * a heartbeat no older than the bound: what a replica gives is as fresh as what the promise asks for, also where it is not kept.
 
 use std::collections::VecDeque;
@@ -81,7 +82,8 @@ impl Replay {
         state.at = state.at.max(end);
     }
 
-    /// A heartbeat is back: what was committed before `sent` lies before `end`.
+    /// A heartbeat is back: what was committed before `sent` lies before `end`, and so does the end of every transaction that the feed may
+    /// never tell of ([`may_keep`](super::link::Link::may_keep) of its snapshot).
     pub(crate) fn beat(&self, sent: Boottime, end: u64) {
         let mut state = self.state.lock();
         if state.source.is_none() || sent <= state.held {

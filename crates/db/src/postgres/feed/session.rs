@@ -311,10 +311,15 @@ impl<'a> Life<'a> {
 
     fn beat(&mut self, beat: Option<Beat>) {
         if let Some(beat) = beat {
+            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot shows the end of all that the feed may
+            // never tell, a replica that has replayed the heartbeat does too.
+            let covers = self.link.may_keep(&beat.seen);
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
             // The answer may come after more has been applied.
             let position = beat.position.max(self.position);
-            self.link.replay.beat(beat.sent, beat.position);
+            if covers {
+                self.link.replay.beat(beat.sent, beat.position);
+            }
             self.link.delivery.passed(&seen, position, beat.sent);
         }
     }

@@ -25,6 +25,9 @@ create table untold (n integer not null);
 insert into t select i, 0 from generate_series(1, 20) i;
 insert into other values (100);
 insert into untold values (0);
+create table late (n integer not null);
+alter table late replica identity full;
+insert into late values (0);
 create view v as select n from t where id = 1;
 create publication millpond for table t, other;
 ";
@@ -322,4 +325,31 @@ fn a_change_of_the_schema_is_waited_for_too() {
     pair.is_the_primarys(&query, &int(100));
     pair.resume();
     assert_eq!(first(&pair.replicas(&query), 0), int(100));
+}
+
+/// Rule 7: ✗ *A table is published while a transaction that has changed it is open; the replica shows the table without it, and the
+/// stream never tells of it.*
+#[test]
+fn what_was_under_way_when_its_table_was_published_is_waited_for_too() {
+    let pair = Pair::new();
+    let query = pair.prepare("select n from late");
+    let told = pair.prepare("select n from t where id = 1");
+    pair.replicas(&told);
+    let mut writer = client(&pair.primary);
+    let mut open = writer.transaction().unwrap();
+    open.batch_execute("update late set n = 1").unwrap();
+    let before = pair.sink.told().len();
+    client(&pair.primary)
+        .batch_execute("alter publication millpond add table late")
+        .unwrap();
+    pair.sink.wait_for_epoch(before, "the schema has changed");
+    for _ in 0..20 {
+        pair.sink.settle();
+        pair.is_the_primarys(&query, &int(0));
+    }
+    open.commit().unwrap();
+    let epoch = pair.sink.epoch();
+    let read = pair.replicas(&query);
+    assert_eq!(first(&read, 0), int(1));
+    assert!(pair.sink.store("late", epoch, &read));
 }
