@@ -169,11 +169,13 @@ impl Replicas {
 }
 
 /// What a call is in the catalog of the number `schema`: found out on the primary, as a standby takes no temporary function. `None` leaves
-/// what is wrong with it for the primary to say.
+/// what is wrong with it for the primary to say, and what no feed tells of for it to read: ✗ *a table that is not published has been written
+/// through a node whose feed is down; a sequence runs ahead on a standby; its settings and statistics are its own.*
 fn known(call: &Call, schema: u64) -> Option<Found> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
-    (found.analysis.readonly && fits).then_some(found)
+    let told = || found.analysis.deps(&call.params).uncacheable.is_none();
+    (found.analysis.readonly && fits && told()).then_some(found)
 }
 
 impl Replica {
@@ -338,10 +340,8 @@ fn assemble(
     before: &Probe,
     after: &Probe,
 ) -> Read {
-    let deps = calls.iter().zip(found).map(|(call, found)| -> Deps {
-        // Of a table that no feed tells of nothing is kept, wherever it was read.
-        found.analysis.deps(&call.params)
-    });
+    let deps = calls.iter().zip(found);
+    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
     let rows = found.iter().zip(tables).map(|(found, rows)| Rows {
         columns: Arc::clone(&found.shape.columns),
         rows,
