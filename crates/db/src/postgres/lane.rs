@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
@@ -88,6 +88,64 @@ impl Waiting {
 struct Servers {
     pool: Pool,
     replicas: Replicas,
+    turns: Turns,
+}
+
+/// Turns at the primary: one for each connection.
+struct Turns {
+    permits: Arc<Semaphore>,
+    /// How many are taken by jobs.
+    running: Arc<AtomicUsize>,
+    /// Those who want another: the thread has one in its hand while it waits for jobs.
+    again: mpsc::UnboundedSender<Again>,
+}
+
+/// Where the next permit is to go.
+type Again = oneshot::Sender<OwnedSemaphorePermit>;
+
+/// The turn of a job, until it is dropped.
+struct Turn {
+    _permit: OwnedSemaphorePermit,
+    _running: Running,
+}
+
+impl Turns {
+    fn new(
+        connections: usize,
+        running: Arc<AtomicUsize>,
+    ) -> (Self, mpsc::UnboundedReceiver<Again>) {
+        let (again, wanted) = mpsc::unbounded_channel();
+        let turns = Self {
+            permits: Arc::new(Semaphore::new(connections)),
+            running,
+            again,
+        };
+        (turns, wanted)
+    }
+
+    /// Another turn of a job that has let go of its first, before all jobs that wait.
+    async fn another(&self) -> Option<Turn> {
+        let (give, given) = oneshot::channel();
+        // Once no more jobs are taken, nobody gives, and what is free is free for all.
+        let _ = self.again.send(give);
+        let permit = match given.await {
+            Ok(permit) => permit,
+            Err(_) => self.permit().await?,
+        };
+        Some(self.taken(permit))
+    }
+
+    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and this one is never closed.
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).acquire_owned().await.ok()
+    }
+
+    fn taken(&self, permit: OwnedSemaphorePermit) -> Turn {
+        Turn {
+            _permit: permit,
+            _running: Running::new(&self.running),
+        }
+    }
 }
 
 /// The caller's side of one thread.
@@ -96,7 +154,7 @@ pub(super) struct Lane {
     stop: Arc<Notify>,
     runtime: tokio::runtime::Handle,
     connections: usize,
-    /// Jobs that have been taken up and are not done.
+    /// Jobs that have a connection, or are about to.
     running: Arc<AtomicUsize>,
 }
 
@@ -140,11 +198,13 @@ impl Lane {
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
                 let replicas = Replicas::new(&shared, connections);
+                let (turns, wanted) = Turns::new(connections, counted);
                 let servers = Rc::new(Servers {
                     pool: Pool::new(shared),
                     replicas,
+                    turns,
                 });
-                let work = serve(servers, connections, taken, stopped, counted);
+                let work = serve(servers, taken, wanted, stopped);
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
@@ -204,21 +264,25 @@ pub(super) fn own(lanes: usize) -> usize {
     })
 }
 
-/// The life of a thread: a permit for each connection, a task for each job.
+/// The life of a thread: a turn for each connection, a task for each job.
 async fn serve(
     servers: Rc<Servers>,
-    connections: usize,
     mut jobs: mpsc::Receiver<Job>,
+    mut wanted: mpsc::UnboundedReceiver<Again>,
     stop: Arc<Notify>,
-    counted: Arc<AtomicUsize>,
 ) {
-    let permits = Arc::new(Semaphore::new(connections));
     let mut running = JoinSet::new();
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+        let Some(permit) = servers.turns.permit().await else {
             break;
         };
         let job = tokio::select! {
+            biased;
+            Some(again) = wanted.recv() => {
+                // Whoever has gone drops it.
+                let _ = again.send(permit);
+                continue;
+            }
             job = jobs.recv() => job,
             () = stop.notified() => {
                 jobs.close();
@@ -232,20 +296,44 @@ async fn serve(
         waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and whoever waits for that says so.
         while running.try_join_next().is_some() {}
-        let (servers, is_running) = (Rc::clone(&servers), Running::new(&counted));
-        running.spawn_local(async move {
-            let _is_running = is_running;
-            work(&servers, job, permit).await;
-        });
+        let turn = servers.turns.taken(permit);
+        let servers = Rc::clone(&servers);
+        running.spawn_local(async move { work(&servers, job, turn).await });
     }
+    drop(wanted);
     while running.join_next().await.is_some() {}
     servers.pool.close().await;
     servers.replicas.close().await;
 }
 
+/// Reads where that may be done. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
+/// a primary that has nothing to do.*
+async fn read_somewhere(
+    servers: &Servers,
+    calls: &[Call],
+    spread: bool,
+    mut turn: Turn,
+) -> Result<Read, Error> {
+    let errand = if spread {
+        servers.replicas.errand(calls)
+    } else {
+        None
+    };
+    if let Some(errand) = errand {
+        drop(turn);
+        if let Some(read) = errand.run(calls).await {
+            return Ok(read);
+        }
+        turn = servers.turns.another().await.ok_or_else(super::stopped)?;
+    }
+    let read = read::read(&servers.pool, calls).await;
+    drop(turn);
+    read
+}
+
 /// Does one job. Whoever asked may have gone: then there is nobody to tell.
-async fn work(servers: &Servers, job: Job, permit: tokio::sync::OwnedSemaphorePermit) {
-    let Servers { pool, replicas } = servers;
+async fn work(servers: &Servers, job: Job, turn: Turn) {
+    let Servers { pool, replicas, .. } = servers;
     match job {
         Job::Read {
             calls,
@@ -253,22 +341,14 @@ async fn work(servers: &Servers, job: Job, permit: tokio::sync::OwnedSemaphorePe
             reply,
         } => {
             if !reply.is_closed() {
-                let helped = if spread {
-                    replicas.read(&calls).await
-                } else {
-                    None
-                };
-                let _ = reply.send(match helped {
-                    Some(read) => Ok(read),
-                    None => read::read(pool, &calls).await,
-                });
+                let _ = reply.send(read_somewhere(servers, &calls, spread, turn).await);
             }
         }
         Job::Write { steps, reply } => {
             if !reply.is_closed() {
                 let done = write::write(pool, &steps).await;
                 // The next may have the connection while this one waits for the feed.
-                drop(permit);
+                drop(turn);
                 let done = match done {
                     Ok((results, arrival)) => Ok(Written {
                         results,

@@ -94,7 +94,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
 }
 
 /// How long the attempts at a read may take together.
-pub(super) fn limit(shared: &Shared, calls: usize) -> Duration {
+fn limit(shared: &Shared, calls: usize) -> Duration {
     let statements = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
     shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }

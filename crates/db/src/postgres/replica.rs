@@ -10,8 +10,10 @@
 //! taken for seen.* Within the snapshot, that it is still a standby's. At the end, that it has followed the same timeline through the
 //! same receiver all the while, and up to where it has received the log: all that the snapshot saw lies before that.
 
+mod attempt;
 mod connection;
 mod probe;
+mod spared;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,26 +21,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
-use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
+use super::Shared;
 use super::backoff::Backoff;
 use super::connect::connect;
 use super::options::Target;
-use super::read::{Table, check_values, limit, statement};
+use super::read::{check_values, statement};
 use super::replay::{LONGEST_LAG, Needed};
 use super::requirements::Requirement;
-use super::run::Failure;
-use super::seen::{self, Seen};
 use super::statement::{Catalogs, Found};
-use super::wire::{Failed, Item, Wrong};
-use super::{FeedKind, Shared};
-use crate::{Call, Deps, Error, Read, Rows, Snapshot};
+use crate::{Call, Error, Read};
+use attempt::{Refused, attempt};
 use connection::{Lease, Places, SYSTEM};
-use probe::Probe;
+use spared::Spared;
 
 /// A replica that does not answer a question about itself by then is left alone.
 const PROBE: Duration = Duration::from_millis(500);
+/// One that has just been connected to has longer, as nobody waits for it but the owner at a check.
+const GREETING: Duration = Duration::from_secs(2);
+/// A read that a replica has not answered by then is the primary's. Short, however long a statement may run: one that starves would hold up
+/// every page by as much.
+const ATTEMPT: Duration = Duration::from_secs(1);
 /// How often one that is behind is asked, and the pause between: replaying takes a moment longer than telling the feed.
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
@@ -72,16 +76,18 @@ struct Replica {
     idle: RefCell<Vec<Lease>>,
     places: Places,
     backoff: RefCell<Backoff>,
+    spared: RefCell<Spared>,
+    /// What was wrong last, until it helps again.
+    said: RefCell<String>,
 }
 
-/// Why a replica has not answered.
-enum Refused {
-    /// It has not replayed enough.
-    Behind,
-    /// The read failed there; it may be the read's own fault, and the connection is good.
-    Failed,
-    /// The connection is not to be used again.
-    Broken(String),
+/// A read that a replica is to be asked for. There are as many at a time as there are [`Places`].
+pub(super) struct Errand<'a> {
+    replica: &'a Rc<Replica>,
+    lease: Lease,
+    needed: Needed,
+    found: Vec<Found>,
+    started: Boottime,
 }
 
 impl Replicas {
@@ -93,6 +99,8 @@ impl Replicas {
                 idle: RefCell::default(),
                 places: Places::new(connections),
                 backoff: RefCell::default(),
+                spared: RefCell::default(),
+                said: RefCell::default(),
             })
         };
         Self {
@@ -101,8 +109,8 @@ impl Replicas {
         }
     }
 
-    /// What a replica reads, if there is one that may answer; `None` leaves it to the primary.
-    pub(super) async fn read(&self, calls: &[Call]) -> Option<Read> {
+    /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
+    pub(super) fn errand(&self, calls: &[Call]) -> Option<Errand<'_>> {
         let first = self.all.first()?;
         let link = &first.shared.link;
         let started = Boottime::now();
@@ -114,22 +122,30 @@ impl Replicas {
         // After the fill has begun, and after the statements were looked at.
         let lag = first.shared.options.max_staleness.min(LONGEST_LAG);
         let needed = link.replay.needed(started, lag)?;
-        let (replica, mut lease) = self.take()?;
+        let (replica, mut lease) = self.take(&found)?;
         lease.connection.keep_up_with(schema);
-        let outcome = replica.attempt(&mut lease, &needed, calls, &found).await;
-        let mut read = replica.done(lease, outcome)?;
-        read.elapsed = Boottime::now().since(started);
-        Some(read)
+        Some(Errand {
+            replica,
+            lease,
+            needed,
+            found,
+            started,
+        })
     }
 
-    /// A connection of the next replica that has one.
-    fn take(&self) -> Option<(&Rc<Replica>, Lease)> {
+    /// A connection of the next replica that has one, and that does not fail at what is asked for.
+    fn take(&self, found: &[Found]) -> Option<(&Rc<Replica>, Lease)> {
         let count = self.all.len();
         let from = self.next.get();
         self.next.set((from + 1) % count);
         (from..from + count).find_map(|at| {
             let replica = &self.all[at % count];
-            Some((replica, replica.take()?))
+            let lease = if replica.spares(found) {
+                None
+            } else {
+                replica.take()
+            };
+            Some((replica, lease?))
         })
     }
 
@@ -178,6 +194,19 @@ fn known(call: &Call, schema: u64) -> Option<Found> {
     (found.analysis.readonly && fits && told()).then_some(found)
 }
 
+impl Errand<'_> {
+    /// What the replica reads; `None` leaves it to the primary.
+    pub(super) async fn run(mut self, calls: &[Call]) -> Option<Read> {
+        let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
+        if let Err(refused) = &outcome {
+            self.replica.spare(refused.blamed(&self.found));
+        }
+        let mut read = self.replica.done(self.lease, outcome)?;
+        read.elapsed = Boottime::now().since(self.started);
+        Some(read)
+    }
+}
+
 impl Replica {
     /// A connection that is idle. If there is none, one is opened for the reads that follow: nobody waits for it.
     fn take(self: &Rc<Self>) -> Option<Lease> {
@@ -191,8 +220,8 @@ impl Replica {
             let replica = Rc::clone(self);
             tokio::task::spawn_local(async move {
                 match connect(&replica.shared).await {
-                    Ok(connection) => match Lease::new(connection, place).await {
-                        Ok(lease) => replica.opened(lease),
+                    Ok(connection) => match Lease::new(connection, place, GREETING).await {
+                        Ok(lease) => replica.keep(lease),
                         Err(why) => replica.failed(&why),
                     },
                     Err(error) => replica.failed(&error.to_string()),
@@ -206,110 +235,71 @@ impl Replica {
         self.idle.borrow_mut().pop()
     }
 
-    fn opened(&self, lease: Lease) {
+    /// For the next read: whether the replica helps is not known before it has answered one. ✗ *One that answers no read in time, or is
+    /// no standby any more, is connected to without trouble: taken for well again, it is left alone for no longer than the first pause.*
+    fn keep(&self, lease: Lease) {
         self.idle.borrow_mut().push(lease);
-        self.backoff.borrow_mut().succeeded();
+        self.backoff.borrow_mut().undecided();
     }
 
     fn failed(&self, why: &str) {
         self.idle.borrow_mut().clear();
         let sentence = format!("the replica {}: {why}", self.shared.place);
-        self.shared.link.count_failure(&sentence);
+        // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not be lost behind that.
+        if *self.said.borrow() != sentence {
+            self.shared.link.count_failure(&sentence);
+            self.said.replace(sentence.clone());
+        }
         let error = Error::unavailable(sentence);
         self.backoff.borrow_mut().failed(error, Boottime::now());
+    }
+
+    fn spare(&self, statements: &[Found]) {
+        let now = Boottime::now();
+        for found in statements {
+            self.spared.borrow_mut().add(found.shape.id, now);
+        }
+    }
+
+    fn spares(&self, statements: &[Found]) -> bool {
+        let (spared, now) = (self.spared.borrow(), Boottime::now());
+        statements
+            .iter()
+            .any(|found| spared.has(found.shape.id, now))
     }
 
     /// What becomes of the connection, and of the replica.
     fn done(&self, lease: Lease, outcome: Result<Read, Refused>) -> Option<Read> {
         match outcome {
             Ok(read) => {
-                self.opened(lease);
+                self.keep(lease);
+                self.backoff.borrow_mut().succeeded();
+                self.said.borrow_mut().clear();
                 self.shared.link.replay.count_read();
-                Some(read)
+                return Some(read);
             }
-            Err(Refused::Failed) => {
-                self.opened(lease);
-                None
+            Err(Refused::Failed(_) | Refused::Outdated) => self.keep(lease),
+            Err(Refused::Unread(_)) => {
+                // The server is well, and so are its other connections.
+                lease.connection.abandon(&self.shared);
+                self.backoff.borrow_mut().undecided();
             }
             Err(Refused::Behind) => {
                 self.idle.borrow_mut().push(lease);
                 let behind = Error::unavailable("a replica is behind");
                 self.backoff.borrow_mut().failed(behind, Boottime::now());
-                None
+            }
+            Err(Refused::Late) => {
+                lease.connection.abandon(&self.shared);
+                self.failed(&format!("a read takes longer than {ATTEMPT:?}"));
             }
             Err(Refused::Broken(why)) => {
                 // Something may still run on it.
                 lease.connection.abandon(&self.shared);
                 self.failed(&why);
-                None
             }
         }
-    }
-
-    /// Runs the calls, if the replica has replayed what is needed.
-    async fn attempt(
-        &self,
-        lease: &mut Lease,
-        needed: &Needed,
-        calls: &[Call],
-        found: &[Found],
-    ) -> Result<Read, Refused> {
-        let before = self.replayed(lease, needed).await?;
-        let mut items = Vec::with_capacity(calls.len() + 2);
-        items.push(Item {
-            shape: seen::shape(FeedKind::Logical),
-            params: &[],
-        });
-        items.extend(calls.iter().zip(found).map(|(call, found)| Item {
-            shape: &found.shape,
-            params: &call.params,
-        }));
-        items.push(Item {
-            shape: probe::shape(),
-            params: &[],
-        });
-        let limit = limit(&self.shared, calls.len());
-        let tables = match timeout(limit, lease.connection.read(&items)).await {
-            Ok(Ok(tables)) => tables,
-            Ok(Err(failed)) => {
-                if failed.is_outdated() {
-                    lease.connection.forget_all();
-                }
-                return Err(sort(failed));
-            }
-            Err(_) => return Err(Refused::Broken("a read takes too long".to_owned())),
-        };
-        let broken = |why: &str| Refused::Broken(why.to_owned());
-        let mut tables = tables.into_iter();
-        let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Refused::Broken)?;
-        let after = Probe::read(&tables.next_back().unwrap_or_default());
-        let (Some(seen), Some(after)) = (seen, after) else {
-            return Err(broken("it does not say what it is"));
-        };
-        // A place where the log is written is what a primary has.
-        if seen.position.is_some() || !after.follows(&before) {
-            return Err(broken("it has become another server while it was read"));
-        }
-        Ok(assemble(calls, found, tables, &before, &after))
-    }
-
-    /// How far it is, once that is far enough, or not at all after a moment.
-    async fn replayed(&self, lease: &mut Lease, needed: &Needed) -> Result<Probe, Refused> {
-        for look in 1.. {
-            let probe = lease.probe(PROBE).await.map_err(Refused::Broken)?;
-            let fault = probe.fault(&lease.system, Some(&needed.source));
-            if let Some(fault) = fault {
-                return Err(Refused::Broken(fault.to_string()));
-            }
-            if probe.replayed >= needed.at {
-                return Ok(probe);
-            }
-            if look >= LOOKS {
-                return Err(Refused::Behind);
-            }
-            sleep(PAUSE).await;
-        }
-        Err(Refused::Behind)
+        None
     }
 
     /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be reached.
@@ -319,8 +309,8 @@ impl Replica {
             .map_err(|error| error.to_string())?;
         let place = Places::new(1).take();
         let place = place.ok_or("no connection is free")?;
-        let mut lease = Lease::new(connection, place).await?;
-        let probe = lease.probe(PROBE.saturating_mul(4)).await?;
+        let mut lease = Lease::new(connection, place, GREETING).await?;
+        let probe = lease.probe(GREETING).await?;
         let is_copy = system.is_none_or(|system| system == lease.system);
         let fault = if is_copy {
             probe.fault(&lease.system, None)
@@ -329,42 +319,5 @@ impl Replica {
         };
         lease.connection.close().await;
         Ok(fault.map_or(Ok(()), Err))
-    }
-}
-
-/// What was read, as the primary's would be given: what it depends on was found out there.
-fn assemble(
-    calls: &[Call],
-    found: &[Found],
-    tables: impl Iterator<Item = Table>,
-    before: &Probe,
-    after: &Probe,
-) -> Read {
-    let deps = calls.iter().zip(found);
-    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
-    let rows = found.iter().zip(tables).map(|(found, rows)| Rows {
-        columns: Arc::clone(&found.shape.columns),
-        rows,
-    });
-    Read {
-        deps: deps.collect(),
-        results: rows.collect(),
-        snapshot: Snapshot::Applied(before.replayed),
-        position: after.received.max(after.replayed),
-        elapsed: Duration::ZERO,
-    }
-}
-
-/// What failed in a batch: the primary is asked, and its answer told.
-fn sort(failed: Failed) -> Refused {
-    match failed.wrong {
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
-            Refused::Broken(trouble.sentence())
-        }
-        // Also what replaying had to cancel.
-        Wrong::Failed(Failure::Database(_) | Failure::Unreadable(_))
-        | Wrong::Unparsed(_)
-        | Wrong::Changed => Refused::Failed,
-        _ => Refused::Broken("it has not answered as the primary does".to_owned()),
     }
 }

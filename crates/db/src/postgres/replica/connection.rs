@@ -24,8 +24,13 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) async fn new(connection: Connection, place: Place) -> Result<Self, String> {
-        let row = connection.client.query_one(SYSTEM, &[]).await;
+    pub(super) async fn new(
+        connection: Connection,
+        place: Place,
+        limit: Duration,
+    ) -> Result<Self, String> {
+        let row = timeout(limit, connection.client.query_one(SYSTEM, &[])).await;
+        let row = row.map_err(|_| format!("it says nothing for {limit:?}"))?;
         let system = row.and_then(|row| row.try_get(0));
         Ok(Self {
             system: system.map_err(|error| chain(&error))?,

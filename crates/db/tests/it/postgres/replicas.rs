@@ -101,7 +101,7 @@ impl Pair {
     /// A query that may be kept, in which a replica does `what` first.
     fn prepare_trap(&self, what: &str) -> Query {
         let trap = format!(
-            "create function trap(n integer) returns integer language plpgsql stable as \
+            "create function trap(n integer) returns text language plpgsql stable as \
              $$ begin if pg_is_in_recovery() then {what}; end if; return n; end $$"
         );
         let told = self.sink.told().len();

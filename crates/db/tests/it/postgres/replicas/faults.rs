@@ -5,7 +5,7 @@ use millpond_pgtest::Options;
 
 use super::super::options;
 use super::{Pair, client, host, is_replicas, until};
-use crate::support::int;
+use crate::support::{int, text};
 
 #[test]
 fn a_standby_that_was_promoted_is_no_replica_any_more() {
@@ -22,6 +22,18 @@ fn a_standby_that_was_promoted_is_no_replica_any_more() {
         failure.contains("no standby").then_some(failure)
     });
     assert!(failure.contains(&host(&pair.standby)), "{failure}");
+    // It is tried again and again, and that is said once.
+    let failures = pair.database.health().failures;
+    let mut sessions = || -> i64 {
+        let sessions = "select sessions from pg_stat_database where datname = current_database()";
+        promoted.query_one(sessions, &[]).unwrap().get(0)
+    };
+    let before = sessions();
+    until("more attempts", || {
+        pair.is_the_primarys(&query, &int(0));
+        (sessions() > before + 2).then_some(())
+    });
+    assert_eq!(pair.database.health().failures, failures);
 }
 
 #[test]
@@ -41,9 +53,65 @@ fn what_fails_on_a_replica_is_read_on_the_primary() {
     let query = pair.prepare_trap("perform 1 / 0");
     let good = pair.prepare("select n from t where id = 1");
     pair.replicas(&good);
-    pair.is_the_primarys(&query, &int(0));
+    pair.is_the_primarys(&query, &text("0"));
     // The error was the read's: the replica goes on helping at once.
     assert!(is_replicas(&pair.read(&good)));
+}
+
+/// ✗ *Taken for a fault of the replica, it closes all connections there and leaves it alone, for everybody.*
+#[test]
+fn a_result_that_is_too_large_on_a_replica_is_no_fault_of_it() {
+    let pair = Pair::new();
+    let query = pair.prepare_trap("return repeat('x', 70000000)");
+    let good = pair.prepare("select n from t where id = 1");
+    pair.replicas(&good);
+    let failures = pair.database.health().failures;
+    pair.is_the_primarys(&query, &text("0"));
+    pair.replicas(&good);
+    assert_eq!(pair.database.health().failures, failures);
+}
+
+#[test]
+fn a_replica_that_is_slow_is_not_waited_for_and_then_left_alone() {
+    let pair = Pair::new();
+    let query = pair.prepare_trap("perform pg_sleep(600)");
+    let good = pair.prepare("select n from t where id = 1");
+    pair.replicas(&good);
+    pair.is_the_primarys(&query, &text("0"));
+    let failure = pair.database.health().last_failure.unwrap();
+    assert!(failure.contains("takes longer"), "{failure}");
+    pair.replicas(&good);
+}
+
+/// ✗ *A read on a replica keeps its turn at the primary, and writes queue for a server that has nothing to do.*
+#[test]
+fn who_writes_does_not_wait_for_a_replica() {
+    let pair = Pair::with(|options| options.pool = 1);
+    let query = pair.prepare_trap("perform pg_sleep(600)");
+    let good = pair.prepare("select n from t where id = 1");
+    let update = pair.prepare("update t set n = :n where id = 2");
+    pair.replicas(&good);
+    let mut standby = client(&pair.standby);
+    let mut sleeper = || -> Option<i32> {
+        let sleeps = "select pid from pg_stat_activity where wait_event = 'PgSleep'";
+        let rows = standby.query(sleeps, &[]).unwrap();
+        rows.first().map(|row| row.get(0))
+    };
+    until("a write while the replica is read", || {
+        let (pair, query) = (&pair, &query);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| pair.read(query));
+            let pid = loop {
+                match sleeper() {
+                    None if reader.is_finished() => return None,
+                    None => {}
+                    pid => break pid,
+                }
+            };
+            pair.write(&update, 1);
+            (sleeper() == pid).then_some(())
+        })
+    });
 }
 
 #[test]
