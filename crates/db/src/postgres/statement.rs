@@ -89,6 +89,9 @@ impl Statement {
         found.shape = ready.shape;
         let mut known = self.found.lock();
         if known.schema == found.schema {
+            // As where it is found out anew. ✗ *A view's two columns change places, the server says so before the feed does, and a replica
+            // that has not replayed it gives the one under the name of the other.*
+            shared.link.replay.hold();
             *known = found.clone();
         }
         Ok(found)

@@ -1,6 +1,7 @@
 //! Reads on replicas: kept where they show all that the feed has brought, and left to the primary where they do not.
 
 mod faults;
+mod schema;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
