@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
@@ -19,6 +19,7 @@ use super::rehearsal::{self, Rehearsal};
 use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
+use super::turns::{Again, Next, Turn, Turns, next};
 use super::{Shared, migrate, read, requirements, statement, write};
 use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
@@ -91,63 +92,6 @@ struct Servers {
     turns: Turns,
 }
 
-/// Turns at the primary: one for each connection.
-struct Turns {
-    permits: Arc<Semaphore>,
-    /// How many are taken by jobs.
-    running: Arc<AtomicUsize>,
-    /// Those who want another: the thread has one in its hand while it waits for jobs.
-    again: mpsc::UnboundedSender<Again>,
-}
-
-/// Where the next permit is to go.
-type Again = oneshot::Sender<OwnedSemaphorePermit>;
-
-/// The turn of a job, until it is dropped.
-struct Turn {
-    _permit: OwnedSemaphorePermit,
-    _running: Running,
-}
-
-impl Turns {
-    fn new(
-        connections: usize,
-        running: Arc<AtomicUsize>,
-    ) -> (Self, mpsc::UnboundedReceiver<Again>) {
-        let (again, wanted) = mpsc::unbounded_channel();
-        let turns = Self {
-            permits: Arc::new(Semaphore::new(connections)),
-            running,
-            again,
-        };
-        (turns, wanted)
-    }
-
-    /// Another turn of a job that has let go of its first, before all jobs that wait.
-    async fn another(&self) -> Option<Turn> {
-        let (give, given) = oneshot::channel();
-        // Once no more jobs are taken, nobody gives, and what is free is free for all.
-        let _ = self.again.send(give);
-        let permit = match given.await {
-            Ok(permit) => permit,
-            Err(_) => self.permit().await?,
-        };
-        Some(self.taken(permit))
-    }
-
-    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and this one is never closed.
-    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.permits).acquire_owned().await.ok()
-    }
-
-    fn taken(&self, permit: OwnedSemaphorePermit) -> Turn {
-        Turn {
-            _permit: permit,
-            _running: Running::new(&self.running),
-        }
-    }
-}
-
 /// The caller's side of one thread.
 pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
@@ -156,22 +100,6 @@ pub(super) struct Lane {
     connections: usize,
     /// Jobs that have a connection, or are about to.
     running: Arc<AtomicUsize>,
-}
-
-/// A job that runs, until it is dropped.
-struct Running(Arc<AtomicUsize>);
-
-impl Running {
-    fn new(running: &Arc<AtomicUsize>) -> Self {
-        running.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(running))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Lane {
@@ -276,21 +204,14 @@ async fn serve(
         let Some(permit) = servers.turns.permit().await else {
             break;
         };
-        let job = tokio::select! {
-            biased;
-            Some(again) = wanted.recv() => {
+        let job = match next(&mut wanted, &stop, &mut jobs).await {
+            Next::Give(again) => {
                 // Whoever has gone drops it.
                 let _ = again.send(permit);
                 continue;
             }
-            job = jobs.recv() => job,
-            () = stop.notified() => {
-                jobs.close();
-                jobs.recv().await
-            }
-        };
-        let Some(job) = job else {
-            break;
+            Next::Begin(job) => job,
+            Next::End => break,
         };
         let waiting = &servers.pool.shared.waiting;
         waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
@@ -306,14 +227,15 @@ async fn serve(
     servers.replicas.close().await;
 }
 
-/// Reads where that may be done. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
+/// Reads where that may be done, and answers. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
 /// a primary that has nothing to do.*
 async fn read_somewhere(
     servers: &Servers,
     calls: &[Call],
     spread: bool,
     mut turn: Turn,
-) -> Result<Read, Error> {
+    reply: oneshot::Sender<Result<Read, Error>>,
+) {
     let errand = if spread {
         servers.replicas.errand(calls)
     } else {
@@ -322,13 +244,22 @@ async fn read_somewhere(
     if let Some(errand) = errand {
         drop(turn);
         if let Some(read) = errand.run(calls).await {
-            return Ok(read);
+            let _ = reply.send(Ok(read));
+            return;
         }
-        turn = servers.turns.another().await.ok_or_else(super::stopped)?;
+        let Some(another) = servers.turns.another().await else {
+            let _ = reply.send(Err(super::stopped()));
+            return;
+        };
+        // Who has left meanwhile gets nothing of the primary's time.
+        if reply.is_closed() {
+            return;
+        }
+        turn = another;
     }
     let read = read::read(&servers.pool, calls).await;
     drop(turn);
-    read
+    let _ = reply.send(read);
 }
 
 /// Does one job. Whoever asked may have gone: then there is nobody to tell.
@@ -341,7 +272,7 @@ async fn work(servers: &Servers, job: Job, turn: Turn) {
             reply,
         } => {
             if !reply.is_closed() {
-                let _ = reply.send(read_somewhere(servers, &calls, spread, turn).await);
+                read_somewhere(servers, &calls, spread, turn, reply).await;
             }
         }
         Job::Write { steps, reply } => {

@@ -35,6 +35,7 @@ mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
+mod turns;
 mod types;
 pub(crate) mod wake;
 mod wire;
