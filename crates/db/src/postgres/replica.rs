@@ -12,6 +12,7 @@
 
 mod attempt;
 mod connection;
+mod lateness;
 mod probe;
 mod spared;
 
@@ -33,7 +34,8 @@ use super::requirements::Requirement;
 use super::statement::{Catalogs, Found};
 use crate::{Call, Error, Read};
 use attempt::{Refused, attempt};
-use connection::{Lease, Places, SYSTEM};
+use connection::{Lease, Place, Places, SYSTEM};
+use lateness::Lateness;
 use spared::Spared;
 
 /// A replica that does not answer a question about itself by then is left alone.
@@ -43,6 +45,9 @@ const GREETING: Duration = Duration::from_secs(2);
 /// A read that a replica has not answered by then is the primary's. Short, however long a statement may run: one that starves would hold up
 /// every page by as much.
 const ATTEMPT: Duration = Duration::from_secs(1);
+/// A statement that takes longer is ended by the replica itself, in time for its answer to come before the read is given up.
+const STATEMENT: Duration = Duration::from_millis(600);
+const _: () = assert!(STATEMENT.as_millis() < ATTEMPT.as_millis());
 /// How often one that is behind is asked, and the pause between: replaying takes a moment longer than telling the feed.
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
@@ -77,13 +82,25 @@ struct Replica {
     places: Places,
     backoff: RefCell<Backoff>,
     spared: RefCell<Spared>,
+    lateness: RefCell<Lateness>,
     /// What was wrong last, until it helps again.
     said: RefCell<String>,
 }
 
+/// The right to use a replica, which after a failure one has at a time. It is given back by being dropped, so that neither a panic nor a caller
+/// who has gone keeps it.
+struct Trial(Rc<Replica>);
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        // After what has become of it was noted, this changes nothing.
+        self.0.backoff.borrow_mut().undecided();
+    }
+}
+
 /// A read that a replica is to be asked for. There are as many at a time as there are [`Places`].
-pub(super) struct Errand<'a> {
-    replica: &'a Rc<Replica>,
+pub(super) struct Errand {
+    trial: Trial,
     lease: Lease,
     needed: Needed,
     found: Vec<Found>,
@@ -100,6 +117,7 @@ impl Replicas {
                 places: Places::new(connections),
                 backoff: RefCell::default(),
                 spared: RefCell::default(),
+                lateness: RefCell::default(),
                 said: RefCell::default(),
             })
         };
@@ -110,7 +128,7 @@ impl Replicas {
     }
 
     /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
-    pub(super) fn errand(&self, calls: &[Call]) -> Option<Errand<'_>> {
+    pub(super) fn errand(&self, calls: &[Call]) -> Option<Errand> {
         let first = self.all.first()?;
         let link = &first.shared.link;
         let started = Boottime::now();
@@ -122,10 +140,10 @@ impl Replicas {
         // After the fill has begun, and after the statements were looked at.
         let lag = first.shared.options.max_staleness.min(LONGEST_LAG);
         let needed = link.replay.needed(started, lag)?;
-        let (replica, mut lease) = self.take(&found)?;
+        let (trial, mut lease) = self.take(&found)?;
         lease.connection.keep_up_with(schema);
         Some(Errand {
-            replica,
+            trial,
             lease,
             needed,
             found,
@@ -134,18 +152,17 @@ impl Replicas {
     }
 
     /// A connection of the next replica that has one, and that does not fail at what is asked for.
-    fn take(&self, found: &[Found]) -> Option<(&Rc<Replica>, Lease)> {
+    fn take(&self, found: &[Found]) -> Option<(Trial, Lease)> {
         let count = self.all.len();
         let from = self.next.get();
         self.next.set((from + 1) % count);
         (from..from + count).find_map(|at| {
             let replica = &self.all[at % count];
-            let lease = if replica.spares(found) {
+            if replica.spares(found) {
                 None
             } else {
                 replica.take()
-            };
-            Some((replica, lease?))
+            }
         })
     }
 
@@ -194,14 +211,15 @@ fn known(call: &Call, schema: u64) -> Option<Found> {
     (found.analysis.readonly && fits && told()).then_some(found)
 }
 
-impl Errand<'_> {
+impl Errand {
     /// What the replica reads; `None` leaves it to the primary.
     pub(super) async fn run(mut self, calls: &[Call]) -> Option<Read> {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
+        let replica = &self.trial.0;
         if let Err(refused) = &outcome {
-            self.replica.spare(refused.blamed(&self.found));
+            replica.spare(refused.blamed(&self.found));
         }
-        let mut read = self.replica.done(self.lease, outcome)?;
+        let mut read = replica.done(self.lease, self.started, outcome)?;
         read.elapsed = Boottime::now().since(self.started);
         Some(read)
     }
@@ -209,26 +227,31 @@ impl Errand<'_> {
 
 impl Replica {
     /// A connection that is idle. If there is none, one is opened for the reads that follow: nobody waits for it.
-    fn take(self: &Rc<Self>) -> Option<Lease> {
+    fn take(self: &Rc<Self>) -> Option<(Trial, Lease)> {
         self.backoff.borrow_mut().ask(Boottime::now()).ok()?;
+        let trial = Trial(Rc::clone(self));
         while let Some(lease) = self.pop() {
             if !lease.connection.is_dead() {
-                return Some(lease);
+                return Some((trial, lease));
             }
         }
         if let Some(place) = self.places.take() {
-            let replica = Rc::clone(self);
             tokio::task::spawn_local(async move {
-                match connect(&replica.shared).await {
-                    Ok(connection) => match Lease::new(connection, place, GREETING).await {
-                        Ok(lease) => replica.keep(lease),
-                        Err(why) => replica.failed(&why),
-                    },
-                    Err(error) => replica.failed(&error.to_string()),
+                let replica = &trial.0;
+                match replica.open(place).await {
+                    Ok(lease) => replica.keep(lease),
+                    Err(why) => replica.failed(&why),
                 }
             });
         }
         None
+    }
+
+    async fn open(&self, place: Place) -> Result<Lease, String> {
+        let connection = connect(&self.shared).await;
+        let connection = connection.map_err(|error| error.to_string())?;
+        let limit = self.shared.options.statement_timeout.min(STATEMENT);
+        Lease::new(connection, place, limit).await
     }
 
     fn pop(&self) -> Option<Lease> {
@@ -242,8 +265,25 @@ impl Replica {
         self.backoff.borrow_mut().undecided();
     }
 
+    /// It is away, or none that may be read; its other connections are worth no more than the one that has found it out.
     fn failed(&self, why: &str) {
         self.idle.borrow_mut().clear();
+        self.leave_alone(why);
+    }
+
+    /// A read that began at `started` was not answered in time.
+    fn late(&self, started: Boottime) {
+        if self.lateness.borrow_mut().late(started, Boottime::now()) {
+            self.leave_alone(&format!(
+                "a read takes longer than {STATEMENT:?}, as did the one before"
+            ));
+        } else {
+            self.backoff.borrow_mut().undecided();
+        }
+    }
+
+    /// Nothing is asked of it for a pause.
+    fn leave_alone(&self, why: &str) {
         let sentence = format!("the replica {}: {why}", self.shared.place);
         // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not be lost behind that.
         if *self.said.borrow() != sentence {
@@ -269,11 +309,17 @@ impl Replica {
     }
 
     /// What becomes of the connection, and of the replica.
-    fn done(&self, lease: Lease, outcome: Result<Read, Refused>) -> Option<Read> {
+    fn done(
+        &self,
+        lease: Lease,
+        started: Boottime,
+        outcome: Result<Read, Refused>,
+    ) -> Option<Read> {
         match outcome {
             Ok(read) => {
                 self.keep(lease);
                 self.backoff.borrow_mut().succeeded();
+                self.lateness.borrow_mut().answered();
                 self.said.borrow_mut().clear();
                 self.shared.link.replay.count_read();
                 return Some(read);
@@ -289,9 +335,13 @@ impl Replica {
                 let behind = Error::unavailable("a replica is behind");
                 self.backoff.borrow_mut().failed(behind, Boottime::now());
             }
-            Err(Refused::Late) => {
+            Err(Refused::Slow(_)) => {
+                self.idle.borrow_mut().push(lease);
+                self.late(started);
+            }
+            Err(Refused::Late { .. }) => {
                 lease.connection.abandon(&self.shared);
-                self.failed(&format!("a read takes longer than {ATTEMPT:?}"));
+                self.late(started);
             }
             Err(Refused::Broken(why)) => {
                 // Something may still run on it.
@@ -304,12 +354,9 @@ impl Replica {
 
     /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be reached.
     async fn examine(&self, system: Option<&str>) -> Result<Result<(), probe::Fault>, String> {
-        let connection = connect(&self.shared)
-            .await
-            .map_err(|error| error.to_string())?;
         let place = Places::new(1).take();
         let place = place.ok_or("no connection is free")?;
-        let mut lease = Lease::new(connection, place, GREETING).await?;
+        let mut lease = self.open(place).await?;
         let probe = lease.probe(GREETING).await?;
         let is_copy = system.is_none_or(|system| system == lease.system);
         let fault = if is_copy {

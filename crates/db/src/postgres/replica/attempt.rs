@@ -1,5 +1,6 @@
 //! One read on one replica, and what it means if that comes to nothing.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +29,10 @@ pub(super) enum Refused {
     Outdated,
     /// The call with this index has a result that is too large; the rest of it is still on its way.
     Unread(usize),
-    /// It takes too long: the server has too much to do, or the calls have.
-    Late,
+    /// The server has ended the call with this index, as it took too long. The connection is good.
+    Slow(usize),
+    /// Nothing has come in time, whether the calls were `asked` yet or not. They may still run.
+    Late { asked: bool },
     /// The connection is not to be used again.
     Broken(String),
 }
@@ -38,9 +41,12 @@ impl Refused {
     /// The calls that are better not asked for there again soon.
     pub(super) fn blamed<'a>(&self, found: &'a [Found]) -> &'a [Found] {
         match self {
-            Self::Failed(at) | Self::Unread(at) => found.get(*at..=*at).unwrap_or_default(),
-            Self::Late => found,
-            Self::Behind | Self::Outdated | Self::Broken(_) => &[],
+            Self::Failed(at) | Self::Unread(at) | Self::Slow(at) => {
+                found.get(*at..=*at).unwrap_or_default()
+            }
+            // The server keeps its answers back until it has them all, so nobody knows which is missing.
+            Self::Late { asked: true } => found,
+            Self::Late { asked: false } | Self::Behind | Self::Outdated | Self::Broken(_) => &[],
         }
     }
 }
@@ -52,8 +58,9 @@ pub(super) async fn attempt(
     calls: &[Call],
     found: &[Found],
 ) -> Result<Read, Refused> {
-    let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found)).await;
-    done.unwrap_or(Err(Refused::Late))
+    let asked = Cell::new(false);
+    let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found, &asked)).await;
+    done.unwrap_or_else(|_| Err(Refused::Late { asked: asked.get() }))
 }
 
 async fn at_leisure(
@@ -61,8 +68,10 @@ async fn at_leisure(
     needed: &Needed,
     calls: &[Call],
     found: &[Found],
+    asked: &Cell<bool>,
 ) -> Result<Read, Refused> {
     let before = replayed(lease, needed).await?;
+    asked.set(true);
     let mut items = Vec::with_capacity(calls.len() + 2);
     items.push(Item {
         shape: seen::shape(FeedKind::Logical),
@@ -148,8 +157,7 @@ fn sort(failed: Failed) -> Refused {
         }
         // What replaying had to cancel.
         Wrong::Failed(Failure::Database(trouble)) if trouble.is_conflict() => Refused::Behind,
-        // The server's own limit may be shorter than ours.
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_cancelled() => Refused::Late,
+        Wrong::Failed(Failure::Database(trouble)) if trouble.is_cancelled() => Refused::Slow(call),
         Wrong::Failed(Failure::TooLarge) => Refused::Unread(call),
         Wrong::Failed(Failure::Database(_) | Failure::Unreadable(_)) => Refused::Failed(call),
         _ => Refused::Broken("it has not answered as the primary does".to_owned()),
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn a_read_that_fails_says_who_is_to_blame() {
         assert_eq!(said("40001"), Refused::Behind, "replaying cancelled it");
-        assert_eq!(said("57014"), Refused::Late, "the server's limit ended it");
+        assert_eq!(said("57014"), Refused::Slow(1), "the limit ended it");
         assert_eq!(said("22012"), Refused::Failed(1));
         assert!(matches!(said("57P01"), Refused::Broken(_)));
         let unreadable = Wrong::Failed(Failure::Unreadable(0));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::GREETING;
 use super::probe::{self, Probe};
 use crate::postgres::connect::Connection;
 use crate::postgres::failure::chain;
@@ -24,19 +25,25 @@ pub(super) struct Lease {
 }
 
 impl Lease {
+    /// Of a new connection, for which nobody waits: the server plans the probe here. ✗ *It takes longer over its first than a read may wait, and
+    /// is left alone each time.* A statement that takes longer than `limit` it ends itself from then on: that says which one it was, and the
+    /// connection stays good.
     pub(super) async fn new(
         connection: Connection,
         place: Place,
         limit: Duration,
     ) -> Result<Self, String> {
-        let row = timeout(limit, connection.client.query_one(SYSTEM, &[])).await;
-        let row = row.map_err(|_| format!("it says nothing for {limit:?}"))?;
-        let system = row.and_then(|row| row.try_get(0));
-        Ok(Self {
-            system: system.map_err(|error| chain(&error))?,
+        let row = answered(connection.client.query_one(SYSTEM, &[])).await?;
+        let system = row.try_get(0).map_err(|error| chain(&error))?;
+        let mut lease = Self {
             connection,
+            system,
             _place: place,
-        })
+        };
+        lease.probe(GREETING).await?;
+        let limit = format!("set statement_timeout = {}", limit.as_millis().max(1));
+        answered(lease.connection.client.batch_execute(&limit)).await?;
+        Ok(lease)
     }
 
     /// What the server says of itself, in a transaction of its own: a snapshot that is taken after it is newer.
@@ -51,9 +58,23 @@ impl Lease {
                 .and_then(|rows| Probe::read(rows))
                 .ok_or_else(|| "it does not say what it is".to_owned()),
             Ok(Err(failed)) => Err(failed.sentence()),
-            Err(_) => Err(format!("it says nothing for {limit:?}")),
+            Err(_) => Err(silent(limit)),
         }
     }
+}
+
+/// What comes of a question on a new connection.
+async fn answered<T>(
+    question: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, String> {
+    match timeout(GREETING, question).await {
+        Ok(answer) => answer.map_err(|error| chain(&error)),
+        Err(_) => Err(silent(GREETING)),
+    }
+}
+
+fn silent(limit: Duration) -> String {
+    format!("it says nothing for {limit:?}")
 }
 
 /// The places for connections.

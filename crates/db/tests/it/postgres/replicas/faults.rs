@@ -1,11 +1,11 @@
 //! Replicas that are none any more, that are away, or that may not be read.
 
-use millpond_db::{Database, Error, FeedKind};
+use millpond_db::{Call, Database, Error, FeedKind};
 use millpond_pgtest::Options;
 
 use super::super::options;
 use super::{Pair, client, host, is_replicas, until};
-use crate::support::{int, text};
+use crate::support::{int, text, wait};
 
 #[test]
 fn a_standby_that_was_promoted_is_no_replica_any_more() {
@@ -71,13 +71,37 @@ fn a_result_that_is_too_large_on_a_replica_is_no_fault_of_it() {
     assert_eq!(pair.database.health().failures, failures);
 }
 
+/// ✗ *One slow statement closes all connections and takes the replica from everybody; and all of its page is blamed, so that what else it reads
+/// is the primary's on every other page too.*
+#[test]
+fn one_slow_statement_takes_a_replica_from_nobody() {
+    let pair = Pair::new();
+    let slow = pair.prepare_trap("perform pg_sleep(600)");
+    let good = pair.prepare("select n from t where id = 1");
+    pair.replicas(&good);
+    let failures = pair.database.health().failures;
+    let page = [&good, &slow].map(|query| Call {
+        query: query.clone(),
+        params: vec![],
+    });
+    let read = wait(pair.database.read_spread(page.to_vec())).unwrap();
+    assert!(!is_replicas(&read));
+    assert!(is_replicas(&pair.read(&good)));
+    pair.is_the_primarys(&slow, &text("0"));
+    assert_eq!(pair.database.health().failures, failures);
+}
+
 #[test]
 fn a_replica_that_is_slow_is_not_waited_for_and_then_left_alone() {
     let pair = Pair::new();
-    let query = pair.prepare_trap("perform pg_sleep(600)");
+    let slow = pair.prepare_trap("perform pg_sleep(600)");
+    let other = "select trap(n) from t where id = 2";
+    let other = pair.database.prepare_depending(other, Some(&[])).unwrap();
     let good = pair.prepare("select n from t where id = 1");
     pair.replicas(&good);
-    pair.is_the_primarys(&query, &text("0"));
+    for query in [&slow, &other] {
+        pair.is_the_primarys(query, &text("0"));
+    }
     let failure = pair.database.health().last_failure.unwrap();
     assert!(failure.contains("takes longer"), "{failure}");
     pair.replicas(&good);
