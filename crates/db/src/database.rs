@@ -34,6 +34,8 @@ pub struct Health {
     pub failures: u64,
     /// The last of them, for the owner's log.
     pub last_failure: Option<Arc<str>>,
+    /// Reads that replicas have answered.
+    pub replica_reads: u64,
     /// Reads that wait for a connection.
     pub waiting_reads: usize,
     /// Writes that wait for their turn, or for their change to come through the feed.
@@ -132,7 +134,19 @@ impl Database {
     pub async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(calls).await,
-            Engine::Postgres(postgres) => postgres.read(calls).await,
+            Engine::Postgres(postgres) => postgres.read(calls, false).await,
+        }
+    }
+
+    /// The same for what many may be given: of PostgreSQL, a replica may answer where it shows all that the feed has brought
+    /// ([`PostgresOptions::replicas`]). Not for who waits for a [position](Self::pass) that the feed has not passed.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub async fn read_spread(&self, calls: Vec<Call>) -> Result<Read, Error> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(calls).await,
+            Engine::Postgres(postgres) => postgres.read(calls, true).await,
         }
     }
 

@@ -32,41 +32,64 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Makes a cluster with `initdb`: user `postgres`, no password, UTF-8, sorted by code point.
     pub(crate) fn make() -> Result<Self, Error> {
-        let programs = programs::folder()?;
-        let account = Account::unprivileged()?;
-        let folder = folder().map_err(system("make a temporary folder"))?;
-        account.own(folder.path())?;
-        let mut cluster = Self {
-            programs,
-            account,
-            watchdog: Watchdog::start(folder.path())?,
-            folder,
-        };
-        cluster.initdb()?;
-        Ok(cluster)
-    }
-
-    fn initdb(&mut self) -> Result<(), Error> {
-        let mut command = self.command("initdb");
-        command.arg("-D").arg(self.data()).args([
+        let mut cluster = Self::empty()?;
+        let mut command = cluster.command("initdb");
+        command.arg("-D").arg(cluster.data()).args([
             "--username=postgres",
             "--auth=trust",
             "--encoding=UTF8",
             "--locale=C.UTF-8",
             "--no-sync",
         ]);
+        cluster.fill(command, "initdb")?;
+        Ok(cluster)
+    }
+
+    /// Copies the cluster of the server on `port`, as a standby of it, with `pg_basebackup`.
+    pub(crate) fn copy(port: u16) -> Result<Self, Error> {
+        let mut cluster = Self::empty()?;
+        let mut command = cluster.command("pg_basebackup");
+        command.arg("-D").arg(cluster.data());
+        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
+        command.args([
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--wal-method=stream",
+            "--no-sync",
+        ]);
+        cluster.fill(command, "pg_basebackup")?;
+        Ok(cluster)
+    }
+
+    fn empty() -> Result<Self, Error> {
+        let programs = programs::folder()?;
+        let account = Account::unprivileged()?;
+        let folder = folder().map_err(system("make a temporary folder"))?;
+        account.own(folder.path())?;
+        Ok(Self {
+            programs,
+            account,
+            watchdog: Watchdog::start(folder.path())?,
+            folder,
+        })
+    }
+
+    /// Has `program` make the database files.
+    fn fill(&mut self, mut command: Command, program: &'static str) -> Result<(), Error> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(system("start initdb"))?;
+        let started = command.spawn();
+        let child = started.map_err(system(format!("start {program}")))?;
         self.watchdog.watch(Some(Pid::from_child(&child)))?;
         let output = child
             .wait_with_output()
-            .map_err(system("wait for initdb"))?;
+            .map_err(system(format!("wait for {program}")))?;
         self.watchdog.watch(None)?;
         if output.status.success() {
             return Ok(());
         }
         let said = [output.stdout, output.stderr].concat();
-        Err(Error::Initdb {
+        Err(Error::Cluster {
+            program,
             said: String::from_utf8_lossy(&said).into_owned(),
         })
     }

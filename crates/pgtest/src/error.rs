@@ -19,8 +19,10 @@ pub enum Error {
         /// Why it was not.
         source: io::Error,
     },
-    /// `initdb` failed.
-    Initdb {
+    /// `initdb` or `pg_basebackup` failed.
+    Cluster {
+        /// Which of the two.
+        program: &'static str,
         /// The end of what it said.
         said: String,
     },
@@ -57,7 +59,9 @@ impl fmt::Display for Error {
                 )
             }
             Self::System { what, source } => write!(out, "cannot {what}: {source}"),
-            Self::Initdb { said } => write!(out, "initdb made no cluster; it said:\n{said}"),
+            Self::Cluster { program, said } => {
+                write!(out, "{program} made no cluster; it said:\n{said}")
+            }
             Self::Start { what, log } => {
                 write!(
                     out,

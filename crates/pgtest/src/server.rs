@@ -51,11 +51,24 @@ impl Postgres {
     }
 
     pub(crate) fn with(options: &Options) -> Result<Self, Error> {
+        Self::on(Cluster::make()?, options.arguments())
+    }
+
+    /// A standby of this server, with the same options: it has replayed what was committed here when this returns, and follows. For
+    /// it this server needs a `max_wal_senders`, as [`Options::logical`] gives it.
+    ///
+    /// # Errors
+    /// The cluster could not be copied, or the standby not be started.
+    pub fn standby(&self) -> Result<Self, Error> {
+        Self::on(Cluster::copy(self.port)?, self.arguments.clone())
+    }
+
+    fn on(cluster: Cluster, arguments: Vec<String>) -> Result<Self, Error> {
         let mut server = Self {
             postmaster: None,
-            cluster: Cluster::make()?,
+            cluster,
             port: 0,
-            arguments: options.arguments(),
+            arguments,
             databases: AtomicU64::new(0),
         };
         for attempt in 1.. {

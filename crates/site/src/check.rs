@@ -92,7 +92,9 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
 fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
     let migrations = migrations(dir, Dialect::of(&config.database))?;
     match &config.database {
-        DatabaseUrl::Sqlite(path) => check_sqlite(dir, config, path, &migrations),
+        DatabaseUrl::Sqlite(path) => opening::no_replicas(config)
+            .map_err(|problem| vec![problem])
+            .and_then(|()| check_sqlite(dir, config, path, &migrations)),
         DatabaseUrl::Postgres(url) => check_postgres(dir, config, url, &migrations),
     }
 }

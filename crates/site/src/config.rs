@@ -56,6 +56,8 @@ pub struct Config {
     pub pool: usize,
     /// How PostgreSQL tells of changes (`database.feed`).
     pub feed: FeedKind,
+    /// Standbys that may be read beside the primary, on PostgreSQL (`database.replicas`).
+    pub replicas: Vec<String>,
     /// The publication that tells of changes, on PostgreSQL (`database.publication`).
     pub publication: String,
     /// Whether anything is stored (`cache.enabled`).
@@ -111,6 +113,7 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             workers: 0,
             database: DatabaseUrl::Sqlite(PathBuf::new()),
+            replicas: Vec::new(),
             pool: 0,
             feed: FeedKind::default(),
             publication: String::new(),

@@ -67,12 +67,13 @@ impl Ask {
                 .map(|&at| self.values[at].clone())
                 .collect(),
         });
-        let read = self
-            .core
-            .database
-            .read(calls.collect())
-            .await
-            .map_err(|error| self.core.failure(&self.page.route, &error))?;
+        let (database, calls) = (&self.core.database, calls.collect());
+        // Who leads nobody may be waiting for what the feed has not passed yet (rule 19), which only the primary has.
+        let read = match permit {
+            Some(_) => database.read_spread(calls).await,
+            None => database.read(calls).await,
+        };
+        let read = read.map_err(|error| self.core.failure(&self.page.route, &error))?;
         Ok(self.sort(read, permit, &keys, now))
     }
 

@@ -11,6 +11,7 @@ use millpond_store::clock::Boottime;
 
 use crate::{
     Config, DatabaseUrl, Options, PostgresUrl, Problem,
+    config::FILE,
     dialect::Dialect,
     folder::{Migrations, migrations},
 };
@@ -29,6 +30,7 @@ pub(crate) fn open(
     let migrations = migrations(dir, Dialect::of(&config.database))?;
     let database = match &config.database {
         DatabaseUrl::Sqlite(path) => {
+            no_replicas(config).map_err(|p| vec![p])?;
             sqlite(dir, path, options.readers.unwrap_or(config.pool)).map_err(|p| vec![p])?
         }
         DatabaseUrl::Postgres(url) => {
@@ -49,6 +51,7 @@ pub(crate) fn postgres(
 ) -> Result<Database, Problem> {
     let wanted = PostgresOptions {
         pool: options.readers.unwrap_or(config.pool),
+        replicas: config.replicas.clone(),
         max_staleness: config.max_staleness,
         feed: config.feed,
         publication: config.publication.clone(),
@@ -60,6 +63,18 @@ pub(crate) fn postgres(
     };
     patiently(options.patience, || Database::connect(wanted.clone()))
         .map_err(|error| unreached(&error))
+}
+
+/// An SQLite file has none.
+pub(crate) fn no_replicas(config: &Config) -> Result<(), Problem> {
+    if config.replicas.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        FILE,
+        "database.replicas names standbys of a PostgreSQL server, and the database is an SQLite file",
+    )
+    .hint("take the line out, or name the primary in database.url"))
 }
 
 /// Opens an SQLite file.

@@ -35,6 +35,11 @@ impl Backoff {
         *self = Self::default();
     }
 
+    /// The attempt has told nothing: the next may try at once.
+    pub(super) fn undecided(&mut self) {
+        self.trying = false;
+    }
+
     /// The attempt has failed.
     pub(super) fn failed(&mut self, error: Error, now: Boottime) {
         // Several attempts that began together count once.
@@ -87,6 +92,20 @@ mod tests {
         backoff.succeeded();
         assert!(backoff.ask(later).is_ok());
         assert!(backoff.ask(later).is_ok());
+    }
+
+    #[test]
+    fn what_tells_nothing_makes_the_pause_neither_longer_nor_forgotten() {
+        let start = Boottime::now();
+        let mut backoff = Backoff::default();
+        backoff.failed(failure(), start);
+        let later = start.plus(FIRST);
+        assert!(backoff.ask(later).is_ok());
+        backoff.undecided();
+        assert!(backoff.ask(later).is_ok());
+        assert!(backoff.ask(later).is_err(), "one at a time still");
+        backoff.failed(failure(), later);
+        assert!(backoff.ask(later.plus(FIRST * 9 / 10)).is_err(), "it grows");
     }
 
     #[test]

@@ -47,6 +47,12 @@ impl Trouble {
             .is_some_and(|said| conflicts.contains(&said.code.as_str()))
     }
 
+    /// The server has ended the statement: it took too long, or somebody asked for that.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.said()
+            .is_some_and(|said| said.code == state::QUERY_CANCELED)
+    }
+
     /// The statement was prepared for a schema that has changed: `cached plan must not change result type`.
     pub(crate) fn is_outdated(&self) -> bool {
         self.said().is_some_and(|said| {

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
+use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
+use super::turns::{Again, Next, Turn, Turns, next};
 use super::{Shared, migrate, read, requirements, statement, write};
 use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
@@ -25,6 +27,8 @@ use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 pub(super) enum Job {
     Read {
         calls: Vec<Call>,
+        /// Whether a replica may answer.
+        spread: bool,
         reply: oneshot::Sender<Result<Read, Error>>,
     },
     Write {
@@ -81,30 +85,21 @@ impl Waiting {
     }
 }
 
+/// Where a thread's jobs are done.
+struct Servers {
+    pool: Pool,
+    replicas: Replicas,
+    turns: Turns,
+}
+
 /// The caller's side of one thread.
 pub(super) struct Lane {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
     runtime: tokio::runtime::Handle,
     connections: usize,
-    /// Jobs that have been taken up and are not done.
+    /// Jobs that have a connection, or are about to.
     running: Arc<AtomicUsize>,
-}
-
-/// A job that runs, until it is dropped.
-struct Running(Arc<AtomicUsize>);
-
-impl Running {
-    fn new(running: &Arc<AtomicUsize>) -> Self {
-        running.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(running))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Lane {
@@ -130,8 +125,14 @@ impl Lane {
         let thread = thread::Builder::new()
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
-                let pool = Rc::new(Pool::new(shared));
-                let work = serve(pool, connections, taken, stopped, counted);
+                let replicas = Replicas::new(&shared, connections);
+                let (turns, wanted) = Turns::new(connections, counted);
+                let servers = Rc::new(Servers {
+                    pool: Pool::new(shared),
+                    replicas,
+                    turns,
+                });
+                let work = serve(servers, taken, wanted, stopped);
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
@@ -191,56 +192,94 @@ pub(super) fn own(lanes: usize) -> usize {
     })
 }
 
-/// The life of a thread: a permit for each connection, a task for each job.
+/// The life of a thread: a turn for each connection, a task for each job.
 async fn serve(
-    pool: Rc<Pool>,
-    connections: usize,
+    servers: Rc<Servers>,
     mut jobs: mpsc::Receiver<Job>,
+    mut wanted: mpsc::UnboundedReceiver<Again>,
     stop: Arc<Notify>,
-    counted: Arc<AtomicUsize>,
 ) {
-    let permits = Arc::new(Semaphore::new(connections));
     let mut running = JoinSet::new();
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+        let Some(permit) = servers.turns.permit().await else {
             break;
         };
-        let job = tokio::select! {
-            job = jobs.recv() => job,
-            () = stop.notified() => {
-                jobs.close();
-                jobs.recv().await
+        let job = match next(&mut wanted, &stop, &mut jobs).await {
+            Next::Give(again) => {
+                // Whoever has gone drops it.
+                let _ = again.send(permit);
+                continue;
             }
+            Next::Begin(job) => job,
+            Next::End => break,
         };
-        let Some(job) = job else {
-            break;
-        };
-        pool.shared.waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
+        let waiting = &servers.pool.shared.waiting;
+        waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and whoever waits for that says so.
         while running.try_join_next().is_some() {}
-        let (pool, is_running) = (Rc::clone(&pool), Running::new(&counted));
-        running.spawn_local(async move {
-            let _is_running = is_running;
-            work(pool, job, permit).await;
-        });
+        let turn = servers.turns.taken(permit);
+        let servers = Rc::clone(&servers);
+        running.spawn_local(async move { work(&servers, job, turn).await });
     }
+    drop(wanted);
     while running.join_next().await.is_some() {}
-    pool.close().await;
+    servers.pool.close().await;
+    servers.replicas.close().await;
+}
+
+/// Reads where that may be done, and answers. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
+/// a primary that has nothing to do.*
+async fn read_somewhere(
+    servers: &Servers,
+    calls: &[Call],
+    spread: bool,
+    mut turn: Turn,
+    reply: oneshot::Sender<Result<Read, Error>>,
+) {
+    let errand = if spread {
+        servers.replicas.errand(calls)
+    } else {
+        None
+    };
+    if let Some(errand) = errand {
+        drop(turn);
+        if let Some(read) = errand.run(calls).await {
+            let _ = reply.send(Ok(read));
+            return;
+        }
+        let Some(another) = servers.turns.another().await else {
+            let _ = reply.send(Err(super::stopped()));
+            return;
+        };
+        // Who has left meanwhile gets nothing of the primary's time.
+        if reply.is_closed() {
+            return;
+        }
+        turn = another;
+    }
+    let read = read::read(&servers.pool, calls).await;
+    drop(turn);
+    let _ = reply.send(read);
 }
 
 /// Does one job. Whoever asked may have gone: then there is nobody to tell.
-async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermit) {
+async fn work(servers: &Servers, job: Job, turn: Turn) {
+    let Servers { pool, replicas, .. } = servers;
     match job {
-        Job::Read { calls, reply } => {
+        Job::Read {
+            calls,
+            spread,
+            reply,
+        } => {
             if !reply.is_closed() {
-                let _ = reply.send(read::read(&pool, &calls).await);
+                read_somewhere(servers, &calls, spread, turn, reply).await;
             }
         }
         Job::Write { steps, reply } => {
             if !reply.is_closed() {
-                let done = write::write(&pool, &steps).await;
+                let done = write::write(pool, &steps).await;
                 // The next may have the connection while this one waits for the feed.
-                drop(permit);
+                drop(turn);
                 let done = match done {
                     Ok((results, arrival)) => Ok(Written {
                         results,
@@ -259,19 +298,19 @@ async fn work(pool: Rc<Pool>, job: Job, permit: tokio::sync::OwnedSemaphorePermi
             depends,
             reply,
         } => {
-            let _ = reply.send(statement::prepare(&pool, sql, depends).await);
+            let _ = reply.send(statement::prepare(pool, sql, depends).await);
         }
         Job::Migrate { migrations, reply } => {
             let _ = reply.send(migrate::migrate(&pool.shared, &migrations).await);
         }
         Job::Rehearse { migrations, reply } => {
-            let _ = reply.send(rehearsal::rehearse(&pool, &migrations).await);
+            let _ = reply.send(rehearsal::rehearse(pool, &migrations).await);
         }
         Job::Requirements { tables, reply } => {
-            let _ = reply.send(requirements::ask(&pool, &tables).await);
+            let _ = reply.send(requirements::ask(pool, replicas, &tables).await);
         }
         Job::Mend { requirement, reply } => {
-            let _ = reply.send(requirements::mend(&pool, &requirement).await);
+            let _ = reply.send(requirements::mend(pool, &requirement).await);
         }
     }
 }

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use super::interest::{Interest, Wanted};
 use super::passed::Passed;
 use super::pending::Pending;
+use super::replay::Replay;
 use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
 
@@ -20,6 +21,7 @@ pub(crate) struct Link {
     pub(crate) interest: Interest,
     pub(crate) pending: Pending,
     pub(crate) passed: Passed,
+    pub(crate) replay: Replay,
     pub(crate) wake: Wake,
     floor: AtomicU64,
     /// When the feed's server was started, while there is a feed: it tells that server from all others.
@@ -42,6 +44,7 @@ impl Default for Link {
             interest: Interest::default(),
             pending: Pending::default(),
             passed: Passed::default(),
+            replay: Replay::default(),
             wake: Wake::default(),
             floor: AtomicU64::new(NONE),
             server: Mutex::default(),
@@ -69,7 +72,7 @@ impl Link {
     pub(crate) fn began(&self, transaction: u64, started: &str, reason: &str) {
         *self.server.lock() = Some(started.into());
         self.floor.store(transaction, Ordering::SeqCst);
-        self.delivery.new_epoch(reason);
+        self.new_epoch(reason);
         self.pending.restored();
     }
 
@@ -77,7 +80,8 @@ impl Link {
     pub(crate) fn lost(&self, reason: &str) {
         *self.server.lock() = None;
         self.floor.store(NONE, Ordering::SeqCst);
-        self.delivery.new_epoch(reason);
+        self.replay.lost();
+        self.new_epoch(reason);
         self.pending.lost();
         self.passed.lost();
     }
@@ -92,8 +96,15 @@ impl Link {
     /// from before the write may have been kept, and its change may not have come yet.
     pub(crate) fn committed_unawaited(&self) {
         if self.floor.load(Ordering::SeqCst) != NONE {
-            self.delivery.new_epoch("a write began before the feed did");
+            self.new_epoch("a write began before the feed did");
         }
+    }
+
+    /// Something was missed, or is not told: nothing that was kept is given any more, and no replica is read until a heartbeat has
+    /// come that was sent later.
+    pub(crate) fn new_epoch(&self, reason: &str) {
+        self.replay.hold();
+        self.delivery.new_epoch(reason);
     }
 
     /// Moves whenever tables, views, functions or policies may have changed; what was found out about a statement is good for
@@ -121,7 +132,7 @@ impl Link {
     /// The catalog has changed, in a way that the feed does not tell (COHERENCE, rule 9).
     pub(crate) fn schema_changed(&self, reason: &str) {
         self.schema.fetch_add(1, Ordering::SeqCst);
-        self.delivery.new_epoch(reason);
+        self.new_epoch(reason);
     }
 
     /// Registers columns that a statement selects by. Must come before dependencies on them are given to anybody.
@@ -130,8 +141,7 @@ impl Link {
     pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = Wanted>) {
         let _one_at_a_time = self.registering.lock();
         if self.interest.add(wanted) {
-            self.delivery
-                .new_epoch("a query selects by a column that was not watched");
+            self.new_epoch("a query selects by a column that was not watched");
         }
     }
 

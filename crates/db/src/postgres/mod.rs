@@ -23,6 +23,8 @@ mod pool;
 mod prepare;
 mod read;
 mod rehearsal;
+mod replay;
+mod replica;
 pub(crate) mod requirements;
 mod run;
 mod said;
@@ -33,6 +35,7 @@ mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
+mod turns;
 mod types;
 pub(crate) mod wake;
 mod wire;
@@ -83,6 +86,8 @@ pub(crate) struct Shared {
     rehearsing: AtomicBool,
     /// Tells this program's messages in the log from those of others.
     node: String,
+    /// The same for each replica.
+    replicas: Vec<Arc<Shared>>,
 }
 
 /// An open PostgreSQL database. Cheap to clone. Its methods are those of [`crate::Database`].
@@ -110,6 +115,18 @@ pub(crate) fn stopped() -> Error {
     Error::unavailable("it is stopping")
 }
 
+/// How the replicas are reached that the owner has named.
+fn replicas(primary: &Shared) -> Result<Vec<Arc<Shared>>, Error> {
+    let hosts = &primary.options.replicas;
+    if !hosts.is_empty() && primary.options.feed != FeedKind::Logical {
+        return Err(Error::usage(
+            "database.replicas needs feed = \"logical\": a feed by triggers knows no places in the log to hold a replica against",
+        ));
+    }
+    let one = |host: &String| replica::shared(primary, host).map(Arc::new);
+    hosts.iter().map(one).collect()
+}
+
 impl Postgres {
     /// Starts the threads, and connects once: what is wrong with the URL or the server is said now.
     pub(crate) fn open(options: PostgresOptions) -> Result<Self, Error> {
@@ -118,7 +135,7 @@ impl Postgres {
         let pool = options.pool.max(1);
         let count = options.workers.min(pool).min(cores).max(1);
         let queue = options.queue.div_ceil(count).max(1);
-        let shared = Arc::new(Shared {
+        let mut shared = Shared {
             place: target.place(),
             tls: Tls::new(&target.trust)?,
             target,
@@ -128,7 +145,10 @@ impl Postgres {
             rehearsing: AtomicBool::new(false),
             node: format!("{:016x}", backoff::random()),
             options,
-        });
+            replicas: Vec::new(),
+        };
+        shared.replicas = replicas(&shared)?;
+        let shared = Arc::new(shared);
         let mut lanes = Vec::with_capacity(count);
         let mut threads = Vec::with_capacity(count);
         for index in 0..count {
@@ -223,9 +243,14 @@ impl Postgres {
         })
     }
 
-    pub(crate) async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
+    /// `spread`: a replica may answer.
+    pub(crate) async fn read(&self, calls: Vec<Call>, spread: bool) -> Result<Read, Error> {
         let (reply, answer) = oneshot::channel();
-        self.push(Job::Read { calls, reply })?;
+        self.push(Job::Read {
+            calls,
+            spread,
+            reply,
+        })?;
         answer.await.map_err(|_| self.unanswered())?
     }
 
@@ -283,6 +308,7 @@ impl Postgres {
         Health {
             failures,
             last_failure,
+            replica_reads: shared.link.replay.reads(),
             waiting_reads: shared.waiting.reads.load(Ordering::Relaxed),
             waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)
                 + shared.link.pending.len(),

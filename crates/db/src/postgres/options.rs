@@ -31,7 +31,9 @@ pub struct PostgresOptions {
     /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between them: the first that
     /// answers is taken.
     pub url: String,
-    /// Connections that read and write.
+    /// Standbys that may be read beside the primary, as `host`, `host:port` or the folder of a unix socket; everything else is as in the URL.
+    pub replicas: Vec<String>,
+    /// Connections that read and write; to each replica there may be as many again.
     pub pool: usize,
     /// Reads and writes that may wait for a connection; one more is [`Error::Overloaded`].
     pub queue: usize,
@@ -51,6 +53,7 @@ impl std::fmt::Debug for PostgresOptions {
     /// Without the URL, which may have a password in it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresOptions")
+            .field("replicas", &self.replicas)
             .field("pool", &self.pool)
             .field("queue", &self.queue)
             .field("statement_timeout", &self.statement_timeout)
@@ -69,6 +72,7 @@ impl PostgresOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            replicas: Vec::new(),
             pool: 8,
             queue: 1_024,
             statement_timeout: Duration::from_secs(5),
@@ -94,6 +98,16 @@ impl PostgresOptions {
             Some(database) => format!("{place}/{database}"),
             None => place,
         })
+    }
+}
+
+impl PostgresOptions {
+    /// Whether `host` may stand among the [replicas](Self::replicas).
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with what to write instead.
+    pub fn check_replica(host: &str) -> Result<(), Error> {
+        Target::replica("postgres://localhost/", host).map(drop)
     }
 }
 
@@ -180,6 +194,31 @@ impl Target {
         Ok(Self { config, trust })
     }
 
+    /// The same for the standby at `host`: who connects, to which database and how, is the URL's.
+    pub(crate) fn replica(url: &str, host: &str) -> Result<Self, Error> {
+        let wrong = || {
+            Error::usage(format!(
+                "`{host}` is no host of a replica; write host:port, or the folder of a unix socket"
+            ))
+        };
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || "@?,#%".contains(c);
+        if host.is_empty() || host.contains(is_odd) {
+            return Err(wrong());
+        }
+        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (user, rest) = base.split_once('@').unwrap_or(("", base));
+        let database = rest.split_once('/').map_or("", |(_, database)| database);
+        // Where the primary is, and which kind of server is wanted there.
+        let of_primary = ["host=", "hostaddr=", "port=", "target_session_attrs="];
+        let stays = |pair: &&str| !of_primary.iter().any(|name| pair.starts_with(name));
+        let query: Vec<&str> = query.split('&').filter(stays).collect();
+        let at = if base.contains('@') { "@" } else { "" };
+        let host = host.replace('/', "%2F");
+        let url = format!("{scheme}://{user}{at}{host}/{database}?{}", query.join("&"));
+        Self::parse(&url).map_err(|_| wrong())
+    }
+
     /// The hosts and ports, for messages; never the password.
     pub(crate) fn place(&self) -> String {
         let ports = self.config.get_ports();
@@ -254,6 +293,30 @@ mod tests {
         assert_eq!(plain.place(), "h:5433");
         let socket = Target::parse("postgres://u@%2Frun%2Fpg/db?sslmode=disable").unwrap();
         assert_eq!(socket.place(), "/run/pg/.s.PGSQL.5432");
+    }
+
+    #[test]
+    fn a_replica_is_reached_as_the_primary_is() {
+        let url = "postgres://u:secret@a,b:5433/db?sslmode=verify-full&port=1&target_session_attrs=read-write&application_name=x";
+        let target = Target::replica(url, "c:5434").unwrap();
+        assert_eq!(target.place(), "c:5434");
+        assert_eq!(target.config.get_user(), Some("u"));
+        assert_eq!(target.config.get_password(), Some(&b"secret"[..]));
+        assert_eq!(target.config.get_dbname(), Some("db"));
+        assert_eq!(target.trust.proof, Proof::Host);
+        assert_eq!(
+            target.config.get_target_session_attrs(),
+            tokio_postgres::config::TargetSessionAttrs::Any
+        );
+        let socket = Target::replica("postgres://a/db", "/run/pg:5433").unwrap();
+        assert_eq!(socket.place(), "/run/pg/.s.PGSQL.5433");
+        for host in ["", "a,b", "u:p@a", "a b", "a:port", "a?x=1"] {
+            let error = Target::replica(url, host).err().unwrap().to_string();
+            assert!(
+                error.contains("replica") && !error.contains("secret"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

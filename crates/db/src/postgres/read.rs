@@ -274,7 +274,7 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
 }
 
 /// The rows of one call.
-type Table = Vec<Vec<Value>>;
+pub(super) type Table = Vec<Vec<Value>>;
 
 fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
     let call = failed

@@ -76,7 +76,7 @@ impl Seen {
 }
 
 /// A position in the log, `16/B374D848`, or a transaction id.
-fn place(text: &str) -> Option<u64> {
+pub(super) fn place(text: &str) -> Option<u64> {
     let Some((high, low)) = text.split_once('/') else {
         return text.parse().ok();
     };

@@ -52,6 +52,12 @@ impl Statement {
         Ok(ready)
     }
 
+    /// What it is in the catalog of the number `schema`, if that is what was found out last.
+    pub(super) fn at(&self, schema: u64) -> Option<Found> {
+        let found = self.found.lock();
+        (found.schema == schema).then(|| found.clone())
+    }
+
     /// What it is in the present catalog; found out anew if the catalog has changed.
     pub(super) async fn current(
         &self,
@@ -83,6 +89,9 @@ impl Statement {
         found.shape = ready.shape;
         let mut known = self.found.lock();
         if known.schema == found.schema {
+            // As where it is found out anew. ✗ *A view's two columns change places, the server says so before the feed does, and a replica
+            // that has not replayed it gives the one under the name of the other.*
+            shared.link.replay.hold();
             *known = found.clone();
         }
         Ok(found)
@@ -245,6 +254,8 @@ async fn find_out(
     .await
     .map_err(|error| unprepared(error, connection))?;
     shared.link.take_interest(analysis.wanted());
+    // What it was found to be may be newer than what a replica shows.
+    shared.link.replay.hold();
     let shape = Arc::clone(&ready.shape);
     // The driver runs writes only.
     if !is_known && !analysis.readonly {

@@ -123,8 +123,7 @@ async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
         Ok(Err(_)) => None,
         Err(_) => {
             link.pending.forget(token);
-            link.delivery
-                .new_epoch("a write's change has not come through the feed");
+            link.new_epoch("a write's change has not come through the feed");
             None
         }
     }

@@ -101,6 +101,8 @@ pub(super) enum Kind {
     Database(fn(&mut Config) -> &mut DatabaseUrl),
     /// How a server tells of changes.
     Feed(fn(&mut Config) -> &mut FeedKind),
+    /// Hosts of replicas.
+    Replicas(fn(&mut Config) -> &mut Vec<String>),
     /// The name of a publication.
     Publication(fn(&mut Config) -> &mut String),
     /// `true`, `false`, or a path.
@@ -140,7 +142,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 33] = [
+pub(super) const KEYS: [Key; 34] = [
     Key {
         section: "server",
         name: "listen",
@@ -173,12 +175,23 @@ pub(super) const KEYS: [Key; 33] = [
     },
     Key {
         section: "database",
+        name: "replicas",
+        kind: Kind::Replicas(|config| &mut config.replicas),
+        default: Some("[]"),
+        example: "[\"db2.example.com:5432\"]",
+        about: "PostgreSQL with `feed = \"logical\"` only: hot standbys of the server, as `host:port` or the folder of a unix socket; user, password, \
+                database and TLS are those of the URL. Pages that are not in memory are read there as long as they have replayed what this node knows of, and are kept \
+                as ever; otherwise, and for everything that writes or signs in, the primary is read. \
+                [site.md](site.md#replicas) says what they need.",
+    },
+    Key {
+        section: "database",
         name: "pool",
         kind: Kind::Count(|config| &mut config.pool, 1, 256),
         default: Some("8"),
         example: "8",
-        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, and the feed \
-                of changes has one of its own.",
+        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, the feed \
+                of changes has two of its own, and to each replica there are up to as many again.",
     },
     Key {
         section: "database",

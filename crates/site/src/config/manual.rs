@@ -82,6 +82,7 @@ fn values(kind: &Kind) -> String {
         Kind::Address(_) | Kind::SomeAddress(_) => "an IP address and a port".to_owned(),
         Kind::Database(_) => "a URL".to_owned(),
         Kind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
+        Kind::Replicas(_) => "a list of hosts".to_owned(),
         Kind::Publication(_) => "a name".to_owned(),
         Kind::WarmList(_) => "`true`, `false` or a path".to_owned(),
         Kind::Log(_) => "a path or `-`".to_owned(),

@@ -93,6 +93,20 @@ fn a_feed_is_one_of_two() {
 }
 
 #[test]
+fn replicas_are_hosts_and_nothing_more() {
+    let config = parse("database.replicas = [\"db2:5433\", \"db3\"]").unwrap();
+    assert_eq!(config.replicas, ["db2:5433", "db3"]);
+    for wrong in [
+        "\"db2\"",
+        "[\"postgres://u:secret@db2/site\"]",
+        "[\"db2\", \"db2\"]",
+    ] {
+        let said = parse(&format!("database.replicas = {wrong}")).unwrap_err();
+        assert!(said.contains("db2.example.com:5432"), "{said}");
+    }
+}
+
+#[test]
 fn a_misspelt_key_has_its_place_and_the_right_one() {
     refused(
         "[server]\n  lisen = \"127.0.0.1:80\"\n",

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_db::FeedKind;
+use millpond_db::{FeedKind, PostgresOptions};
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -47,6 +47,7 @@ pub(super) fn set(
         Kind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
         Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
         Kind::Feed(field) => *field(config) = feed(text(value)?)?,
+        Kind::Replicas(field) => *field(config) = replicas(value)?,
         Kind::Publication(field) => *field(config) = publication(text(value)?)?,
         Kind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
         Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
@@ -85,6 +86,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         Kind::SomeAddress(field) => both(field, one, other),
         Kind::Database(field) => both(field, one, other),
         Kind::Feed(field) => both(field, one, other),
+        Kind::Replicas(field) => both(field, one, other),
         Kind::Publication(field) => both(field, one, other),
         Kind::WarmList(field) => both(field, one, other),
         Kind::Log(field) => both(field, one, other),
@@ -244,6 +246,18 @@ fn feed(name: &str) -> Result<FeedKind, String> {
     found.map(|(kind, _)| *kind).ok_or_else(|| {
         format!("`{name}` is no feed of changes; there are `logical` and `triggers`")
     })
+}
+
+/// Hosts beside that of the URL.
+fn replicas(value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let hosts = texts(value, "a list of hosts in quotes")?;
+    for (at, host) in hosts.iter().enumerate() {
+        PostgresOptions::check_replica(host).map_err(|error| error.to_string())?;
+        if hosts[..at].contains(host) {
+            return Err(format!("`{host}` is there twice"));
+        }
+    }
+    Ok(hosts.into_iter().map(str::to_owned).collect())
 }
 
 /// The name of a publication, as PostgreSQL takes it between quotes.

@@ -14,6 +14,7 @@ mod nodes_triggers;
 mod pages;
 mod postgres;
 mod privacy;
+mod replicas;
 mod rules;
 mod sessions;
 mod statics;

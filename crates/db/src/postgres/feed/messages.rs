@@ -26,6 +26,12 @@ pub(crate) fn read(node: &str, prefix: &str, content: &[u8]) -> Option<Note> {
     }
 }
 
+/// Whether a message, of whichever node, is the token of a write.
+pub(crate) fn is_write(prefix: &str, content: &[u8]) -> bool {
+    let kind = std::str::from_utf8(content).ok();
+    prefix == PREFIX && kind.and_then(|text| text.split(':').nth(1)) == Some("w")
+}
+
 /// What a heartbeat leaves.
 pub(crate) fn heartbeat(node: &str, number: u64) -> String {
     format!("{node}:h:{number}")
@@ -45,6 +51,8 @@ mod tests {
         ] {
             assert_eq!(of(other), None, "{other}");
         }
+        assert!(is_write(PREFIX, b"0b:w:8") && !is_write(PREFIX, b"0b:h:8"));
+        assert!(!is_write("another", b"0a:w:8") && !is_write(PREFIX, b"\xff"));
         assert_eq!(read("0a", "another", b"0a:h:7"), None);
         assert_eq!(read("0a", PREFIX, b"\xff"), None);
     }

@@ -189,6 +189,7 @@ fn live(
     let reason = reason(system.replace(opened.system.clone()), &opened.system);
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
+    link.replay.began(&opened.system);
     link.began(opened.floor, &opened.started, &reason);
     // Whoever finds a position of this system passed finds the new epoch too.
     link.passed.began(&opened.system);

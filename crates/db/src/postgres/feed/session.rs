@@ -212,12 +212,18 @@ impl<'a> Life<'a> {
             anything,
             view,
             notes,
+            has_write,
         } = committed;
         let mark = Mark {
             transaction: extend(transaction, self.newest),
             at: end,
         };
-        if !tags.is_empty() || anything.is_some() {
+        let changes = !tags.is_empty() || anything.is_some();
+        if changes || has_write {
+            // Before the store can forget it, and before anybody is told that it has come.
+            self.link.replay.must_have(end);
+        }
+        if changes {
             let incomplete = || {
                 let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
                 let known = Arc::ptr_eq(&view.tables, &self.tables);
@@ -305,9 +311,15 @@ impl<'a> Life<'a> {
 
     fn beat(&mut self, beat: Option<Beat>) {
         if let Some(beat) = beat {
+            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot shows the end of all that the feed may
+            // never tell, a replica that has replayed the heartbeat does too.
+            let covers = self.link.may_keep(&beat.seen);
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
             // The answer may come after more has been applied.
             let position = beat.position.max(self.position);
+            if covers {
+                self.link.replay.beat(beat.sent, beat.position);
+            }
             self.link.delivery.passed(&seen, position, beat.sent);
             self.link.passed.heard(beat.sent);
         }

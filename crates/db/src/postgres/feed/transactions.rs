@@ -32,6 +32,8 @@ pub(crate) struct Committed {
     /// What the tags were made from.
     pub(crate) view: View,
     pub(crate) notes: Vec<Note>,
+    /// Whether it is a write of some node, whatever it has touched.
+    pub(crate) has_write: bool,
 }
 
 /// Why the stream makes no sense.
@@ -47,6 +49,7 @@ struct Transaction {
     /// As tables are within this transaction, while it is streamed.
     relations: HashMap<u32, Relation>,
     notes: Vec<Note>,
+    has_write: bool,
 }
 
 /// All transactions that are under way.
@@ -219,10 +222,13 @@ impl Transactions {
         if !transactional {
             return;
         }
-        let Some(note) = messages::read(&self.node, prefix, content) else {
+        let note = messages::read(&self.node, prefix, content);
+        let is_write = messages::is_write(prefix, content);
+        let Some(present) = self.present() else {
             return;
         };
-        if let Some(present) = self.present()
+        present.has_write |= is_write;
+        if let Some(note) = note
             && present.notes.len() < MAX_NOTES
         {
             present.notes.push(note);
@@ -239,6 +245,7 @@ impl Transaction {
             plans: HashMap::new(),
             relations: HashMap::new(),
             notes: Vec::new(),
+            has_write: false,
         }
     }
 
@@ -270,6 +277,7 @@ impl Transaction {
             anything,
             view: self.view,
             notes: self.notes,
+            has_write: self.has_write,
         }
     }
 }

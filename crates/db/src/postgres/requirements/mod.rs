@@ -17,6 +17,7 @@ use super::FeedKind;
 use super::analysis::refused;
 use super::catalog::Catalog;
 use super::pool::Pool;
+use super::replica::Replicas;
 use crate::{Error, SqlError};
 use server::Facts;
 use triggers::Objects;
@@ -39,7 +40,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(super) fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             missing: missing.into(),
             reason: reason.into(),
@@ -50,7 +51,7 @@ impl Requirement {
         }
     }
 
-    fn mended_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
+    pub(super) fn mended_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
         Self {
             statement: Some(statement.into()),
             may_fix,
@@ -103,8 +104,12 @@ pub(crate) async fn fix(client: &Client, requirement: &Requirement) -> Result<()
     }
 }
 
-/// The same on a connection of the pool.
-pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requirement>, Error> {
+/// The same on a connection of the pool, and what keeps replicas from being read.
+pub(super) async fn ask(
+    pool: &Pool,
+    replicas: &Replicas,
+    tables: &BTreeSet<u32>,
+) -> Result<Vec<Requirement>, Error> {
     let connection = pool.get().await?;
     let options = &pool.shared.options;
     let loaded = Catalog::load(&connection.client, options.feed, &options.publication).await;
@@ -115,8 +120,11 @@ pub(super) async fn ask(pool: &Pool, tables: &BTreeSet<u32>) -> Result<Vec<Requi
         }
         Err(error) => Err(error),
     };
+    let lacking = replicas.lacks(&connection.client).await;
     pool.put(connection);
-    found.map_err(Error::unavailable)
+    let mut found = found.map_err(Error::unavailable)?;
+    found.extend(lacking);
+    Ok(found)
 }
 
 /// Mends one of them on a connection of the pool.

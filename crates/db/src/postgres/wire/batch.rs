@@ -51,6 +51,27 @@ pub(crate) struct Failed {
     pub(crate) wrong: Wrong,
 }
 
+impl Failed {
+    /// Whether what is prepared on the connection is of no more use.
+    pub(crate) fn is_outdated(&self) -> bool {
+        match &self.wrong {
+            Wrong::Failed(Failure::Database(trouble)) => trouble.is_outdated(),
+            Wrong::Failed(_) | Wrong::NoQuery => false,
+            Wrong::Unparsed(_) | Wrong::Changed => true,
+        }
+    }
+
+    /// What is wrong, for the owner.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.wrong {
+            Wrong::Failed(Failure::Database(trouble)) | Wrong::Unparsed(trouble) => {
+                trouble.sentence()
+            }
+            _ => "it answers with something else than was asked".to_owned(),
+        }
+    }
+}
+
 /// A connection as reads use it. Whoever has it is alone with it, but for the driver.
 pub(crate) struct Wire {
     share: Rc<Share>,

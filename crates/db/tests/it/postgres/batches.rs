@@ -15,7 +15,7 @@ fn call(query: &Query, params: Vec<Value>) -> Call {
     }
 }
 
-fn first(read: &Read, index: usize) -> Value {
+pub(super) fn first(read: &Read, index: usize) -> Value {
     read.results[index].rows[0][0].clone()
 }
 

@@ -6,6 +6,7 @@ mod feed;
 mod migrations;
 mod model;
 mod reads;
+mod replicas;
 mod requirements;
 mod same;
 mod silence;

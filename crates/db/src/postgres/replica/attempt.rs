@@ -1,0 +1,196 @@
+//! One read on one replica, and what it means if that comes to nothing.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::connection::Lease;
+use super::probe::{self, Probe};
+use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
+use crate::postgres::FeedKind;
+use crate::postgres::read::Table;
+use crate::postgres::replay::Needed;
+use crate::postgres::run::Failure;
+use crate::postgres::seen::{self, Seen};
+use crate::postgres::statement::Found;
+use crate::postgres::wire::{Failed, Item, Wrong};
+use crate::{Call, Deps, Read, Rows, Snapshot};
+
+/// Why a replica has not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It has not replayed enough, or replaying was in the read's way. The connection is good.
+    Behind,
+    /// The call with this index failed there, which may be its own fault. The connection is good.
+    Failed(usize),
+    /// What is prepared there is of another schema, and was forgotten. The connection is good.
+    Outdated,
+    /// The call with this index has a result that is too large; the rest of it is still on its way.
+    Unread(usize),
+    /// The server has ended the call with this index, as it took too long. The connection is good.
+    Slow(usize),
+    /// Nothing has come in time, whether the calls were `asked` yet or not. They may still run.
+    Late { asked: bool },
+    /// The connection is not to be used again.
+    Broken(String),
+}
+
+impl Refused {
+    /// The calls that are better not asked for there again soon.
+    pub(super) fn blamed<'a>(&self, found: &'a [Found]) -> &'a [Found] {
+        match self {
+            Self::Failed(at) | Self::Unread(at) | Self::Slow(at) => {
+                found.get(*at..=*at).unwrap_or_default()
+            }
+            // The server keeps its answers back until it has them all, so nobody knows which is missing.
+            Self::Late { asked: true } => found,
+            Self::Late { asked: false } | Self::Behind | Self::Outdated | Self::Broken(_) => &[],
+        }
+    }
+}
+
+/// Runs the calls within [`ATTEMPT`], if the replica has replayed what is needed.
+pub(super) async fn attempt(
+    lease: &mut Lease,
+    needed: &Needed,
+    calls: &[Call],
+    found: &[Found],
+) -> Result<Read, Refused> {
+    let asked = Cell::new(false);
+    let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found, &asked)).await;
+    done.unwrap_or_else(|_| Err(Refused::Late { asked: asked.get() }))
+}
+
+async fn at_leisure(
+    lease: &mut Lease,
+    needed: &Needed,
+    calls: &[Call],
+    found: &[Found],
+    asked: &Cell<bool>,
+) -> Result<Read, Refused> {
+    let before = replayed(lease, needed).await?;
+    asked.set(true);
+    let mut items = Vec::with_capacity(calls.len() + 2);
+    items.push(Item {
+        shape: seen::shape(FeedKind::Logical),
+        params: &[],
+    });
+    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
+        shape: &found.shape,
+        params: &call.params,
+    }));
+    items.push(Item {
+        shape: probe::shape(),
+        params: &[],
+    });
+    let tables = lease.connection.read(&items).await.map_err(|failed| {
+        if failed.is_outdated() {
+            lease.connection.forget_all();
+            return Refused::Outdated;
+        }
+        sort(failed)
+    })?;
+    let broken = |why: &str| Refused::Broken(why.to_owned());
+    let mut tables = tables.into_iter();
+    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Refused::Broken)?;
+    let after = Probe::read(&tables.next_back().unwrap_or_default());
+    let (Some(seen), Some(after)) = (seen, after) else {
+        return Err(broken("it does not say what it is"));
+    };
+    // A place where the log is written is what a primary has.
+    if seen.position.is_some() || !after.follows(&before) {
+        return Err(broken("it has become another server while it was read"));
+    }
+    Ok(assemble(calls, found, tables, &before, &after))
+}
+
+/// How far it is, once that is far enough, or not at all after a moment.
+async fn replayed(lease: &mut Lease, needed: &Needed) -> Result<Probe, Refused> {
+    for look in 1.. {
+        let probe = lease.probe(PROBE).await.map_err(Refused::Broken)?;
+        let fault = probe.fault(&lease.system, Some(&needed.source));
+        if let Some(fault) = fault {
+            return Err(Refused::Broken(fault.to_string()));
+        }
+        if probe.replayed >= needed.at {
+            return Ok(probe);
+        }
+        if look >= LOOKS {
+            return Err(Refused::Behind);
+        }
+        sleep(PAUSE).await;
+    }
+    Err(Refused::Behind)
+}
+
+/// What was read, as the primary's would be given: what it depends on was found out there.
+fn assemble(
+    calls: &[Call],
+    found: &[Found],
+    tables: impl Iterator<Item = Table>,
+    before: &Probe,
+    after: &Probe,
+) -> Read {
+    let deps = calls.iter().zip(found);
+    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
+    let rows = found.iter().zip(tables).map(|(found, rows)| Rows {
+        columns: Arc::clone(&found.shape.columns),
+        rows,
+    });
+    Read {
+        deps: deps.collect(),
+        results: rows.collect(),
+        snapshot: Snapshot::Applied(before.replayed),
+        position: after.received.max(after.replayed),
+        elapsed: Duration::ZERO,
+    }
+}
+
+/// What failed in a batch, whose first statement is ours: the primary is asked, and its answer told.
+fn sort(failed: Failed) -> Refused {
+    let call = failed.index.saturating_sub(1);
+    match failed.wrong {
+        Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
+            Refused::Broken(trouble.sentence())
+        }
+        // What replaying had to cancel.
+        Wrong::Failed(Failure::Database(trouble)) if trouble.is_conflict() => Refused::Behind,
+        Wrong::Failed(Failure::Database(trouble)) if trouble.is_cancelled() => Refused::Slow(call),
+        Wrong::Failed(Failure::TooLarge) => Refused::Unread(call),
+        Wrong::Failed(Failure::Database(_) | Failure::Unreadable(_)) => Refused::Failed(call),
+        _ => Refused::Broken("it has not answered as the primary does".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::said::{Said, Trouble};
+
+    fn of(wrong: Wrong) -> Refused {
+        sort(Failed { index: 2, wrong })
+    }
+
+    fn said(code: &str) -> Refused {
+        let said = Said {
+            code: code.to_owned(),
+            ..Said::default()
+        };
+        of(Wrong::Failed(Failure::Database(Trouble::Said(said.into()))))
+    }
+
+    #[test]
+    fn a_read_that_fails_says_who_is_to_blame() {
+        assert_eq!(said("40001"), Refused::Behind, "replaying cancelled it");
+        assert_eq!(said("57014"), Refused::Slow(1), "the limit ended it");
+        assert_eq!(said("22012"), Refused::Failed(1));
+        assert!(matches!(said("57P01"), Refused::Broken(_)));
+        let unreadable = Wrong::Failed(Failure::Unreadable(0));
+        assert_eq!(of(unreadable), Refused::Failed(1));
+        let large = Wrong::Failed(Failure::TooLarge);
+        assert_eq!(of(large), Refused::Unread(1));
+        assert!(matches!(of(Wrong::NoQuery), Refused::Broken(_)));
+    }
+}

@@ -1,0 +1,141 @@
+//! Turns at the primary, one for each connection of a thread: a job that reads on a replica lets go of its own, and has another before all
+//! that wait if the replica comes to nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+/// Turns at the primary: one for each connection.
+pub(super) struct Turns {
+    permits: Arc<Semaphore>,
+    /// How many are taken by jobs.
+    running: Arc<AtomicUsize>,
+    /// Those who want another: the thread has one in its hand while it waits for jobs.
+    again: mpsc::UnboundedSender<Again>,
+}
+
+/// Where the next permit is to go.
+pub(super) type Again = oneshot::Sender<OwnedSemaphorePermit>;
+
+/// The turn of a job, until it is dropped.
+pub(super) struct Turn {
+    _permit: OwnedSemaphorePermit,
+    _running: Running,
+}
+
+impl Turns {
+    pub(super) fn new(
+        connections: usize,
+        running: Arc<AtomicUsize>,
+    ) -> (Self, mpsc::UnboundedReceiver<Again>) {
+        let (again, wanted) = mpsc::unbounded_channel();
+        let turns = Self {
+            permits: Arc::new(Semaphore::new(connections)),
+            running,
+            again,
+        };
+        (turns, wanted)
+    }
+
+    /// Another turn of a job that has let go of its first, before all jobs that wait.
+    pub(super) async fn another(&self) -> Option<Turn> {
+        let (give, given) = oneshot::channel();
+        // Once no more jobs are taken, nobody gives, and what is free is free for all.
+        let _ = self.again.send(give);
+        let permit = match given.await {
+            Ok(permit) => permit,
+            Err(_) => self.permit().await?,
+        };
+        Some(self.taken(permit))
+    }
+
+    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and this one is never closed.
+    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).acquire_owned().await.ok()
+    }
+
+    pub(super) fn taken(&self, permit: OwnedSemaphorePermit) -> Turn {
+        Turn {
+            _permit: permit,
+            _running: Running::new(&self.running),
+        }
+    }
+}
+
+/// A job that runs, until it is dropped.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(running: &Arc<AtomicUsize>) -> Self {
+        running.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a thread does with a turn that is free.
+pub(super) enum Next<J> {
+    /// A job that has begun wants another.
+    Give(Again),
+    /// A job begins.
+    Begin(J),
+    /// There are no more jobs, and there will be none.
+    End,
+}
+
+/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗ *Jobs before the stop: where there is always
+/// one more, it never comes.*
+pub(super) async fn next<J>(
+    wanted: &mut mpsc::UnboundedReceiver<Again>,
+    stop: &Notify,
+    jobs: &mut mpsc::Receiver<J>,
+) -> Next<J> {
+    let job = tokio::select! {
+        biased;
+        Some(again) = wanted.recv() => return Next::Give(again),
+        () = stop.notified() => {
+            jobs.close();
+            jobs.recv().await
+        }
+        job = jobs.recv() => job,
+    };
+    job.map_or(Next::End, Next::Begin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stop_comes_before_the_jobs_that_wait_and_another_turn_before_both() {
+        let (turns, mut wanted) = Turns::new(1, Arc::default());
+        let (push, mut jobs) = mpsc::channel(4);
+        let stop = Notify::new();
+        for job in [1, 2] {
+            push.send(job).await.unwrap();
+        }
+        stop.notify_one();
+        let (give, _given) = oneshot::channel();
+        assert!(turns.again.send(give).is_ok());
+        assert!(matches!(
+            next(&mut wanted, &stop, &mut jobs).await,
+            Next::Give(_)
+        ));
+        assert!(!push.is_closed());
+        for job in [1, 2] {
+            let begins = next(&mut wanted, &stop, &mut jobs).await;
+            assert!(matches!(begins, Next::Begin(taken) if taken == job));
+            assert!(push.is_closed(), "no more are taken in");
+        }
+        assert!(matches!(
+            next(&mut wanted, &stop, &mut jobs).await,
+            Next::End
+        ));
+    }
+}
