@@ -2,31 +2,37 @@
 
 use super::*;
 
-const ARTICLE: &str = "create table article (id bigint primary key, author int, title text)";
+pub(super) const ARTICLE: &str =
+    "create table article (id bigint primary key, author int, title text)";
 
-struct Article<'a> {
-    fixture: Fixture<'a>,
-    table: Tag,
-    id: ColumnName,
-    author: ColumnName,
+/// A table with a key and another column, both watched.
+pub(super) struct Article<'a> {
+    pub(super) fixture: Fixture<'a>,
+    pub(super) table: Tag,
+    pub(super) id: ColumnName,
+    pub(super) author: ColumnName,
 }
 
 fn article(identity: &str) -> Article<'static> {
-    let mut fixture = Fixture::new(shared(), &format!("{ARTICLE}; {identity}"));
-    let table = broad(fixture.oid("article"));
-    let id = fixture.watch("article", "id", Class::Integer);
-    let author = fixture.watch("article", "author", Class::Integer);
-    Article {
-        fixture,
-        table,
-        id,
-        author,
-    }
+    Article::of(Fixture::new(shared(), &format!("{ARTICLE}; {identity}")))
 }
 
-impl Article<'_> {
+impl<'a> Article<'a> {
+    /// In a database that has the table.
+    pub(super) fn of(mut fixture: Fixture<'a>) -> Self {
+        let table = broad(fixture.oid("article"));
+        let id = fixture.watch("article", "id", Class::Integer);
+        let author = fixture.watch("article", "author", Class::Integer);
+        Self {
+            fixture,
+            table,
+            id,
+            author,
+        }
+    }
+
     #[track_caller]
-    fn check(&mut self, sql: &str, expected: &[Tag]) {
+    pub(super) fn check(&mut self, sql: &str, expected: &[Tag]) {
         let mut expected: HashSet<Tag> = expected.iter().copied().collect();
         if !expected.is_empty() {
             expected.insert(self.table);

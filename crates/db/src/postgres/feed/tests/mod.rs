@@ -222,6 +222,12 @@ impl<'a> Fixture<'a> {
         }
     }
 
+    /// How many rows a table has.
+    fn count(&mut self, table: &str) -> i64 {
+        let count = format!("select count(*) from {table}");
+        self.client.query_one(&count, &[]).unwrap().get(0)
+    }
+
     fn run(&mut self, sql: &str) {
         self.client.batch_execute(sql).unwrap();
     }

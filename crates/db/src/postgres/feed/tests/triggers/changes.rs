@@ -1,38 +1,10 @@
 //! What changes touch, whatever statement makes them.
 
+use super::super::changes::{ARTICLE, Article};
 use super::*;
 
-const ARTICLE: &str = "create table article (id bigint primary key, author int, title text)";
-
-struct Article<'a> {
-    fixture: Fixture<'a>,
-    table: Tag,
-    id: ColumnName,
-    author: ColumnName,
-}
-
 fn article() -> Article<'static> {
-    let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    let table = broad(fixture.oid("article"));
-    let id = fixture.watch("article", "id", Class::Integer);
-    let author = fixture.watch("article", "author", Class::Integer);
-    Article {
-        fixture,
-        table,
-        id,
-        author,
-    }
-}
-
-impl Article<'_> {
-    #[track_caller]
-    fn check(&mut self, sql: &str, expected: &[Tag]) {
-        let mut expected: HashSet<Tag> = expected.iter().copied().collect();
-        if !expected.is_empty() {
-            expected.insert(self.table);
-        }
-        assert_eq!(self.fixture.touches(sql), expected, "{sql}");
-    }
+    Article::of(recorded(plain(), ARTICLE, &["article"]))
 }
 
 #[test]

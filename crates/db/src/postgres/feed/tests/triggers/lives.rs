@@ -63,15 +63,7 @@ fn a_change_is_told_once_before_any_snapshot_that_sees_it() {
         }
     }
     assert_eq!(applied.len(), 160);
-    let count = "select count(*) from article";
-    assert_eq!(
-        fixture
-            .client
-            .query_one(count, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        160
-    );
+    assert_eq!(fixture.count("article"), 160);
 }
 
 #[test]

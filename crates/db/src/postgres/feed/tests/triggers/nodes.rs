@@ -52,15 +52,7 @@ fn what_a_node_has_not_seen_stays_until_it_was_silent_for_a_minute() {
         wait_until(&mut fixture.client, later);
     };
     tidied(&mut fixture);
-    let count = "select count(*) from _millpond_change";
-    assert_eq!(
-        fixture
-            .client
-            .query_one(count, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        1
-    );
+    assert_eq!(fixture.count("_millpond_change"), 1);
     fixture.run(
         "update _millpond_node set seen_at = now() - interval '61 seconds' where node = 'silent'",
     );
