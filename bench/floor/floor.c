@@ -6,6 +6,8 @@
 //   floor PORT FILE             answers with the file's bytes, head and all
 //   floor PORT HEAD BODY        answers with a head of about HEAD bytes and a body of BODY bytes
 //   floor PORT HEAD BODY WORK   and hashes WORK times for each request: a server whose cost is known
+//   floor -n COPIES PORT ...    and takes one of so many copies of the response at random for each request, as who serves many
+//                               files must: they fill the caches of the core. For clients that wait for each answer.
 //
 // PORT 0 takes a free one; the port is printed. Level-triggered, TCP_NODELAY, SO_REUSEPORT, loopback only.
 
@@ -33,6 +35,8 @@ static struct connection connections[MAX_FD];
 // The response many times over, so that pipelined answers are one write.
 static char *answers;
 static size_t answer_bytes, answers_bytes;
+// How many copies one is taken from at random for each request; 0: all requests that came together have the same one.
+static size_t copies;
 // Rounds of work for each request.
 static unsigned long work;
 
@@ -72,11 +76,11 @@ static char *make_response(size_t head, size_t body, size_t *length) {
 }
 
 static void prepare_answers(const char *response) {
-    size_t copies = READ_BYTES / answer_bytes + 2;
-    answers_bytes = copies * answer_bytes;
+    size_t all = copies ? copies : READ_BYTES / answer_bytes + 2;
+    answers_bytes = all * answer_bytes;
     answers = malloc(answers_bytes);
     if (!answers) die("malloc");
-    for (size_t i = 0; i < copies; i++) memcpy(answers + i * answer_bytes, response, answer_bytes);
+    for (size_t i = 0; i < all; i++) memcpy(answers + i * answer_bytes, response, answer_bytes);
 }
 
 static int listen_on(int port) {
@@ -132,12 +136,25 @@ static void do_work(size_t requests) {
     result = hash;
 }
 
+// Where one of the copies begins (xorshift64; Marsaglia 2003).
+static size_t pick_copy(void) {
+    static unsigned long state = 88172645463325252UL;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % copies * answer_bytes;
+}
+
 // False when the connection is over.
 static int flush_owed(int epoll, int fd, struct connection *connection) {
     while (connection->owed) {
-        // Within a response the write goes on where the last one stopped.
+        // Within a response the write goes on where the last one stopped; the copies are all the same.
         size_t from = (answer_bytes - connection->owed % answer_bytes) % answer_bytes;
         size_t length = answers_bytes - from < connection->owed ? answers_bytes - from : connection->owed;
+        if (copies) {
+            length = answer_bytes - from;
+            from += pick_copy();
+        }
         ssize_t sent = send(fd, answers + from, length, MSG_NOSIGNAL);
         if (sent < 0 && errno == EAGAIN) break;
         if (sent < 0) return 0;
@@ -168,8 +185,15 @@ static int serve(int epoll, int fd, unsigned events) {
 }
 
 int main(int count, char **arguments) {
+    const char *name = arguments[0];
+    if (count > 2 && !strcmp(arguments[1], "-n")) {
+        copies = strtoul(arguments[2], NULL, 10);
+        arguments += 2;
+        count -= 2;
+        if (!copies) count = 0;
+    }
     if (count < 3 || count > 5) {
-        fprintf(stderr, "usage: %s PORT FILE | PORT HEAD_BYTES BODY_BYTES [WORK]\n", arguments[0]);
+        fprintf(stderr, "usage: %s [-n COPIES] PORT FILE | PORT HEAD_BYTES BODY_BYTES [WORK]\n", name);
         return 2;
     }
     char *response = count == 3 ? read_file(arguments[2], &answer_bytes)

@@ -26,7 +26,7 @@ pub(crate) fn tidy() -> Step {
     Step::ours("tidy", rules::check)
 }
 
-/// How long each fuzz target looks for inputs that break it, in milliseconds; one second if it is not set. Fourteen of
+/// How long each fuzz target looks for inputs that break it, in milliseconds; one second if it is not set. Fifteen of
 /// them at eight seconds take a minute on two cores.
 pub(crate) const FUZZ_TIME: &str = "BOLERO_RANDOM_TEST_TIME_MS";
 
