@@ -59,7 +59,7 @@ usage: bench-peers COMMAND
       --articles N       in the database (default 1000)
       --connections N    of pgbench, of the load and of Millpond's pool (default 8)
       --seconds S        length of one run (default 5)
-      --blocks N         ABBA blocks, two runs of each in each (default 5)
+      --blocks N         ABBA blocks, two runs of each in each (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
   planted              whether millpond compare finds a server that needs a little more CPU for each request
@@ -111,7 +111,7 @@ usage: bench-peers COMMAND
   invalidation         server CPU of a change in PostgreSQL with few and with many results in memory
       --objects N        many (default 100000; few are 1000)
       --updates N        changes in one round (default 500)
-      --rounds N         (default 5)
+      --blocks N         ABBA blocks, two rounds of each in each (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
 ";

@@ -4,6 +4,24 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spread(Vec<f64>);
 
+/// What measurements say of a limit: it is decided by the bound of an interval, not by the median.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Holds,
+    Missed,
+    NotDecided,
+}
+
+impl Outcome {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Missed => "MISSED",
+            Self::NotDecided => "NOT DECIDED",
+        }
+    }
+}
+
 impl Spread {
     /// `None` if there are none.
     pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
@@ -26,6 +44,50 @@ impl Spread {
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
+    /// Where the median lies, in 95 of 100 cases at least, whatever the distribution: between two order statistics (Conover, Practical
+    /// Nonparametric Statistics, 1999, 3.2). `None` for fewer than six values.
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
+        let count = self.0.len();
+        // The chance that at most `below` of all lie below the median.
+        let mut chance = 0.5_f64.powi(i32::try_from(count).ok()?);
+        let (mut sum, mut below) = (chance, 0);
+        while sum <= 0.025 && below < count {
+            below += 1;
+            chance *= (count - below + 1) as f64 / below as f64;
+            sum += chance;
+        }
+        let low = below.checked_sub(1)?;
+        Some((self.0[low], self.0[count - 1 - low]))
+    }
+
+    /// Whether the median is at most this.
+    pub(crate) fn at_most(&self, limit: f64) -> Outcome {
+        match self.interval() {
+            Some((_, high)) if high <= limit => Outcome::Holds,
+            Some((low, _)) if low > limit => Outcome::Missed,
+            _ => Outcome::NotDecided,
+        }
+    }
+
+    /// Whether the median is at least this.
+    pub(crate) fn at_least(&self, limit: f64) -> Outcome {
+        match self.interval() {
+            Some((low, _)) if low >= limit => Outcome::Holds,
+            Some((_, high)) if high < limit => Outcome::Missed,
+            _ => Outcome::NotDecided,
+        }
+    }
+
+    /// The median and its interval, or all that was found where there are too few values for one.
+    pub(crate) fn shown(&self, decimals: usize) -> String {
+        let (low, high, what) = match self.interval() {
+            Some((low, high)) => (low, high, "95 %"),
+            None => (self.min(), self.max(), "all"),
+        };
+        let median = self.median();
+        format!("{median:.decimals$} ({low:.decimals$} to {high:.decimals$}, {what})")
+    }
+
     pub(crate) fn min(&self) -> f64 {
         self.0[0]
     }
@@ -37,7 +99,25 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::{Outcome, Spread};
+
+    #[test]
+    fn a_limit_is_decided_by_the_interval_of_the_median() {
+        let of = |count: u8| Spread::new((1..=count).map(f64::from).collect()).expect("some");
+        // Ranks 1 and 6, 2 and 9, 6 and 15: of tables of the sign test.
+        assert_eq!(of(5).interval(), None);
+        assert_eq!(of(6).interval(), Some((1.0, 6.0)));
+        assert_eq!(of(10).interval(), Some((2.0, 9.0)));
+        assert_eq!(of(20).interval(), Some((6.0, 15.0)));
+        let ten = of(10);
+        let most = [9.0, 8.9, 1.9].map(|limit| ten.at_most(limit));
+        assert_eq!(most, [Outcome::Holds, Outcome::NotDecided, Outcome::Missed]);
+        let least = [2.0, 2.1, 9.1].map(|limit| ten.at_least(limit));
+        assert_eq!(least, most);
+        assert_eq!(of(5).at_most(9.0), Outcome::NotDecided);
+        assert_eq!(ten.shown(1), "5.5 (2.0 to 9.0, 95 %)");
+        assert_eq!(of(2).shown(1), "1.5 (1.0 to 2.0, all)");
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

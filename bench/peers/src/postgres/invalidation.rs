@@ -4,7 +4,12 @@
 //! server's CPU for all of them is counted, the feed's thread included. Under `REPLICA IDENTITY DEFAULT` the
 //! feed does not tell a row's old group, so each update ends all pages of groups; under `FULL` it ends one.
 
-use std::{fmt::Write as _, path::PathBuf, thread, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -17,7 +22,7 @@ use crate::{
     arguments::{Arguments, publish},
     cpu,
     server::CLIENT_CORE,
-    spread::Spread,
+    spread::{Outcome, Spread},
 };
 
 /// The cost with many results may be this many times that with few.
@@ -31,86 +36,102 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let millpond = millpond.unwrap_or_else(|| "target/release/millpond".into());
     let many: i32 = arguments.option("--objects")?.unwrap_or(100_000).max(FEW);
     let updates: i32 = arguments.option("--updates")?.unwrap_or(500).clamp(1, FEW);
-    let rounds: usize = arguments.option("--rounds")?.unwrap_or(5).max(1);
+    let blocks: usize = arguments.option("--blocks")?.unwrap_or(10).max(1);
     let json: Option<String> = arguments.option("--json")?;
     arguments.end()?;
 
     cpu::pin(CLIENT_CORE)?;
     let mut table = format!(
-        "server CPU per update, µs, median (min–max) of {rounds} rounds of {updates}\n{:>10} {:>26} {:>26} {:>8}\n",
+        "server CPU per update, µs, median of {} rounds of {updates}, in turn; and the median of the ratios in {blocks} blocks\n\
+         {:>10} {:>14} {:>16}   ratio\n",
+        2 * blocks,
         "identity",
         format!("{FEW} results"),
         format!("{many} results"),
-        "ratio"
     );
     let mut found: Vec<Value> = Vec::new();
     let mut holds = true;
     for identity in ["default", "full"] {
         // Both databases have as many rows, so that PostgreSQL's part is the same.
-        let few = cost(&millpond, many, FEW, identity, updates, rounds)?;
-        let all = cost(&millpond, many, many, identity, updates, rounds)?;
-        let ratio = all.median() / few.median();
-        holds &= ratio <= LIMIT;
-        let cell = |spread: &Spread| {
-            format!(
-                "{:.1} ({:.1}–{:.1})",
-                spread.median(),
-                spread.min(),
-                spread.max()
-            )
-        };
+        let mut few = Side::new(&millpond, many, FEW, identity)?;
+        let mut all = Side::new(&millpond, many, many, identity)?;
+        let (mut fews, mut alls, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for block in 0..blocks {
+            eprintln!(
+                "replica identity {identity}: block {} of {blocks}",
+                block + 1
+            );
+            let first = few.cost(updates)?;
+            let (second, third) = (all.cost(updates)?, all.cost(updates)?);
+            let fourth = few.cost(updates)?;
+            ratios.push((second * third / (first * fourth)).sqrt());
+            fews.extend([first, fourth]);
+            alls.extend([second, third]);
+        }
+        let spreads = Spread::new(fews)
+            .zip(Spread::new(alls))
+            .zip(Spread::new(ratios));
+        let ((few, all), ratio) = spreads.ok_or("no block was run")?;
+        let outcome = ratio.at_most(LIMIT);
+        holds &= outcome == Outcome::Holds;
         let _ = writeln!(
             table,
-            "{identity:>10} {:>26} {:>26} {ratio:>8.2}",
-            cell(&few),
-            cell(&all)
+            "{identity:>10} {:>14.1} {:>16.1}   {}; at most {LIMIT}: {}",
+            few.median(),
+            all.median(),
+            ratio.shown(3),
+            outcome.as_str(),
         );
         found.push(json!({
-            "identity": identity, "few_us": few.median(), "many_us": all.median(), "ratio": ratio,
+            "identity": identity, "few_us": few.median(), "many_us": all.median(), "ratio": ratio.median(),
+            "ratio_95": ratio.interval(), "outcome": outcome.as_str(),
         }));
     }
-    let _ = writeln!(
-        table,
-        "at most {LIMIT} times: {}",
-        if holds { "holds" } else { "MISSED" }
-    );
     let found =
         json!({ "few": FEW, "many": many, "updates": updates, "found": found, "holds": holds });
     publish(&table, &found, json.as_deref())?;
     Ok(holds)
 }
 
-/// Microseconds of the server's CPU for one update with the pages of so many groups in memory.
-fn cost(
-    millpond: &std::path::Path,
-    groups: i32,
+/// A site with so many pages in memory, and one who updates their rows.
+struct Side {
+    // Before the site, whose database cannot be dropped while somebody is connected.
+    writer: postgres::Client,
+    update: postgres::Statement,
+    site: Site,
     cached: i32,
-    identity: &str,
-    updates: i32,
-    rounds: usize,
-) -> Result<Spread> {
-    eprintln!("{cached} results, replica identity {identity}");
-    let site = Site::start(millpond, groups, identity)?;
-    let mut writer = site.client()?;
-    let update = writer
-        .prepare("update note set version = version + 1 where id = $1")
-        .map_err(|error| said(&error))?;
-    let mut costs = Vec::new();
-    for _ in 0..rounds {
-        warm(&site, cached)?;
-        let before = cpu::run_time(site.server.pid())?;
+}
+
+impl Side {
+    fn new(millpond: &Path, groups: i32, cached: i32, identity: &str) -> Result<Self> {
+        let site = Site::start(millpond, groups, identity)?;
+        let mut writer = site.client()?;
+        let update = writer
+            .prepare("update note set version = version + 1 where id = $1")
+            .map_err(|error| said(&error))?;
+        Ok(Self {
+            writer,
+            update,
+            site,
+            cached,
+        })
+    }
+
+    /// Microseconds of the server's CPU for one update with all pages in memory.
+    fn cost(&mut self, updates: i32) -> Result<f64> {
+        warm(&self.site, self.cached)?;
+        let before = cpu::run_time(self.site.server.pid())?;
         for number in 0..updates {
             // Groups that are far from each other.
-            let group = number * (cached / updates);
-            writer
-                .execute(&update, &[&(group * IN_GROUP)])
+            let group = number * (self.cached / updates);
+            self.writer
+                .execute(&self.update, &[&(group * IN_GROUP)])
                 .map_err(|error| said(&error))?;
         }
-        shown(&site, &mut writer)?;
-        let spent = cpu::run_time(site.server.pid())?.saturating_sub(before);
-        costs.push(spent.as_secs_f64() * 1e6 / f64::from(updates));
+        shown(&self.site, &mut self.writer)?;
+        let spent = cpu::run_time(self.site.server.pid())?.saturating_sub(before);
+        Ok(spent.as_secs_f64() * 1e6 / f64::from(updates))
     }
-    Spread::new(costs).ok_or_else(|| "no round was run".to_owned())
 }
 
 /// Asks for the pages of the first groups until all are in memory.

@@ -23,7 +23,7 @@ use crate::{
     cpu,
     drive::Generator,
     server::CLIENT_CORE,
-    spread::Spread,
+    spread::{Outcome, Spread},
 };
 
 /// The CPU of a hit with the writes may be this many times that without.
@@ -83,27 +83,29 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         .zip(Spread::new(with))
         .zip(Spread::new(ratios));
     let ((without, with), ratio) = spreads.ok_or("no block was run")?;
-    let holds = ratio.median() <= LIMIT && reached >= rate as f64 * 0.99;
+    let outcome = match ratio.at_most(LIMIT) {
+        Outcome::Holds if reached < rate as f64 * 0.99 => Outcome::NotDecided,
+        outcome => outcome,
+    };
     let mut table = String::new();
     let _ = writeln!(
         table,
         "server CPU per hit, µs, median of {} runs of {seconds} s, {connections} connections\n\
-         without writes {:.2}, with {reached:.0} updates a second elsewhere {:.2}: {:.3} times ({:.3} to {:.3} in {blocks} blocks)\n\
+         without writes {:.2}, with {reached:.0} updates a second elsewhere {:.2}: {} times in {blocks} blocks\n\
          at most {LIMIT} times: {}",
         blocks * 2,
         without.median(),
         with.median(),
-        ratio.median(),
-        ratio.min(),
-        ratio.max(),
-        if holds { "holds" } else { "MISSED" },
+        ratio.shown(3),
+        outcome.as_str(),
     );
     let found = json!({
         "without_us": without.median(), "with_us": with.median(), "updates_per_second": reached,
-        "ratio": { "min": ratio.min(), "median": ratio.median(), "max": ratio.max() }, "holds": holds,
+        "ratio": { "min": ratio.min(), "median": ratio.median(), "max": ratio.max() },
+        "ratio_95": ratio.interval(), "outcome": outcome.as_str(),
     });
     publish(&table, &found, json.as_deref())?;
-    Ok(holds)
+    Ok(outcome == Outcome::Holds)
 }
 
 /// Updates one row after the other at a steady rate.
