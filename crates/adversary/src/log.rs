@@ -195,15 +195,6 @@ impl Log {
         })
     }
 
-    /// Whether since then nobody has written a version of the thing, as far as anybody can see.
-    pub(crate) fn is_quiet(&self, thing: Thing, since: Moment) -> bool {
-        let state = self.state();
-        state.things.get(&thing).is_none_or(|history| {
-            let last = history.acknowledged.back();
-            history.possible.is_empty() && last.is_none_or(|last| last.at < since)
-        })
-    }
-
     /// Forgets what no page that is asked for from now on can be held against, if none may be older than `moment`.
     pub(crate) fn forget(&self, moment: Moment) {
         let mut state = self.state();
@@ -391,10 +382,6 @@ mod tests {
         assert_eq!(log.due(Thing(Kind::Account, 1), Moment::at(0), 0, now), 7);
         assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "2", now));
         assert!(log.unseen_since(ITEM, 49, now).is_some_and(|at| at < last));
-        assert!(log.is_quiet(ITEM, now));
-        let next = log.begin();
-        log.note(next, change(51, "0"));
-        assert!(!log.is_quiet(ITEM, now));
     }
 
     #[test]

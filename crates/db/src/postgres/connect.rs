@@ -14,6 +14,7 @@ use super::FeedKind;
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
+use super::files::Files;
 use super::link::Link;
 use super::liveness::SERVER_SIDE;
 use super::prepare::{Ready, own};
@@ -49,6 +50,8 @@ const TRANSACTION: &str =
 pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) own: Own,
+    /// The files of the tables that were read on it.
+    pub(super) files: Files,
     wire: Wire,
     statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
     /// The catalog's number for which the statements were prepared.
@@ -112,6 +115,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     Ok(Connection {
         client,
         own,
+        files: Files::default(),
         wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),

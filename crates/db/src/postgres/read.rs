@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::Type;
 
 use super::connect::Connection;
+use super::files::Question;
 use super::pool::Pool;
 use super::prepare::{Unprepared, is_current};
 use super::run::{Failure, MAX_RESULT};
@@ -24,6 +25,8 @@ use crate::{Call, Deps, Error, Query, Read, Rows, Snapshot, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
+/// How often a read is done again because a table was written anew meanwhile.
+const REWRITES: u32 = 3;
 
 /// Why a read came to nothing, and what becomes of its connection.
 enum Outcome {
@@ -37,6 +40,8 @@ enum Outcome {
     Lost(String),
     /// A statement was prepared for another schema than there is now.
     Outdated(Error),
+    /// A table was emptied or written anew while it was read.
+    Rewritten,
 }
 
 /// Runs the calls on a connection of the pool.
@@ -46,7 +51,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
     let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
     // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
     let left = || limit.saturating_sub(Boottime::now().since(began));
-    let (mut retried, mut renew) = (false, false);
+    let (mut retried, mut renew, mut rewrites) = (false, false, 0);
     loop {
         let attempt = attempt(&pool.shared, &mut connection, calls, renew);
         match timeout(left(), attempt)
@@ -79,6 +84,17 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
             Err(Outcome::Lost(reason)) => {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
+            }
+            Err(Outcome::Rewritten) if rewrites < REWRITES => {
+                rewrites += 1;
+                continue;
+            }
+            Err(Outcome::Rewritten) => {
+                pool.put(connection);
+                let place = &pool.shared.place;
+                return Err(Error::unavailable(format!(
+                    "{place}: a table is emptied or written anew whenever it is read"
+                )));
             }
             Err(Outcome::Outdated(error)) => {
                 connection.forget_all();
@@ -243,7 +259,8 @@ async fn in_one_snapshot(
     calls: &[Call],
     found: &[Found],
 ) -> Result<(Seen, Vec<Table>), Outcome> {
-    let mut items = Vec::with_capacity(calls.len() + 1);
+    let question = question(connection, found);
+    let mut items = Vec::with_capacity(calls.len() + 2);
     items.push(Item {
         shape: seen::shape(shared.options.feed),
         params: &[],
@@ -252,8 +269,15 @@ async fn in_one_snapshot(
         shape: &found.shape,
         params: &call.params,
     }));
+    items.extend(question.as_ref().map(Question::item));
     let tables = connection.read(&items).await;
-    let tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
+    let mut tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
+    if let Some(question) = question {
+        let files = tables.pop().unwrap_or_default();
+        if !connection.files.are_same(&question, &files) {
+            return Err(Outcome::Rewritten);
+        }
+    }
     let mut tables = tables.into_iter();
     let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Outcome::Lost)?;
     let seen = seen.ok_or_else(|| {
@@ -261,6 +285,12 @@ async fn in_one_snapshot(
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
     Ok((seen, tables.collect()))
+}
+
+/// What is asked behind the calls about the files of their tables.
+pub(super) fn question(connection: &Connection, found: &[Found]) -> Option<Question> {
+    let statements = found.iter().map(|found| &*found.analysis);
+    connection.files.question(statements)
 }
 
 /// Why nothing that was read in this snapshot may be kept.

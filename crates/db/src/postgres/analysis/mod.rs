@@ -49,6 +49,8 @@ pub(crate) struct Analysis {
     pub(crate) readonly: bool,
     /// The tables and views that it names.
     pub(crate) tables: Vec<String>,
+    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance adds, and materialized views.
+    pub(crate) files: Vec<u32>,
     depends: Vec<FamilyDep>,
     uncacheable: Option<Arc<str>>,
     clock_words: ClockWords,
@@ -91,6 +93,7 @@ pub(crate) async fn analyse(
             .collect(),
         readonly: params::seems_readonly(sql),
         tables: Vec::new(),
+        files: Vec::new(),
         depends: Vec::new(),
         uncacheable: None,
         clock_words: ClockWords::of(statement.params()),
@@ -123,6 +126,7 @@ pub(crate) async fn analyse(
         .objections
         .first()
         .map(|reason| reason.as_str().into());
+    analysis.files = files(catalog, &readings);
     analysis.depends = dependencies(catalog, readings);
     Ok(analysis)
 }
@@ -143,6 +147,18 @@ pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
         offset: None,
         hint: said.and_then(|said| said.hint()).map(str::to_owned),
     }
+}
+
+/// Those of the relations that are read which have files.
+fn files(catalog: &Catalog, readings: &Readings) -> Vec<u32> {
+    let direct = readings.direct.keys();
+    let read = direct.chain(&readings.whole).chain(&readings.named);
+    let has_file = |oid: &u32| {
+        let relation = catalog.relation(*oid);
+        relation.is_some_and(|relation| matches!(relation.kind, 'r' | 'm'))
+    };
+    let all: BTreeSet<u32> = read.flat_map(|oid| catalog.tree(*oid)).collect();
+    all.into_iter().filter(has_file).collect()
 }
 
 /// Puts together what is of one family.
@@ -183,6 +199,21 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
 }
 
 impl Analysis {
+    /// Of a statement of which only this is known.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: Vec<u32>) -> Self {
+        Self {
+            params: [].into(),
+            columns: [].into(),
+            readonly: true,
+            tables: Vec::new(),
+            files,
+            depends: Vec::new(),
+            uncacheable: None,
+            clock_words: ClockWords::of(&[]),
+        }
+    }
+
     /// The columns whose values the feed must name for these dependencies.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
         self.depends.iter().flat_map(|dep| {

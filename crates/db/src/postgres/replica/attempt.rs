@@ -10,7 +10,8 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
-use crate::postgres::read::Table;
+use crate::postgres::files::Question;
+use crate::postgres::read::{Table, question};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::Failure;
 use crate::postgres::seen::{self, Seen};
@@ -25,6 +26,8 @@ pub(super) enum Refused {
     Behind,
     /// The call with this index failed there, which may be its own fault. The connection is good.
     Failed(usize),
+    /// A table was emptied or written anew while it was read. The connection is good.
+    Rewritten,
     /// What is prepared there is of another schema, and was forgotten. The connection is good.
     Outdated,
     /// The call with this index has a result that is too large; the rest of it is still on its way.
@@ -46,7 +49,11 @@ impl Refused {
             }
             // The server keeps its answers back until it has them all, so nobody knows which is missing.
             Self::Late { asked: true } => found,
-            Self::Late { asked: false } | Self::Behind | Self::Outdated | Self::Broken(_) => &[],
+            Self::Late { asked: false }
+            | Self::Behind
+            | Self::Rewritten
+            | Self::Outdated
+            | Self::Broken(_) => &[],
         }
     }
 }
@@ -72,7 +79,8 @@ async fn at_leisure(
 ) -> Result<Read, Refused> {
     let before = replayed(lease, needed).await?;
     asked.set(true);
-    let mut items = Vec::with_capacity(calls.len() + 2);
+    let question = question(&lease.connection, found);
+    let mut items = Vec::with_capacity(calls.len() + 3);
     items.push(Item {
         shape: seen::shape(FeedKind::Logical),
         params: &[],
@@ -81,6 +89,7 @@ async fn at_leisure(
         shape: &found.shape,
         params: &call.params,
     }));
+    items.extend(question.as_ref().map(Question::item));
     items.push(Item {
         shape: probe::shape(),
         params: &[],
@@ -99,6 +108,12 @@ async fn at_leisure(
     let (Some(seen), Some(after)) = (seen, after) else {
         return Err(broken("it does not say what it is"));
     };
+    if let Some(question) = question {
+        let files = tables.next_back().unwrap_or_default();
+        if !lease.connection.files.are_same(&question, &files) {
+            return Err(Refused::Rewritten);
+        }
+    }
     // A place where the log is written is what a primary has.
     if seen.position.is_some() || !after.follows(&before) {
         return Err(broken("it has become another server while it was read"));

@@ -8,11 +8,11 @@ mod model;
 mod reads;
 mod replicas;
 mod requirements;
+mod rewritten;
 mod same;
 mod silence;
 mod tls;
 mod triggers;
-mod truncation;
 mod types;
 mod writes;
 
