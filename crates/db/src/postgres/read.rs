@@ -1,6 +1,6 @@
 //! Reads: all queries of a read in one snapshot and one round trip ([`super::wire`]).
 //!
-//! In front of them goes a statement of our own, which says which snapshot it is.
+//! Behind them goes a statement of our own, which says which snapshot it was, and whether the tables were as it knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,6 +169,7 @@ async fn attempt(
     let Seen {
         transactions,
         position,
+        ..
     } = seen;
     let objection = objection(position, shared.link.may_keep(&transactions));
     if objection.is_some() {
@@ -260,35 +261,36 @@ async fn in_one_snapshot(
     found: &[Found],
 ) -> Result<(Seen, Vec<Table>), Outcome> {
     let question = question(connection, found);
-    let mut items = Vec::with_capacity(calls.len() + 2);
-    items.push(Item {
-        shape: seen::shape(shared.options.feed),
-        params: &[],
-    });
-    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
-        shape: &found.shape,
-        params: &call.params,
-    }));
-    items.extend(question.as_ref().map(Question::item));
+    let mut items = Vec::with_capacity(calls.len() + 1);
+    items.extend(items_of(calls, found));
+    items.push(seen::item(shared.options.feed, &question));
     let tables = connection.read(&items).await;
     let mut tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
-    if let Some(question) = question {
-        let files = tables.pop().unwrap_or_default();
-        if !connection.files.are_same(&question, &files) {
-            return Err(Outcome::Rewritten);
-        }
-    }
-    let mut tables = tables.into_iter();
-    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Outcome::Lost)?;
+    let seen = Seen::read(&tables.pop().unwrap_or_default()).map_err(Outcome::Lost)?;
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
-    Ok((seen, tables.collect()))
+    if connection.files.are_same(&question, &seen.files) {
+        Ok((seen, tables))
+    } else {
+        Err(Outcome::Rewritten)
+    }
+}
+
+/// The statements of a read, with their values.
+pub(super) fn items_of<'a>(
+    calls: &'a [Call],
+    found: &'a [Found],
+) -> impl Iterator<Item = Item<'a>> {
+    calls.iter().zip(found).map(|(call, found)| Item {
+        shape: &found.shape,
+        params: &call.params,
+    })
 }
 
 /// What is asked behind the calls about the files of their tables.
-pub(super) fn question(connection: &Connection, found: &[Found]) -> Option<Question> {
+pub(super) fn question(connection: &Connection, found: &[Found]) -> Question {
     let statements = found.iter().map(|found| &*found.analysis);
     connection.files.question(statements)
 }
@@ -307,10 +309,7 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
 pub(super) type Table = Vec<Vec<Value>>;
 
 fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
-    let call = failed
-        .index
-        .checked_sub(1)
-        .and_then(|index| calls.get(index));
+    let call = calls.get(failed.index);
     let sql: Arc<str> = call.map_or("a read".into(), |call| call.query.sql_arc().clone());
     let names = call
         .and_then(|call| statement(&call.query).ok())

@@ -10,8 +10,7 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
-use crate::postgres::files::Question;
-use crate::postgres::read::{Table, question};
+use crate::postgres::read::{Table, items_of, question};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::Failure;
 use crate::postgres::seen::{self, Seen};
@@ -80,16 +79,9 @@ async fn at_leisure(
     let before = replayed(lease, needed).await?;
     asked.set(true);
     let question = question(&lease.connection, found);
-    let mut items = Vec::with_capacity(calls.len() + 3);
-    items.push(Item {
-        shape: seen::shape(FeedKind::Logical),
-        params: &[],
-    });
-    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
-        shape: &found.shape,
-        params: &call.params,
-    }));
-    items.extend(question.as_ref().map(Question::item));
+    let mut items = Vec::with_capacity(calls.len() + 2);
+    items.extend(items_of(calls, found));
+    items.push(seen::item(FeedKind::Logical, &question));
     items.push(Item {
         shape: probe::shape(),
         params: &[],
@@ -103,16 +95,13 @@ async fn at_leisure(
     })?;
     let broken = |why: &str| Refused::Broken(why.to_owned());
     let mut tables = tables.into_iter();
-    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Refused::Broken)?;
     let after = Probe::read(&tables.next_back().unwrap_or_default());
+    let seen = Seen::read(&tables.next_back().unwrap_or_default()).map_err(Refused::Broken)?;
     let (Some(seen), Some(after)) = (seen, after) else {
         return Err(broken("it does not say what it is"));
     };
-    if let Some(question) = question {
-        let files = tables.next_back().unwrap_or_default();
-        if !lease.connection.files.are_same(&question, &files) {
-            return Err(Refused::Rewritten);
-        }
+    if !lease.connection.files.are_same(&question, &seen.files) {
+        return Err(Refused::Rewritten);
     }
     // A place where the log is written is what a primary has.
     if seen.position.is_some() || !after.follows(&before) {
@@ -163,9 +152,9 @@ fn assemble(
     }
 }
 
-/// What failed in a batch, whose first statement is ours: the primary is asked, and its answer told.
+/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer told.
 fn sort(failed: Failed) -> Refused {
-    let call = failed.index.saturating_sub(1);
+    let call = failed.index;
     match failed.wrong {
         Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
             Refused::Broken(trouble.sentence())
@@ -185,7 +174,7 @@ mod tests {
     use crate::postgres::said::{Said, Trouble};
 
     fn of(wrong: Wrong) -> Refused {
-        sort(Failed { index: 2, wrong })
+        sort(Failed { index: 1, wrong })
     }
 
     fn said(code: &str) -> Refused {
