@@ -14,7 +14,7 @@ use super::FeedKind;
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
-use super::files::Files;
+use super::files::Known;
 use super::link::Link;
 use super::liveness::SERVER_SIDE;
 use super::prepare::{Ready, own};
@@ -51,7 +51,7 @@ pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) own: Own,
     /// The files of the tables that were read on it.
-    pub(super) files: Files,
+    pub(super) files: Known,
     wire: Wire,
     statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
     /// The catalog's number for which the statements were prepared.
@@ -115,7 +115,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     Ok(Connection {
         client,
         own,
-        files: Files::default(),
+        files: Known::default(),
         wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),

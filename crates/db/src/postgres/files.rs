@@ -9,6 +9,8 @@
 //! after a read that began later, no file was another in between: numbers of files do not come again. That is a short question.
 //! Each connection has its own memory: ✗ *what was seen on the primary is what a standby that is behind comes to only while it
 //! is read.*
+//!
+//! Where nobody knows which tables a statement reads, or where there are many, the locks of the transaction say it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,20 +33,18 @@ pub(super) enum Form {
     Nothing,
     /// Whether the files of so many tables are these.
     Same(usize),
-    /// The same for any number of them.
-    SameOfMany,
     /// Which files the snapshot knows, and which there are.
     Which,
+    /// Whether these are the same for all that the transaction has locked. It looks at the locks of all sessions.
+    Locked,
 }
 
 impl Form {
     /// All of them, each in the place of its number.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let same = (1..=FEW).map(Self::Same);
-        [Self::Nothing]
-            .into_iter()
-            .chain(same)
-            .chain([Self::SameOfMany, Self::Which])
+        let others = [Self::Which, Self::Locked];
+        [Self::Nothing].into_iter().chain(same).chain(others)
     }
 
     /// Its place among all.
@@ -52,8 +52,8 @@ impl Form {
         match self {
             Self::Nothing => 0,
             Self::Same(tables) => tables,
-            Self::SameOfMany => FEW + 1,
-            Self::Which => FEW + 2,
+            Self::Which => FEW + 1,
+            Self::Locked => FEW + 2,
         }
     }
 
@@ -69,13 +69,16 @@ impl Form {
                 let all: Vec<String> = (0..tables).map(same).collect();
                 format!("({})::text", all.join(" and "))
             }
-            Self::SameOfMany => "(select (count(*) = 0)::text from pg_catalog.unnest($1::oid[], $2::oid[]) as file (relation, known) \
-                 where pg_catalog.pg_relation_filenode(relation) is distinct from known)"
-                .to_owned(),
             // What has no file of its own (a view, a partitioned table) has none to change.
             Self::Which => "(select pg_catalog.string_agg(c.oid || ' ' || c.relfilenode || ' ' \
                  || coalesce(pg_catalog.pg_relation_filenode(c.oid)::text, '-'), ',') \
                  from pg_catalog.pg_class c where c.oid = any ($1::oid[]))"
+                .to_owned(),
+            // What was locked and is not there for the snapshot has come since.
+            Self::Locked => "(select pg_catalog.bool_and(c.oid is not null and (c.relkind not in ('r', 'm') \
+                 or c.relfilenode is not distinct from pg_catalog.pg_relation_filenode(c.oid)))::text \
+                 from pg_catalog.pg_locks l left join pg_catalog.pg_class c on c.oid = l.relation \
+                 where l.pid = pg_catalog.pg_backend_pid() and l.locktype = 'relation' and l.relation >= 16384)"
                 .to_owned(),
         }
     }
@@ -83,17 +86,29 @@ impl Form {
     /// The types of its parameters.
     pub(super) fn params(self) -> Vec<Type> {
         match self {
-            Self::Nothing => Vec::new(),
+            Self::Nothing | Self::Locked => Vec::new(),
             Self::Same(tables) => vec![Type::OID; 2 * tables],
-            Self::SameOfMany => vec![Type::TEXT; 2],
             Self::Which => vec![Type::TEXT],
         }
     }
 }
 
+/// What the answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Files {
+    /// All tables were found as the snapshot knows them.
+    Same,
+    /// The same, but some of those that the statements were found to read are not there any more: others stand in their place.
+    Gone,
+    /// One was emptied or written anew, or may have been: what was remembered is not so any more.
+    Unsure,
+    /// One was emptied or written anew since the snapshot.
+    Changed,
+}
+
 /// The files of tables, as a connection has seen them.
 #[derive(Default)]
-pub(super) struct Files(HashMap<u32, u32, RandomState>);
+pub(super) struct Known(HashMap<u32, u32, RandomState>);
 
 /// What is asked behind the statements of a read.
 pub(super) struct Question {
@@ -102,21 +117,38 @@ pub(super) struct Question {
     pub(super) params: Vec<Value>,
 }
 
-impl Files {
+impl Question {
+    fn of(form: Form) -> Self {
+        Self {
+            tables: Vec::new(),
+            form,
+            params: Vec::new(),
+        }
+    }
+}
+
+impl Known {
     /// What is to be asked behind these statements. To be called before their snapshot is taken.
-    pub(super) fn question<'a>(&self, statements: impl Iterator<Item = &'a Analysis>) -> Question {
-        let mut tables: Vec<u32> = statements
-            .flat_map(|analysis| analysis.files.iter().copied())
-            .collect();
+    pub(super) fn question<'a>(
+        &self,
+        mut statements: impl Iterator<Item = &'a Analysis>,
+    ) -> Question {
+        let mut tables: Vec<u32> = Vec::new();
+        let all = statements.try_for_each(|analysis| {
+            tables.extend(analysis.files.as_ref()?);
+            Some(())
+        });
         tables.sort_unstable();
         tables.dedup();
+        if all.is_none() || tables.len() > FEW {
+            return Question::of(Form::Locked);
+        }
+        if tables.is_empty() {
+            return Question::of(Form::Nothing);
+        }
         let known: Option<Vec<u32>> = tables.iter().map(|oid| self.0.get(oid).copied()).collect();
         let (form, params) = match known {
-            _ if tables.is_empty() => (Form::Nothing, Vec::new()),
             None => (Form::Which, vec![array(&tables)]),
-            Some(files) if tables.len() > FEW => {
-                (Form::SameOfMany, vec![array(&tables), array(&files)])
-            }
             Some(files) => {
                 let pairs = tables.iter().zip(files);
                 let numbers = pairs.flat_map(|(table, file)| [*table, file]);
@@ -131,45 +163,51 @@ impl Files {
         }
     }
 
-    /// Whether the read has found all tables as its snapshot knows them, by what was said to the question. If not, or
-    /// if that is not certain, the next question is a longer one.
-    pub(super) fn are_same(&mut self, question: &Question, said: &Value) -> bool {
+    /// What was said to the question. If it is not that all is the same, the next question is a longer one.
+    pub(super) fn answer(&mut self, question: &Question, said: &Value) -> Files {
         let text = match said {
             Value::Text(text) => text,
-            // None of them is there any more.
-            Value::Null if question.form == Form::Which => return true,
             _ => "",
         };
-        if question.form == Form::Which {
-            return self.learn(text, question.tables.len());
-        }
-        let same = text == "true";
-        if !same {
-            for table in &question.tables {
-                self.0.remove(table);
+        match question.form {
+            Form::Nothing => Files::Same,
+            Form::Which => self.learn(text, question.tables.len()),
+            // Nothing was locked: the statements read from no table.
+            Form::Locked if text == "true" || *said == Value::Null => Files::Same,
+            Form::Same(_) if text == "true" => Files::Same,
+            Form::Locked => Files::Changed,
+            Form::Same(_) => {
+                for table in &question.tables {
+                    self.0.remove(table);
+                }
+                Files::Unsure
             }
         }
-        same
     }
 
     /// Remembers the files on which the snapshot and the catalog agree, and says whether these are all.
-    fn learn(&mut self, files: &str, count: usize) -> bool {
+    fn learn(&mut self, files: &str, count: usize) -> Files {
         if self.0.len() + count > MAX_KNOWN {
             self.0.clear();
         }
-        let mut same = true;
-        for file in files.split(',') {
+        let mut found = 0;
+        for file in files.split(',').filter(|file| !file.is_empty()) {
             let mut numbers = file.split(' ').map(|number| number.parse::<u32>().ok());
             let mut next = || numbers.next().flatten();
-            match (next(), next(), next()) {
-                (Some(relation), Some(known), Some(present)) if known == present => {
-                    self.0.insert(relation, present);
-                }
-                _ => same = false,
+            let (Some(relation), Some(known)) = (next(), next()) else {
+                return Files::Changed;
+            };
+            if next() != Some(known) {
+                return Files::Changed;
             }
+            self.0.insert(relation, known);
+            found += 1;
         }
-        // What is not there any more was not there for the snapshot either: the statement has found what took its place.
-        same
+        if found == count {
+            Files::Same
+        } else {
+            Files::Gone
+        }
     }
 }
 
@@ -186,9 +224,9 @@ mod tests {
         Value::Text(text.into())
     }
 
-    fn ask(files: &Files, tables: &[u32]) -> Question {
-        let analysis = Analysis::of_files(tables.to_vec());
-        files.question([analysis].iter())
+    fn ask(known: &Known, tables: &[u32]) -> Question {
+        let analysis = Analysis::of_files(Some(tables.to_vec()));
+        known.question([analysis].iter())
     }
 
     #[test]
@@ -199,26 +237,26 @@ mod tests {
 
     #[test]
     fn what_is_known_is_asked_for_in_short_until_it_has_changed() {
-        let mut files = Files::default();
-        let nothing = ask(&files, &[]);
+        let mut known = Known::default();
+        let nothing = ask(&known, &[]);
         assert_eq!(nothing.form, Form::Nothing);
-        assert!(files.are_same(&nothing, &text("true")));
-        let long = ask(&files, &[2, 1, 2]);
+        assert_eq!(known.answer(&nothing, &text("true")), Files::Same);
+        let long = ask(&known, &[2, 1, 2]);
         assert_eq!((&long.tables[..], long.form), (&[1, 2][..], Form::Which));
-        assert!(files.are_same(&long, &text("1 11 11,2 12 12")));
-        let short = ask(&files, &[1, 2]);
+        assert_eq!(known.answer(&long, &text("1 11 11,2 12 12")), Files::Same);
+        let short = ask(&known, &[1, 2]);
         assert_eq!(short.form, Form::Same(2));
         assert_eq!(short.params, [1, 11, 2, 12].map(Value::Integer));
-        assert!(files.are_same(&short, &text("true")));
+        assert_eq!(known.answer(&short, &text("true")), Files::Same);
         for changed in [text("false"), Value::Null] {
-            let short = ask(&files, &[1]);
-            assert!(!files.are_same(&short, &changed));
-            let long = ask(&files, &[1]);
+            let short = ask(&known, &[1]);
+            assert_eq!(known.answer(&short, &changed), Files::Unsure);
+            let long = ask(&known, &[1]);
             assert_eq!(long.form, Form::Which);
-            assert!(files.are_same(&long, &text("1 13 13")));
+            assert_eq!(known.answer(&long, &text("1 13 13")), Files::Same);
         }
         assert_eq!(
-            ask(&files, &[2]).form,
+            ask(&known, &[2]).form,
             Form::Same(1),
             "others are as they were"
         );
@@ -226,26 +264,30 @@ mod tests {
 
     #[test]
     fn another_file_than_the_snapshots_is_not_the_same_nor_remembered() {
-        let mut files = Files::default();
-        let question = ask(&files, &[1, 2, 3]);
-        assert!(!files.are_same(&question, &text("1 11 14,2 12 12")));
-        assert!(!files.are_same(&question, &text("3 13 -")));
-        assert!(!files.are_same(&question, &text("?")));
-        assert_eq!(ask(&files, &[2]).form, Form::Same(1));
-        let forms = [1, 3].map(|table| ask(&files, &[table]).form);
+        let mut known = Known::default();
+        let question = ask(&known, &[1, 2, 3]);
+        for changed in ["2 12 12,1 11 14", "3 13 -", "?"] {
+            assert_eq!(known.answer(&question, &text(changed)), Files::Changed);
+        }
+        assert_eq!(ask(&known, &[2]).form, Form::Same(1));
+        let forms = [1, 3].map(|table| ask(&known, &[table]).form);
         assert_eq!(forms, [Form::Which; 2]);
         // It is not there any more, and was not for the snapshot.
-        assert!(files.are_same(&ask(&files, &[3]), &Value::Null));
+        assert_eq!(known.answer(&ask(&known, &[3]), &Value::Null), Files::Gone);
+        assert_eq!(known.answer(&question, &text("1 11 11")), Files::Gone);
     }
 
     #[test]
-    fn many_tables_are_asked_for_in_one_list() {
-        let mut files = Files::default();
-        let tables: Vec<u32> = (1..=17).collect();
-        let all: Vec<String> = tables.iter().map(|table| format!("{table} 5 5")).collect();
-        assert!(files.are_same(&ask(&files, &tables), &text(&all.join(","))));
-        let short = ask(&files, &tables);
-        assert_eq!((short.form, short.params.len()), (Form::SameOfMany, 2));
-        assert_eq!(ask(&files, &tables[1..]).params.len(), 2 * FEW);
+    fn many_tables_and_those_that_nobody_knows_are_found_by_their_locks() {
+        let mut known = Known::default();
+        let many: Vec<u32> = (1..=17).collect();
+        let unknown = [Analysis::of_files(Some(vec![1])), Analysis::of_files(None)];
+        for question in [ask(&known, &many), known.question(unknown.iter())] {
+            assert_eq!(question.form, Form::Locked);
+            assert_eq!(known.answer(&question, &text("true")), Files::Same);
+            assert_eq!(known.answer(&question, &text("false")), Files::Changed);
+            assert_eq!(known.answer(&question, &Value::Null), Files::Same);
+        }
+        assert_eq!(ask(&known, &many[1..]).form, Form::Which);
     }
 }

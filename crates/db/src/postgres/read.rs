@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::Type;
 
 use super::connect::Connection;
-use super::files::Question;
+use super::files::{Files, Question};
 use super::pool::Pool;
 use super::prepare::{Unprepared, is_current};
 use super::run::{Failure, MAX_RESULT};
@@ -40,8 +40,8 @@ enum Outcome {
     Lost(String),
     /// A statement was prepared for another schema than there is now.
     Outdated(Error),
-    /// A table was emptied or written anew while it was read.
-    Rewritten,
+    /// A table was emptied or written anew while it was read, or before, which is not `certain`.
+    Rewritten { certain: bool },
 }
 
 /// Runs the calls on a connection of the pool.
@@ -72,7 +72,10 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 return Err(error);
             }
             Err(Outcome::Silent) => {
-                pool.distrust();
+                // Who had to wait for a table once has not waited for the network.
+                if rewrites == 0 {
+                    pool.distrust();
+                }
                 connection.abandon(&pool.shared);
                 return Err(Error::Timeout);
             }
@@ -85,11 +88,11 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
             }
-            Err(Outcome::Rewritten) if rewrites < REWRITES => {
-                rewrites += 1;
+            Err(Outcome::Rewritten { certain }) if rewrites < REWRITES => {
+                rewrites += u32::from(certain);
                 continue;
             }
-            Err(Outcome::Rewritten) => {
+            Err(Outcome::Rewritten { .. }) => {
                 pool.put(connection);
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!(
@@ -165,13 +168,13 @@ async fn attempt(
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
     }
-    let (seen, results) = in_one_snapshot(shared, connection, calls, &found).await?;
+    let (seen, files, results) = in_one_snapshot(shared, connection, calls, &found).await?;
     let Seen {
         transactions,
         position,
         ..
     } = seen;
-    let objection = objection(position, shared.link.may_keep(&transactions));
+    let objection = objection(position, files, shared.link.may_keep(&transactions));
     if objection.is_some() {
         still_current(connection, calls, &found).await?;
     }
@@ -259,7 +262,7 @@ async fn in_one_snapshot(
     connection: &mut Connection,
     calls: &[Call],
     found: &[Found],
-) -> Result<(Seen, Vec<Table>), Outcome> {
+) -> Result<(Seen, Files, Vec<Table>), Outcome> {
     let question = question(connection, found);
     let mut items = Vec::with_capacity(calls.len() + 1);
     items.extend(items_of(calls, found));
@@ -271,10 +274,10 @@ async fn in_one_snapshot(
         let place = &shared.place;
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
-    if connection.files.are_same(&question, &seen.files) {
-        Ok((seen, tables))
-    } else {
-        Err(Outcome::Rewritten)
+    match connection.files.answer(&question, &seen.files) {
+        files @ (Files::Same | Files::Gone) => Ok((seen, files, tables)),
+        Files::Unsure => Err(Outcome::Rewritten { certain: false }),
+        Files::Changed => Err(Outcome::Rewritten { certain: true }),
     }
 }
 
@@ -296,8 +299,9 @@ pub(super) fn question(connection: &Connection, found: &[Found]) -> Question {
 }
 
 /// Why nothing that was read in this snapshot may be kept.
-fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
+fn objection(position: Option<u64>, files: Files, covered: bool) -> Option<&'static str> {
     match position {
+        Some(_) if files == Files::Gone => Some("a table of it is another by now"),
         // The feed is the primary's: a standby lists other transactions (COHERENCE, rule 18).
         None => Some("the server is a standby"),
         Some(_) if !covered => Some("the feed does not cover this snapshot yet"),
@@ -351,8 +355,9 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_standby_nor_without_a_feed() {
-        assert!(objection(None, true).is_some());
-        assert!(objection(Some(1), false).is_some());
-        assert_eq!(objection(Some(1), true), None);
+        assert!(objection(None, Files::Same, true).is_some());
+        assert!(objection(Some(1), Files::Same, false).is_some());
+        assert!(objection(Some(1), Files::Gone, true).is_some());
+        assert_eq!(objection(Some(1), Files::Same, true), None);
     }
 }

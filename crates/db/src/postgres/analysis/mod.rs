@@ -49,8 +49,9 @@ pub(crate) struct Analysis {
     pub(crate) readonly: bool,
     /// The tables and views that it names.
     pub(crate) tables: Vec<String>,
-    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance adds, and materialized views.
-    pub(crate) files: Vec<u32>,
+    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance adds, and materialized views. `None` if
+    /// nobody knows.
+    pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
     uncacheable: Option<Arc<str>>,
     clock_words: ClockWords,
@@ -93,7 +94,7 @@ pub(crate) async fn analyse(
             .collect(),
         readonly: params::seems_readonly(sql),
         tables: Vec::new(),
-        files: Vec::new(),
+        files: None,
         depends: Vec::new(),
         uncacheable: None,
         clock_words: ClockWords::of(statement.params()),
@@ -126,7 +127,7 @@ pub(crate) async fn analyse(
         .objections
         .first()
         .map(|reason| reason.as_str().into());
-    analysis.files = files(catalog, &readings);
+    analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
     Ok(analysis)
 }
@@ -152,7 +153,7 @@ pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
 /// Those of the relations that are read which have files.
 fn files(catalog: &Catalog, readings: &Readings) -> Vec<u32> {
     let direct = readings.direct.keys();
-    let read = direct.chain(&readings.whole).chain(&readings.named);
+    let read = direct.chain(&readings.whole).chain(&readings.others);
     let has_file = |oid: &u32| {
         let relation = catalog.relation(*oid);
         relation.is_some_and(|relation| matches!(relation.kind, 'r' | 'm'))
@@ -201,7 +202,7 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
 impl Analysis {
     /// Of a statement of which only this is known.
     #[cfg(test)]
-    pub(crate) fn of_files(files: Vec<u32>) -> Self {
+    pub(crate) fn of_files(files: Option<Vec<u32>>) -> Self {
         Self {
             params: [].into(),
             columns: [].into(),

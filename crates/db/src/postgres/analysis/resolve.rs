@@ -22,6 +22,10 @@ pub(crate) struct Readings {
     pub(crate) direct: BTreeMap<u32, Vec<Vec<Restriction>>>,
     /// Tables that are reached through something else.
     pub(crate) whole: BTreeSet<u32>,
+    /// What is read besides tables whose changes are told.
+    pub(crate) others: BTreeSet<u32>,
+    /// Whether a function may read tables that nobody knows.
+    pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
     pub(crate) objections: Vec<String>,
@@ -174,7 +178,10 @@ impl Search<'_> {
                     }
                 }
             }
-            _ => self.object(no_table(relation)),
+            _ => {
+                self.readings.others.insert(oid);
+                self.object(no_table(relation));
+            }
         }
     }
 
@@ -226,7 +233,10 @@ impl Search<'_> {
                     trees.extend(function.body);
                 }
             }
-            Verdict::Objection(reason) => self.object(reason),
+            Verdict::Objection(reason) => {
+                self.readings.is_partial |= function.oid >= FIRST_OWN;
+                self.object(reason);
+            }
         }
     }
 

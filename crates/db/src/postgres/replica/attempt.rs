@@ -10,6 +10,7 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
+use crate::postgres::files::Files;
 use crate::postgres::read::{Table, items_of, question};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::Failure;
@@ -100,7 +101,7 @@ async fn at_leisure(
     let (Some(seen), Some(after)) = (seen, after) else {
         return Err(broken("it does not say what it is"));
     };
-    if !lease.connection.files.are_same(&question, &seen.files) {
+    if lease.connection.files.answer(&question, &seen.files) != Files::Same {
         return Err(Refused::Rewritten);
     }
     // A place where the log is written is what a primary has.

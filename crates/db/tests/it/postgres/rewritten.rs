@@ -21,6 +21,11 @@ create table part_2 partition of parted for values in (2);
 insert into parted values (1, 1), (2, 2);
 create materialized view m as select id from t;
 create view v as select id from t;
+create view behind as select id from m;
+create function told() returns bigint language plpgsql stable as 'begin return (select count(*) from t); end';
+create table many (id integer, part integer) partition by list (part);
+do 'begin for part in 1..20 loop execute format($$create table many_%s partition of many for values in (%s)$$, part, part); end loop; end';
+insert into many values (1, 1), (2, 2);
 alter table size replica identity full;
 create publication millpond for all tables;
 ";
@@ -55,6 +60,11 @@ const FROZEN: Change = |change| {
 const ONE_PARTITION: Change = |change| {
     change.batch_execute(
         "truncate part_1; insert into parted select generate_series(1, n - 1), 1 from size",
+    )
+};
+const ONE_OF_MANY: Change = |change| {
+    change.batch_execute(
+        "truncate many_1; insert into many select generate_series(1, n - 1), 1 from size",
     )
 };
 const REFRESHED: Change =
@@ -139,6 +149,39 @@ fn rows_that_are_frozen_from_the_start_are_not_shown_beside_what_was_before() {
 fn a_partition_that_is_emptied_and_a_view_that_is_made_anew_are_read_again() {
     Counted::new("select count(*) from parted").holds_together(ONE_PARTITION);
     Counted::new("select count(*) from m").holds_together(REFRESHED);
+    Counted::new("select count(*) from behind").holds_together(REFRESHED);
+}
+
+#[test]
+fn where_the_tables_are_many_or_not_known_their_locks_say_it() {
+    let counted = Counted::new("select count(*) from many");
+    (0..3).for_each(|_| assert_eq!(counted.read().results[1].rows, [[int(2)]]));
+    counted.holds_together(ONE_OF_MANY);
+    assert!(
+        counted
+            .read()
+            .deps
+            .iter()
+            .all(|deps| deps.uncacheable.is_none())
+    );
+    Counted::new("select told()").holds_together(TRUNCATED);
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_table_is_read_and_kept_once_it_is_known() {
+    let counted = Counted::new(ROWS);
+    counted.read();
+    let mut foreign = counted.fed.foreign();
+    foreign
+        .batch_execute(
+            "drop table t cascade; create table t (id integer); insert into t select n from size",
+        )
+        .unwrap();
+    // Nothing that is given here is kept before the catalog has been looked at.
+    while counted.read().deps[1].uncacheable.is_some() {
+        thread::yield_now();
+    }
+    assert_eq!(counted.read().results[1].rows, [[int(1)]]);
 }
 
 #[test]
