@@ -68,6 +68,7 @@ mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
+mod timings;
 mod transport;
 mod url;
 mod verdict;

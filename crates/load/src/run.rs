@@ -260,9 +260,16 @@ pub struct Timeline {
     pub interval_s: f64,
     /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
     pub points: Vec<Point>,
-    /// For each interval the times that its percentiles are of, to two significant digits; `None` where there are none.
+    /// For each interval the times of good answers, to two significant digits; `None` where there are none. They are service
+    /// times, in an open loop response times.
     #[serde(default)]
     pub histograms: Vec<Option<Hdr>>,
+    /// The same of service times; only of an open loop, and empty in results that do not have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub service: Vec<Option<Hdr>>,
+    /// The same of send lags, of all requests that were sent and ended in the interval; where `service` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub send_lag: Vec<Option<Hdr>>,
 }
 
 /// One interval.
@@ -280,4 +287,13 @@ pub struct Point {
     pub p99_us: Option<f64>,
     /// The longest.
     pub max_us: Option<f64>,
+    /// In an open loop the median service time, with ten samples beyond it or not at all.
+    #[serde(default)]
+    pub service_p50_us: Option<f64>,
+    /// 99th percentile of the same.
+    #[serde(default)]
+    pub service_p99_us: Option<f64>,
+    /// In an open loop the 99th percentile of the send lag, with ten samples beyond it or not at all.
+    #[serde(default)]
+    pub send_lag_p99_us: Option<f64>,
 }

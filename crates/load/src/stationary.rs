@@ -92,13 +92,14 @@ fn unevenness(parts: &[&[Slot]], seconds: f64, rate: f64) -> Option<String> {
 mod tests {
     use super::*;
     use crate::clock::MS;
+    use crate::timings::Timing;
 
     /// A minute in milliseconds, 1,000 requests in each; `change` gives the number that ended and the number in flight.
     fn series(change: impl Fn(u64) -> (u64, u64)) -> Series {
-        let mut series = Series::new(Some(60 * MS));
+        let mut series = Series::new(Some(60 * MS), true);
         for n in 0..60 {
             let (ended, in_flight) = change(n);
-            (0..ended).for_each(|_| series.record(n * MS, 1, Some(1)));
+            (0..ended).for_each(|_| series.record(n * MS, 1, &Timing::served(1)));
             series.sample((n + 1) * MS, MS, in_flight);
         }
         series
@@ -134,10 +135,10 @@ mod tests {
 
     #[test]
     fn the_first_answers_come_later_and_that_is_no_change() {
-        let mut series = Series::new(Some(60 * MS));
+        let mut series = Series::new(Some(60 * MS), true);
         for n in 0..60 {
             let ended = if n < 3 { 0 } else { 1_000 };
-            (0..ended).for_each(|_| series.record(n * MS, 3 * MS, Some(1)));
+            (0..ended).for_each(|_| series.record(n * MS, 3 * MS, &Timing::served(1)));
             series.sample((n + 1) * MS, MS, 3_000);
         }
         assert_eq!(judge(&series, 60 * MS, 1_000_000.0), None);

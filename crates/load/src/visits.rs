@@ -37,7 +37,7 @@ pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
     let names = plan.workload.iter().flat_map(|workload| workload.classes());
     names
         .zip(&all.classes)
-        .map(|(name, class)| class.figures(name, plan.schedule.is_some()))
+        .map(|(name, class)| class.figures(name))
         .collect()
 }
 

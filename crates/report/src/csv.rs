@@ -8,20 +8,27 @@ use millpond_load::{Block, Capacity, Comparison, Diagnosis, Lab, Level, Run, Sid
 
 use crate::{Found, summary_csv};
 
-/// A run over time, a line for each interval. Its times are service times, in an open loop response times.
+/// A run over time, a line for each interval. Its times are service times, in an open loop response times, with service times and
+/// send lags in the last columns.
 pub fn run_csv(run: &Run) -> String {
-    let mut text = "at_s,interval_s,requests,errors,p50_us,p99_us,max_us\n".to_owned();
+    let mut text =
+        "at_s,interval_s,requests,errors,p50_us,p99_us,max_us,service_p50_us,service_p99_us,\
+                    send_lag_p99_us\n"
+            .to_owned();
     for point in &run.series.points {
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{}",
             cell(Some(point.at_s)),
             cell(Some(run.series.interval_s)),
             point.requests,
             point.errors,
             cell(point.p50_us),
             cell(point.p99_us),
-            cell(point.max_us)
+            cell(point.max_us),
+            cell(point.service_p50_us),
+            cell(point.service_p99_us),
+            cell(point.send_lag_p99_us)
         );
     }
     text

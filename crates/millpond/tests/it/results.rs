@@ -30,7 +30,7 @@ fn a_run_leaves_rows_and_graphs() {
     let output = run(site.path(), &args);
     let rows = text(&output.stdout);
     assert!(
-        rows.starts_with("at_s,interval_s,requests,errors,p50_us,p99_us,max_us\n"),
+        rows.starts_with("at_s,interval_s,requests,errors,p50_us,p99_us,max_us,service_p50_us,"),
         "{rows}"
     );
     let counts = rows
