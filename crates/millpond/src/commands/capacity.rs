@@ -17,7 +17,7 @@ use super::results::ResultOptions;
 use super::single_options::SingleOptions;
 use super::values;
 use super::values::whole;
-use super::workload_options::WorkloadOptions;
+use super::workload_options::{SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -62,9 +62,9 @@ pub(crate) struct Capacity {
     /// How requests are spread over time
     #[arg(long, value_enum, default_value_t = Spread::Poisson)]
     arrivals: Spread,
-    /// The same seed gives the same random arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of random arrivals and of a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
     connections: usize,
@@ -131,7 +131,7 @@ impl Capacity {
         };
         let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
         Ok(CapacityPlan {
-            process: self.arrivals.process(self.seed),
+            process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             from: self.from,
             to: self.to,
             precision: self.precision,

@@ -67,9 +67,9 @@ pub(crate) struct Compare {
     /// The processes of server B
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_a")]
     pid_b: Vec<u32>,
-    /// The same seed asks the same of both servers with --from-log
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of random choices, the same for both servers [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]

@@ -23,7 +23,7 @@ use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use super::values;
 use super::values::whole;
-use super::workload_options::{LogOptions, WorkloadOptions};
+use super::workload_options::{LogOptions, SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -74,9 +74,9 @@ pub(crate) struct Load {
     /// How the next line of --urls is chosen
     #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
     order: Choice,
-    /// The same seed chooses the same lines and the same random arrivals
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD, hide_short_help = true)]
-    seed: u64,
+    /// The seed of what is random: lines, arrivals, a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N", help_heading = WORKLOAD, hide_short_help = true)]
+    seed: Option<u64>,
     // What is asked for in more than one line.
     #[command(flatten)]
     workload: WorkloadOptions,
@@ -184,7 +184,7 @@ impl Load {
         let plan = Plan {
             urls,
             order: match self.order {
-                Choice::Random => Order::Random(self.seed),
+                Choice::Random => Order::Random(self.seed.unwrap_or(SEED)),
                 Choice::Sequence => Order::Sequence,
             },
             connections: self.connections,
@@ -202,7 +202,7 @@ impl Load {
             .apply(&self.workload, self.pace.apply(plan), self.seed)?;
         let asked = Asked {
             rate: self.rate,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(SEED),
             duration: self.duration,
             times,
         };
