@@ -126,6 +126,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         classes: visits::classes(plan, &all),
         sessions: visits::sessions(plan, &all),
         pauses: visits::pauses(plan, &all),
+        ramp_down: visits::ramp_down(plan, &all),
         auto: None,
         postgres: None,
         calibration: plan.calibration,

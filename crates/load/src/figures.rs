@@ -55,6 +55,15 @@ pub struct Sessions {
     pub broken_off: u64,
 }
 
+/// The load that went on after the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RampDown {
+    /// Its length by plan.
+    pub length_s: f64,
+    /// Requests that were issued in it. They are in no other figure.
+    pub requests: u64,
+}
+
 /// The pauses between requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pauses {

@@ -92,7 +92,7 @@ pub use compare::{
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
 pub use driver::run;
 pub use error::Error;
-pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
+pub use figures::{AutoFigures, ClassFigures, Pauses, RampDown, Sessions};
 pub use glimpse::Glimpse;
 pub use hdr::{Hdr, Histograms};
 pub use host::Host;

@@ -170,6 +170,7 @@ impl Run {
             classes: visits::classes(runs),
             sessions: visits::sessions(runs, &spans),
             pauses: visits::pauses(runs),
+            ramp_down: visits::ramp_down(runs),
             // A decision and a ceiling of each client; no sum of them is either.
             auto: None,
             calibration: None,

@@ -14,7 +14,7 @@ use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
 use crate::tickets::Times;
-use crate::{Plan, Process, Schedule, Stop, Workload};
+use crate::{Plan, Process, RampDown, Schedule, Stop, Workload};
 
 const START: u64 = SECOND;
 const LENGTH: u64 = 2 * SECOND;
@@ -99,6 +99,7 @@ fn run_of(samples: &[Sample]) -> Run {
         times: Times {
             start: START,
             end: START + LENGTH,
+            last: START + LENGTH,
         },
         stopped_at: START + LENGTH,
     };
@@ -256,6 +257,15 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
     );
     refused(with(&|run| run.kind = Loop::Closed), "open and closed");
     refused(with(&|run| run.warmup_s = 7.0), "warm-ups 0 s and 7 s");
+    refused(
+        with(&|run| {
+            run.ramp_down = Some(RampDown {
+                length_s: 2.0,
+                requests: 9,
+            });
+        }),
+        "ramp-downs 0 s and 2 s",
+    );
     refused(with(&|run| run.connections.depth = 4), "depths 1 and 4");
     refused(
         with(&|run| run.client.spin = true),

@@ -33,6 +33,8 @@ pub(crate) struct Recorder {
     pub(crate) examples: [Option<&'static str>; Kind::ALL.len()],
     pub(crate) series: Series,
     pub(crate) issued: u64,
+    /// Requests issued after the measured part, which nothing else here counts.
+    pub(crate) after: u64,
     pub(crate) answered: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
@@ -162,6 +164,7 @@ impl Recorder {
             examples: [None; Kind::ALL.len()],
             series: Series::new(duration, is_open),
             issued: 0,
+            after: 0,
             answered: 0,
             good: 0,
             failed: 0,
@@ -188,6 +191,13 @@ impl Recorder {
             (self.start, self.last, self.sampled_at) = (times.start, times.start, times.start);
         }
         self.end = times.end;
+    }
+
+    /// A request is issued that is due `at`.
+    #[inline]
+    pub(crate) fn issue(&mut self, measured: bool, at: Nanos) {
+        self.issued += u64::from(measured);
+        self.after += u64::from(!measured && at >= self.end);
     }
 
     /// A request of a user, by its pause and its class.
@@ -299,7 +309,7 @@ impl Recorder {
 
     /// Bytes that no request asked for.
     pub(crate) fn unsolicited(&mut self, now: Nanos, live: &Live) {
-        if now >= self.start {
+        if (self.start..=self.end).contains(&now) {
             self.error(Kind::Unsolicited, None, live);
         }
     }
@@ -358,6 +368,7 @@ impl Recorder {
         }
         self.series.merge(other.series);
         self.issued += other.issued;
+        self.after += other.after;
         self.answered += other.answered;
         self.good += other.good;
         self.failed += other.failed;

@@ -8,7 +8,7 @@ use crate::hdr::{Hdr, Histograms};
 use crate::merge::Part;
 use crate::{
     AutoFigures, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies, Pauses,
-    Postgres, Probed, Quantile, Sessions,
+    Postgres, Probed, Quantile, RampDown, Sessions,
 };
 
 /// Whether a run's figures can be believed.
@@ -135,6 +135,9 @@ pub struct Run {
     /// The pauses, if there were any between requests.
     #[serde(default)]
     pub pauses: Option<Pauses>,
+    /// The load after the measured part, if there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_down: Option<RampDown>,
     /// What the statistics decided, if they did.
     #[serde(default)]
     pub auto: Option<AutoFigures>,
@@ -196,7 +199,7 @@ pub struct Connections {
     pub asked: u64,
     /// How many of those were open at least once.
     pub established: u64,
-    /// How many were opened in all, replacements and warm-up included.
+    /// How many were opened in all, replacements, warm-up and ramp-down included.
     pub opened: u64,
     /// Whether a connection served more than one request.
     pub keep_alive: bool,

@@ -1,7 +1,7 @@
 //! The figures of users, sessions and classes, from what the threads brought home.
 
 use crate::clock::Nanos;
-use crate::figures::{ClassFigures, Pauses, Sessions};
+use crate::figures::{ClassFigures, Pauses, RampDown, Sessions};
 use crate::plan::Process;
 use crate::recorder::Recorder;
 use crate::series::Series;
@@ -66,6 +66,13 @@ pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
         asked,
         mean_us: all.visits.pauses as f64 / all.visits.paused.max(1) as f64 / 1000.0,
         missed_cycles: all.visits.missed_cycles,
+    })
+}
+
+pub(crate) fn ramp_down(plan: &Plan, all: &Recorder) -> Option<RampDown> {
+    (!plan.ramp_down.is_zero()).then_some(RampDown {
+        length_s: plan.ramp_down.as_secs_f64(),
+        requests: all.after,
     })
 }
 

@@ -311,6 +311,14 @@ fn conditions(run: &Run) -> Table {
     if run.warmup_s > 0.0 {
         rows.push(["warm-up".to_owned(), Unit::Seconds.format(run.warmup_s)]);
     }
+    if let Some(ramp) = run.ramp_down {
+        let text = format!(
+            "{}, {} requests that nothing else counts",
+            Unit::Seconds.format(ramp.length_s),
+            count(ramp.requests)
+        );
+        rows.push(["ramp-down".to_owned(), text]);
+    }
     let host = &run.host;
     let cpu = if host.cpu.is_empty() {
         &host.machine

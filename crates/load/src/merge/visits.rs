@@ -3,7 +3,7 @@
 use super::spans::Spans;
 use super::{errors, sum};
 use crate::latency::summary;
-use crate::{ClassFigures, Errors, Hdr, Latency, Pauses, Run, Sessions};
+use crate::{ClassFigures, Errors, Hdr, Latency, Pauses, RampDown, Run, Sessions};
 
 /// The classes, which all runs have in the same order.
 pub(super) fn classes(runs: &[Run]) -> Vec<ClassFigures> {
@@ -62,6 +62,15 @@ pub(super) fn sessions(runs: &[Run], spans: &Spans) -> Option<Sessions> {
         started: add(|sessions| sessions.started),
         completed: add(|sessions| sessions.completed),
         broken_off: add(|sessions| sessions.broken_off),
+    })
+}
+
+/// The ramp-down, which is as long in all runs.
+pub(super) fn ramp_down(runs: &[Run]) -> Option<RampDown> {
+    let first = runs[0].ramp_down?;
+    Some(RampDown {
+        requests: sum(runs, |run| run.ramp_down.map_or(0, |ramp| ramp.requests)),
+        ..first
     })
 }
 
