@@ -120,8 +120,8 @@ pub use run::{
     Accounting, Client, Connections, Little, Loop, Point, Protocol, Run, Timeline, Verdict,
 };
 pub use sweep::{
-    Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
-    TopRate, sweep,
+    Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
+    Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,
 };
 pub use transport::{Bandwidth, Trust};
 pub use workload::{

@@ -35,6 +35,7 @@ mod svg;
 mod sweep;
 mod sweep_charts;
 mod sweep_csv;
+mod sweep_optimum;
 mod text;
 mod visits;
 

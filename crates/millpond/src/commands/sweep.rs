@@ -60,7 +60,8 @@ pub(crate) struct Sweep {
     /// Send requests for this long before measuring, at each step
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Config::duration)]
     warmup: Duration,
-    /// How often to go through all levels; three or more make the intervals of the fit narrower
+    /// How often to go through all levels; three or more make the intervals of the fit narrower, and give one
+    /// for the level with the highest throughput over response time
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: usize,
     /// Go down again after the top, to see whether the server recovers
