@@ -66,8 +66,8 @@ pub(super) fn measure(
             _ => return Ok(None),
         },
     };
-    // The other client goes first in every second repeat.
-    let is_wrk_first = scene.repeat.is_multiple_of(2);
+    // The other client goes first in every second pass, and then in those that it did not in the repeat before.
+    let is_wrk_first = (scene.repeat + scene.pass) % 2 == 1;
     let mut wrk = None;
     if is_wrk_first {
         wrk = cross_check(scene, &plan, show)?;

@@ -235,7 +235,7 @@ fn first() -> usize {
 
 /// A figure that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum LabMetric {
     /// CPU time of the server for one request.
     Cpu,
@@ -247,6 +247,17 @@ pub enum LabMetric {
     P99,
     /// Resident memory for each connection that is open and asks for nothing.
     Memory,
+    /// CPU time of this client for one request, against the other client's.
+    ClientCpu,
+    /// Good answers a second that this client had, against the other client's.
+    ClientThroughput,
+}
+
+impl LabMetric {
+    /// Whether it is a figure of this client, which is held against the other one.
+    pub fn is_of_client(self) -> bool {
+        matches!(self, Self::ClientCpu | Self::ClientThroughput)
+    }
 }
 
 /// What a limit demands.
@@ -291,9 +302,9 @@ pub struct LabInterval {
 /// A limit at one level, and what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLimit {
-    /// The server that is limited.
+    /// The server that is limited, or at which the client is.
     pub server: String,
-    /// The server that it is held against.
+    /// The server that it is held against, or the other client.
     pub against: String,
     /// If that is the hardest of several that the limit is about: all of these.
     pub best_of: Vec<String>,

@@ -33,15 +33,24 @@ pub(super) enum Checker {
     Wrk,
 }
 
+impl Checker {
+    /// The name of the program.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Wrk => "wrk",
+        }
+    }
+}
+
 /// Passes over the servers in a block: with four, the outer two of a server's runs can be held against the inner two.
 pub(super) const PASSES: usize = 4;
 
-/// What a server's figure may be beside another's.
+/// What a server's figure may be beside another's, or this client's beside the other's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limited {
     pub(super) server: Spanned<String>,
-    /// A server, or `best`: every other one but the baseline.
+    /// A server, or `best`: every other one but the baseline. For a figure of the client the other client.
     pub(super) against: Spanned<String>,
     pub(super) metric: LabMetric,
     /// Connections, or with a ladder of rates these; every level if there are none.
