@@ -63,7 +63,7 @@ pub fn capacity_csv(capacity: &Capacity) -> String {
 pub fn lab_csv(lab: &Lab) -> String {
     let mut text =
         "server,connections,rate,repeat,pass,throughput,p50_us,p99_us,server_cpu_us_per_request,\
-                    softirq_us_per_request,client_cpu_us_per_request,idle_bytes,wrk_throughput,verdict\n"
+                    softirq_us_per_request,client_cpu_us_per_request,idle_bytes,other_client_throughput,verdict\n"
             .to_owned();
     for run in &lab.runs {
         let latency = run.latency_us.as_ref();
@@ -82,7 +82,7 @@ pub fn lab_csv(lab: &Lab) -> String {
             cell(run.softirq_us),
             cell(run.client_cpu_us),
             cell(run.idle_bytes),
-            cell(run.wrk.as_ref().map(|wrk| wrk.throughput)),
+            cell(run.other.as_ref().map(|other| other.throughput)),
             run.verdict
         );
     }

@@ -97,7 +97,7 @@ fn other_client(experiment: &Experiment, limit: &Limited) -> Option<Mistake> {
     let against = &limit.against;
     let sentence = match &experiment.cross_check {
         None => {
-            "client-cpu and client-throughput are held against another client: write cross_check = \"wrk\" at the top"
+            "client-cpu and client-throughput are held against another client: write cross_check = \"wrk\" or \"h2load\" at the top"
                 .to_owned()
         }
         Some(checker) if checker.get_ref().name() == against.get_ref() => return None,

@@ -89,12 +89,14 @@ fn compared(metric: LabMetric) -> Compared {
         LabMetric::P50 => Servers(|run| run.latency_us?.p50),
         LabMetric::P99 => Servers(|run| run.latency_us?.p99),
         LabMetric::Memory => Servers(|run| run.idle_bytes),
-        LabMetric::ClientCpu => {
-            Clients(|run| run.client_cpu_us, |run| Some(run.wrk?.client?.cpu_us))
-        }
-        LabMetric::ClientThroughput => {
-            Clients(|run| Some(run.throughput), |run| Some(run.wrk?.throughput))
-        }
+        LabMetric::ClientCpu => Clients(
+            |run| run.client_cpu_us,
+            |run| Some(run.other?.client?.cpu_us),
+        ),
+        LabMetric::ClientThroughput => Clients(
+            |run| Some(run.throughput),
+            |run| Some(run.other?.throughput),
+        ),
     }
 }
 
@@ -270,13 +272,13 @@ mod tests {
                 let mut run = run_of("it", repeat, 10.0);
                 run.pass = 4 + place;
                 run.client_cpu_us = Some(8.0 * drift);
-                run.wrk = run.wrk.map(|wrk| CrossCheck {
+                run.other = run.other.map(|other| CrossCheck {
                     client: Some(OtherClient {
                         cpu_us: theirs(repeat, place) * drift,
                         busy: 0.9,
                         turns: 0.0,
                     }),
-                    ..wrk
+                    ..other
                 });
                 all.push(run);
             }

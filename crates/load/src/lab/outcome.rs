@@ -33,6 +33,9 @@ pub struct Lab {
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
+    /// The other client that stood beside, if one did: `wrk` or `h2load`.
+    #[serde(default)]
+    pub cross_check: Option<String>,
     /// Cores of the client; empty where it was not pinned.
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
@@ -139,11 +142,12 @@ pub struct LabRun {
     /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
-    /// What wrk found directly before or after.
-    pub wrk: Option<CrossCheck>,
+    /// What the other client found directly before or after.
+    #[serde(alias = "wrk")]
+    pub other: Option<CrossCheck>,
 }
 
-/// A run of wrk with the same connections.
+/// A run of the other client with the same connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
     /// Answers a second.
@@ -154,7 +158,7 @@ pub struct CrossCheck {
     pub cpu_us: Option<f64>,
     /// Share of time for which the server's cores were busy.
     pub core_busy: Option<f64>,
-    /// What wrk itself did meanwhile.
+    /// What the other client itself did meanwhile.
     #[serde(default)]
     pub client: Option<OtherClient>,
 }
@@ -223,10 +227,12 @@ pub struct LabFinding {
     /// Memory for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<Spread>,
-    /// This client's throughput over wrk's, from pairs of the same turn.
-    pub wrk_ratio: Option<Spread>,
+    /// This client's throughput over the other's, from pairs of the same turn.
+    #[serde(alias = "wrk_ratio")]
+    pub other_ratio: Option<Spread>,
     /// Why the two differ, where they do by more than 3 %.
-    pub wrk_difference: Option<String>,
+    #[serde(alias = "wrk_difference")]
+    pub other_difference: Option<String>,
 }
 
 fn first() -> usize {

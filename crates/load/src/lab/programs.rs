@@ -74,7 +74,7 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
         look(need.get_ref(), None);
     }
     if let Some(checker) = &experiment.cross_check {
-        look(checker.get_ref().name(), None);
+        look(checker.get_ref().need(), None);
     }
     for server in &experiment.servers {
         let server = server.get_ref();
@@ -94,7 +94,19 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::Checker;
     use super::*;
+
+    #[test]
+    fn the_other_client_is_needed_too() {
+        let missing = |checker: Checker| {
+            let (program, package) = need(checker.need());
+            assert_eq!(program, checker.name());
+            package
+        };
+        assert_eq!(missing(Checker::Wrk), "wrk");
+        assert_eq!(missing(Checker::H2load), "nghttp2-client");
+    }
 
     #[test]
     fn programs_are_found_where_a_shell_would_and_beside() {

@@ -31,6 +31,7 @@ pub(super) enum Sequence {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Checker {
     Wrk,
+    H2load,
 }
 
 impl Checker {
@@ -38,6 +39,15 @@ impl Checker {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",
+            Self::H2load => "h2load",
+        }
+    }
+
+    /// The same as a server writes it in `needs`.
+    pub(super) fn need(self) -> &'static str {
+        match self {
+            Self::Wrk => "wrk",
+            Self::H2load => "h2load:nghttp2-client",
         }
     }
 }
