@@ -88,7 +88,7 @@ pub use compare::{
     Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS,
     Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
-pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
+pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
 pub use driver::run;
 pub use error::Error;
 pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};

@@ -96,7 +96,9 @@ impl Capacity {
             ..plan.plan.clone()
         };
         highest.notes().into_iter().for_each(note);
-        plan.plan.calibration = self.calibration.measure(&highest, &events.stop)?;
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest, &self.results.line(), &events.stop)?;
         let mut capacity = {
             let title = format!("millpond capacity {}  {}", plan.plan.url, self.objective);
             let mut live = self.results.live(title).steps(steps());

@@ -114,7 +114,9 @@ impl Compare {
         let events = Events::listen()?;
         let one = compare.plan_of(Side::A);
         one.notes().into_iter().for_each(note);
-        compare.plan.calibration = self.calibration.measure(&one, &events.stop)?;
+        compare.plan.calibration =
+            self.calibration
+                .measure(&one, &self.results.line(), &events.stop)?;
         let mut comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];
             let [a, b] = &names;

@@ -114,7 +114,9 @@ impl Sweep {
         highest(&plan).notes().into_iter().for_each(note);
         let tell = self.results.teller()?;
         let events = Events::listen()?;
-        plan.plan.calibration = self.calibration.measure(&highest(&plan), &events.stop)?;
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest(&plan), &self.results.line(), &events.stop)?;
         let rows = Rows::new(plan.by);
         let (mut found, was_screen) = {
             let mut live = self

@@ -8,6 +8,7 @@ use clap::Args;
 use millpond_load::{Learned, Plan, Replay, Workload};
 
 use super::headings::WORKLOAD;
+use super::only_options::MEASURING;
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
 
@@ -62,7 +63,7 @@ pub(crate) struct LogOptions {
     #[arg(
         long,
         requires = "from_log",
-        conflicts_with = "replay",
+        conflicts_with_all = MEASURING,
         hide_short_help = true
     )]
     pub(crate) learn_only: bool,

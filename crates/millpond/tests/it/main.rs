@@ -9,6 +9,7 @@ mod databases;
 mod demo;
 mod descriptors;
 mod explain;
+mod gates;
 mod hostile;
 mod hosts;
 mod lab;
