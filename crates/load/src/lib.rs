@@ -20,6 +20,7 @@
 mod analysis;
 mod arrivals;
 mod auto;
+mod backlog;
 mod body;
 mod calibration;
 mod capacity;
@@ -79,6 +80,7 @@ pub use analysis::bottleneck::{Finding, Limit};
 pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use auto::Auto;
+pub use backlog::Backlog;
 pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,

@@ -142,6 +142,10 @@ impl Run {
             requests: accounting.answered,
             accounting,
             offered_rate: spans.per_second(runs, |run| run.offered_rate),
+            backlog: runs
+                .iter()
+                .filter_map(|run| run.backlog)
+                .max_by(|a, b| a.to.total_cmp(&b.to)),
             achieved_rate: rate(|run| run.achieved_rate).unwrap_or(0.0),
             good_rate: rate(|run| run.good_rate).unwrap_or(0.0),
             bytes: sum(runs, |run| run.bytes),

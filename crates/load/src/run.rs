@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::hdr::{Hdr, Histograms};
 use crate::merge::Part;
 use crate::{
-    AutoFigures, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies, Pauses,
-    Postgres, Probed, Quantile, Sessions,
+    AutoFigures, Backlog, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies,
+    Pauses, Postgres, Probed, Quantile, Sessions,
 };
 
 /// Whether a run's figures can be believed.
@@ -96,6 +96,9 @@ pub struct Run {
     pub accounting: Accounting,
     /// Requests a second that the schedule asked for; a closed loop has none.
     pub offered_rate: Option<f64>,
+    /// The backlog that grew meanwhile, which fails every objective; none where the server kept up, or in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
     /// Complete answers a second of the measured part, of any status and whenever they were asked for.
     pub achieved_rate: f64,
     /// Good answers a second.

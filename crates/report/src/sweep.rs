@@ -124,6 +124,7 @@ pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
         None => lines.push(no_fit(sweep)),
     }
     if let Some(attained) = &sweep.objective {
+        lines.extend(grown(sweep));
         lines.push(match attained.highest {
             Some(level) => format!(
                 "Objective {}: met up to {}{}",
@@ -143,6 +144,17 @@ pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
         });
     }
     lines
+}
+
+/// Where the objective began to fail for a backlog, whatever the times were.
+fn grown(sweep: &Sweep) -> Option<String> {
+    let grown = sweep.steps.iter().filter_map(|step| {
+        let backlog = step.run.backlog.filter(|_| step.complete)?;
+        Some((step.level, backlog))
+    });
+    let (level, backlog) = grown.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    let at = at(sweep, level);
+    Some(format!("At {at} {backlog}, which fails the objective"))
 }
 
 fn usl_findings(usl: &Usl) -> Vec<String> {

@@ -9,9 +9,6 @@ use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
 use crate::clock::{self, Nanos};
 use crate::{Error, Host, Objective, Plan, Progress, Run, Schedule, Stop, Verdict, run};
 
-/// Share of the scheduled requests that may be unanswered at the end of the measured part before that is a backlog.
-const BACKLOG: f64 = 0.05;
-
 /// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
 /// set. `watch` is called from the calling thread.
 ///
@@ -121,17 +118,13 @@ fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> Capacity
 /// What a run says about the objective.
 fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
     let times = run.latency_us.response.or(run.latency_us.service);
-    let unanswered = run.accounting.issued as f64 - run.achieved_rate * run.duration_s;
-    let scheduled = run.accounting.issued as f64;
-    // Answers that are on their way at the end are none: five standard deviations of a small number are allowed too.
-    let backlog = unanswered > BACKLOG * scheduled + 5.0 * scheduled.sqrt();
     let is_late = |late: crate::Latency| times.is_some_and(|times| late.mean > 0.5 * times.mean);
     CapacityTrial {
         stage: ask.stage,
         rate: ask.rate,
         scheduled: run.accounting.issued,
         good: in_time(objective, run),
-        backlog,
+        backlog: run.backlog.is_some(),
         achieved_rate: run.achieved_rate,
         p99_us: times.and_then(|times| times.p99),
         client_limit: run.verdict == Verdict::Invalid

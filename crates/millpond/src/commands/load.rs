@@ -268,7 +268,10 @@ fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
             note(format!("{objective}{at}: reached"));
             return Ok(());
         }
-        Met::No => note(format!("{objective}{at}: missed")),
+        Met::No => match run.backlog {
+            Some(grown) => note(format!("{objective}{at}: missed, for {grown}")),
+            None => note(format!("{objective}{at}: missed")),
+        },
         Met::Undecided => note(format!(
             "{objective}{at}: not decided, for {} requests are too few",
             number::count(run.accounting.issued)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::support::{Server, fail, new_site, run, text, write};
+use crate::support::{Server, fail, millpond, new_site, run, text, write};
 
 /// An experiment with one server, which leaves a mark when it is started.
 fn experiment() -> TempDir {
@@ -112,4 +112,73 @@ fn what_samples_alone_and_a_log_alone_have_no_use_for_is_refused_by_name() {
         assert!(said.contains(more[0]), "{said}");
         assert!(said.contains("cannot be used with"), "{said}");
     }
+}
+
+/// A server that answers at most 100 requests a second on a connection.
+fn slow() -> Server {
+    Server::spawn(millpond(&["null", "--delay", "10ms"]))
+}
+
+#[test]
+fn a_backlog_that_grows_fails_an_objective_that_the_times_would_meet() {
+    let server = slow();
+    let url = format!("http://{}/", server.address());
+    let here = tempfile::tempdir().unwrap();
+    let gate = [
+        "--duration",
+        "1s",
+        "--objective",
+        "1% < 30s",
+        "--no-calibration",
+    ];
+    let load = ["load", &url, "--rate", "400", "--json", "it.json"];
+    let output = run(here.path(), &[&load, &gate[..]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("missed, for the backlog grew from"), "{said}");
+    let json = std::fs::read(here.path().join("it.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let grown = |end: &str| found["backlog"][end].as_f64().unwrap();
+    assert!(grown("to") > grown("from") + 50.0, "{}", found["backlog"]);
+    assert!(found["reasons"].to_string().contains("the backlog grew"));
+    let sweep = [
+        "sweep", &url, "--rates", "20,400", "-c", "1", "--warmup", "0s",
+    ];
+    let output = run(here.path(), &[&sweep, &gate[..]].concat());
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("At 400 requests a second the backlog grew from"),
+        "{said}"
+    );
+    assert!(said.contains("met up to 20"), "{said}");
+}
+
+#[test]
+fn a_search_for_the_capacity_knows_a_backlog_by_the_same_sign() {
+    let server = slow();
+    let url = format!("http://{}/", server.address());
+    let here = tempfile::tempdir().unwrap();
+    let args = [
+        "capacity",
+        &url,
+        "--objective",
+        "1% < 30s",
+        "-c",
+        "1",
+        "--from",
+        "400",
+        "--arrivals",
+        "constant",
+        "--trial",
+        "1s",
+        "--warmup",
+        "0s",
+        "--json",
+        "it.json",
+    ];
+    let output = run(here.path(), &args);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("no: a backlog grew"), "{said}");
 }
