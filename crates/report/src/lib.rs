@@ -45,7 +45,7 @@ pub use compare::{compare_report, compare_table};
 pub use csv::{capacity_csv, compare_csv, diagnosis_csv, lab_csv, run_csv};
 pub use diagnosis::{diagnosis_report, diagnosis_text};
 pub use lab::{lab_report, lab_tables};
-pub use limits::{limits_text, probe_report, probe_table, sweep_limits_text};
+pub use limits::{capacity_limits_text, limits_text, probe_report, probe_table, sweep_limits_text};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

@@ -1,6 +1,8 @@
 //! What limits a server: the findings, what a request takes of each resource, and what the host did.
 
-use millpond_load::{Demand, Demands, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep};
+use millpond_load::{
+    Capacity, Demand, Demands, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep,
+};
 
 use crate::measured::sentence;
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
@@ -106,20 +108,45 @@ pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
         return Vec::new();
     }
     let found = sweep.bottleneck.as_deref().unwrap_or_default();
-    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
-    sections.push(match found {
-        [] => Section::Text(sentence(NOWHERE)),
-        _ => Section::Table(findings_table(found)),
-    });
-    let remarks = sweep.remarks.iter();
-    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
-    let demands = sweep.demands.iter();
-    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
+    let mut sections = levels_sections(found, &sweep.remarks, sweep.demands.as_ref());
     sections.extend(probed::of_sweep(sweep));
     let fastest = sweep.steps.iter().filter(|step| step.complete);
     let fastest = fastest.max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
     let probed = fastest.and_then(|step| step.run.probe.as_ref());
     sections.extend(probed.map(|probed| Section::Table(probe_table(&probed.samples))));
+    sections
+}
+
+/// What limits the server at its capacity, for a terminal; none if nothing was sampled there.
+pub fn capacity_limits_text(capacity: &Capacity) -> Option<String> {
+    let found = capacity.bottleneck.as_deref()?;
+    let demands = capacity.demands.as_ref();
+    Some(levels_text(found, &capacity.remarks, demands))
+}
+
+/// The sections of a search that was sampled at its end; none for others.
+pub(crate) fn capacity_sections(capacity: &Capacity) -> Vec<Section> {
+    let found = capacity.bottleneck.as_deref();
+    found.map_or_else(Vec::new, |found| {
+        levels_sections(found, &capacity.remarks, capacity.demands.as_ref())
+    })
+}
+
+/// What several levels of load say together, on a page.
+fn levels_sections(
+    found: &[Finding],
+    remarks: &[String],
+    demands: Option<&Demands>,
+) -> Vec<Section> {
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    sections.push(match found {
+        [] => Section::Text(sentence(NOWHERE)),
+        _ => Section::Table(findings_table(found)),
+    });
+    let remarks = remarks.iter();
+    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
+    let demands = demands.into_iter();
+    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
     sections
 }
 

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::limits::Confirmed;
 use super::outcome::{Capacity, CapacityTrial, Found};
 use super::search::{Ask, Question, Searched, search};
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
 use crate::clock::{self, Nanos};
+use crate::limited::Told;
 use crate::{Error, Host, Objective, Plan, Progress, Run, Schedule, Stop, Verdict, run};
 
 /// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
@@ -22,6 +24,7 @@ pub fn capacity(
     let length = check(plan)?;
     let began = clock::now();
     let mut trouble = None;
+    let mut confirmed = Confirmed::default();
     let question = Question {
         objective: plan.objective,
         from: plan.from,
@@ -46,12 +49,14 @@ pub fn capacity(
             return Ok(None);
         }
         let trial = trial(ask, &plan.objective, &run);
+        confirmed.keep(ask.stage, run);
         if let Some(watch) = watch.as_mut() {
             watch(CapacityNews::Trial(&trial));
         }
         Ok(Some(trial))
     })?;
-    Ok(conclude(plan, searched, trouble))
+    let told = confirmed.told();
+    Ok(conclude(plan, searched, trouble, told))
 }
 
 /// The length of a trial by plan, after a check of everything that can be checked beforehand.
@@ -164,7 +169,14 @@ fn in_time(objective: &Objective, run: &Run) -> u64 {
     ((good as f64 * share).round() as u64).min(good)
 }
 
-fn conclude(plan: &CapacityPlan, searched: Searched, trouble: Option<String>) -> Capacity {
+fn conclude(
+    plan: &CapacityPlan,
+    searched: Searched,
+    trouble: Option<String>,
+    told: Option<Told>,
+) -> Capacity {
+    let is_told = told.is_some();
+    let told = told.unwrap_or_default();
     let crossing = searched.crossing;
     let low = crossing
         .map(|crossing| crossing.low)
@@ -205,6 +217,9 @@ fn conclude(plan: &CapacityPlan, searched: Searched, trouble: Option<String>) ->
         host: Host::here(),
         command: String::new(),
         sessions: plan.plan.has_sessions(),
+        bottleneck: is_told.then_some(told.bottleneck),
+        demands: told.demands,
+        remarks: told.remarks,
     }
 }
 

@@ -7,11 +7,14 @@ use millpond_load::{
     CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Schedule,
     Stage, Stop, Verdict,
 };
-use millpond_report::{capacity_csv, capacity_report, capacity_table, number, text_table};
+use millpond_report::{
+    capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
+};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
+use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use super::single_options::SingleOptions;
@@ -28,7 +31,8 @@ use crate::output::note;
 ///
 /// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
 /// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
-/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one.
+/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one. Where the
+/// server runs on this machine it is sampled, and what limits it at these ends is named.
 ///
 /// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
 /// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
@@ -74,6 +78,8 @@ pub(crate) struct Capacity {
     pace: PaceOptions,
     #[command(flatten)]
     workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
     #[command(flatten)]
@@ -127,6 +133,7 @@ impl Capacity {
             connections: self.connections,
             stop: Stop::Duration(self.trial),
             warmup: self.warmup,
+            probe: self.probe.plan(),
             ..self
                 .requests
                 .plan(self.url.as_deref().unwrap_or_default())?
@@ -143,12 +150,13 @@ impl Capacity {
     }
 }
 
-/// What is said at the end: the trials, the doubts, and the answer last.
+/// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
 fn summary(capacity: &millpond_load::Capacity) -> String {
     let mut text = text_table(&capacity_table(capacity));
     for reason in &capacity.reasons {
         text.push_str(&format!("{}: {reason}\n", capacity.verdict));
     }
+    text.push_str(&capacity_limits_text(capacity).unwrap_or_default());
     text.push_str(&format!("\n{}\n", capacity.answer));
     text
 }
