@@ -14,6 +14,7 @@ mod tls;
 mod triggers;
 mod truncation;
 mod types;
+mod visibility;
 mod writes;
 
 use std::sync::LazyLock;
