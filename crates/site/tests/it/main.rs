@@ -1,9 +1,11 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
+mod accounts;
 mod addresses;
 mod ahead;
 mod ahead_postgres;
 mod articles;
+mod both;
 mod errors;
 mod explained;
 mod folder;
@@ -12,6 +14,7 @@ mod fuzz;
 mod nodes;
 mod nodes_triggers;
 mod pages;
+mod policies;
 mod postgres;
 mod privacy;
 mod replicas;
