@@ -18,6 +18,9 @@ use crate::page::Ask;
 use crate::report::Report;
 use crate::world;
 
+/// Nothing gets so old here.
+const LONG: Duration = Duration::from_secs(600);
+
 /// How a fake node answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
@@ -146,8 +149,8 @@ fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
     })
 }
 
-/// What is found at fake nodes of this manner, until enough was read or something is found.
-fn found(manner: Manner, bound: Duration) -> Report {
+/// What is found at two fake nodes of this manner, in one long lull; the first has a bound of its own.
+fn found(manner: Manner, bounds: [Duration; 2]) -> Report {
     let server: Postgres = Options::new()
         .set("max_prepared_transactions", "20")
         .start()
@@ -155,10 +158,8 @@ fn found(manner: Manner, bound: Duration) -> Report {
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).unwrap();
     client.batch_execute(&world::create()).unwrap();
-    let field = Field::new(vec![
-        Box::new(Fake::start(&url, manner, bound)),
-        Box::new(Fake::start(&url, manner, bound)),
-    ]);
+    let nodes = bounds.map(|bound| Box::new(Fake::start(&url, manner, bound)) as Box<dyn Target>);
+    let field = Field::new(nodes.into());
     let plan = Fight {
         feed: crate::Feed::Logical,
         program: "none".into(),
@@ -169,6 +170,7 @@ fn found(manner: Manner, bound: Duration) -> Report {
         writers: 4,
     };
     battle(&field, &url, &plan, |_: &mut Dice<'_>| {
+        field.lull.begin();
         field.span.pass(Duration::from_secs(8));
         Report::default()
     })
@@ -176,8 +178,9 @@ fn found(manner: Manner, bound: Duration) -> Report {
 
 #[test]
 fn an_honest_node_is_found_to_be_so() {
-    let report = found(Manner::Honest, Duration::ZERO);
+    let report = found(Manner::Honest, [Duration::ZERO, LONG]);
     assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
+    assert!(report.lull.reads > 100 && report.is_prompt(), "{report}");
     assert!(
         report.all.reads > 500 && report.fates.acknowledged > 20,
         "{report}"
@@ -188,12 +191,18 @@ fn an_honest_node_is_found_to_be_so() {
 #[test]
 fn a_time_to_live_is_late() {
     let live = Manner::TimeToLive(Duration::from_secs(3));
-    let report = found(live, Duration::from_secs(1));
+    let report = found(live, [Duration::from_secs(1); 2]);
     assert!(report.all.late > 0 && report.all.hits > 0, "{report}");
 }
 
 #[test]
+fn a_time_to_live_of_the_whole_bound_is_found_in_a_lull() {
+    let report = found(Manner::TimeToLive(LONG), [LONG / 600, LONG]);
+    assert!(report.lull.hits > 0 && !report.is_prompt(), "{report}");
+}
+
+#[test]
 fn queries_of_two_states_are_mixed() {
-    let report = found(Manner::Torn, Duration::from_secs(1));
+    let report = found(Manner::Torn, [Duration::from_secs(1); 2]);
     assert!(report.all.mixed > 0, "{report}");
 }
