@@ -9,6 +9,7 @@ mod databases;
 mod demo;
 mod descriptors;
 mod explain;
+mod fixing;
 mod hostile;
 mod hosts;
 mod lab;

@@ -176,7 +176,7 @@ fn what_is_no_result_is_named_with_its_place() {
 }
 
 /// A terminal of 80 columns and 24 rows: our end, and that of the program.
-fn terminal() -> (OwnedFd, fs::File) {
+pub(crate) fn terminal() -> (OwnedFd, fs::File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
