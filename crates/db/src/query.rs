@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use millpond_store::Tag;
 
+use crate::advice::Advice;
 use crate::feed::Snapshot;
 use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
@@ -105,6 +106,17 @@ impl Query {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().describe(),
             Prepared::Postgres(statement) => statement.analysis().describe(),
+        }
+    }
+}
+
+impl Query {
+    /// What would make it depend on less, or have its results kept, and what that costs.
+    #[must_use]
+    pub fn advice(&self) -> Vec<Advice> {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().advice(),
+            Prepared::Postgres(statement) => statement.analysis().advice(),
         }
     }
 }

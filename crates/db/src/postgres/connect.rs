@@ -27,8 +27,8 @@ const GREETING: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Statements that the driver keeps prepared, besides those of reads; each costs memory in the server.
 const MAX_STATEMENTS: usize = 1_024;
-/// The first version with `pg_current_snapshot`.
-const MIN_VERSION: i32 = 130_000;
+/// The first version that tells what a query names (bodies of functions as trees), and streams large transactions before they end.
+const MIN_VERSION: i32 = 140_000;
 
 /// The statements that Millpond itself needs around those of the owner.
 pub(super) struct Own {
@@ -146,7 +146,7 @@ async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
     let version: i32 = version.map_err(cannot)?;
     if version < MIN_VERSION {
         return Err(Error::unavailable(format!(
-            "{} is PostgreSQL {}; Millpond needs 13 or later",
+            "{} is PostgreSQL {}; Millpond needs 14 or later",
             shared.place,
             version / 10_000
         )));

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use millpond_db::Requirement;
+use millpond_db::{Advice, Requirement};
 use millpond_report::{Column, Table, text_table};
 use millpond_site::{Config, QueryReport, Report};
 
@@ -48,6 +48,7 @@ impl Check {
         }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
+            say_advice(&queries);
         }
         note(format_args!(
             "{}: {}, {} queries",
@@ -136,6 +137,28 @@ fn restart(lacking: &Requirement) -> &'static str {
         " then start the server anew"
     } else {
         ""
+    }
+}
+
+/// What would make the queries depend on less, and what that costs; the same advice is given once for all that it is for.
+fn say_advice(queries: &[QueryReport]) {
+    let mut all: Vec<(&Advice, Vec<String>)> = Vec::new();
+    for query in queries {
+        let name = format!("{} {}", query.file.display(), query.name);
+        for advice in &query.advice {
+            match all.iter_mut().find(|(known, _)| *known == advice) {
+                Some((_, names)) => names.push(name.clone()),
+                None => all.push((advice, vec![name.clone()])),
+            }
+        }
+    }
+    for (advice, names) in all {
+        say(format_args!("{}: {}", advice.effect, advice.cause));
+        say(format_args!("  in: {}", names.join(", ")));
+        if let Some(remedy) = &advice.remedy {
+            say(format_args!("  remedy: {}", remedy.change));
+            say(format_args!("  cost: {}", remedy.cost));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod constants;
 mod describe;
 mod functions;
 mod lookup;
+mod nearest;
 mod nodes;
 mod params;
 mod resolve;
@@ -26,6 +27,7 @@ use tokio_postgres::{Client, Statement};
 use super::catalog::Catalog;
 use super::interest::Wanted;
 use super::tags;
+use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
 use constants::Operand;
@@ -64,6 +66,8 @@ struct FamilyDep {
     tables: Vec<String>,
     /// One entry for each reference, each with alternatives; none: all rows.
     references: Vec<Vec<Restriction>>,
+    /// Why all rows count, if they do.
+    cause: Option<Cause>,
     precision: Precision,
 }
 
@@ -148,12 +152,17 @@ pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
 /// Puts together what is of one family.
 fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
     let mut families: BTreeMap<u32, FamilyDep> = BTreeMap::new();
-    let direct = readings.direct.into_iter();
+    let mut causes = readings.causes;
+    let direct = readings
+        .direct
+        .into_iter()
+        .map(|(table, references)| (table, references, causes.remove(&table)));
+    let direct: Vec<_> = direct.collect();
     let whole = readings
         .whole
         .into_iter()
-        .map(|table| (table, vec![Vec::new()]));
-    for (table, references) in direct.chain(whole) {
+        .map(|(table, cause)| (table, vec![Vec::new()], Some(cause)));
+    for (table, references, cause) in direct.into_iter().chain(whole) {
         let Some(family) = catalog.families.of(table) else {
             continue;
         };
@@ -162,9 +171,11 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
             oids: BTreeSet::new(),
             tables: Vec::new(),
             references: Vec::new(),
+            cause: None,
             precision: Precision::of(catalog, table),
         });
         dep.oids.insert(table);
+        dep.cause = dep.cause.take().max(cause);
         let name = catalog.display(table);
         if !dep.tables.contains(&name) {
             dep.tables.push(name);
