@@ -17,6 +17,7 @@ use super::said::Trouble;
 use super::seen::Seen;
 use super::statement::{Found, Statement};
 use super::types::fits;
+use super::wire::open::STANDBY;
 use super::wire::{Failed, Item, Wrong};
 use super::{Shared, failure, seen};
 use crate::query::Prepared;
@@ -150,11 +151,9 @@ async fn attempt(
         found.push(look_up(shared, connection, call, renew).await?);
     }
     let (seen, results) = in_one_snapshot(shared, connection, calls, &found).await?;
-    let Seen {
-        transactions,
-        position,
-    } = seen;
-    let objection = objection(position, shared.link.may_keep(&transactions));
+    let transactions = seen.transactions;
+    let position = of_primary(seen.position)?;
+    let objection = objection(shared.link.may_keep(&transactions));
     if objection.is_some() {
         still_current(connection, calls, &found).await?;
     }
@@ -171,8 +170,7 @@ async fn attempt(
         deps: deps.collect(),
         results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),
-        // Without a position nothing is combined with it.
-        position: position.unwrap_or(u64::MAX),
+        position,
         elapsed: Duration::ZERO,
     })
 }
@@ -263,14 +261,15 @@ async fn in_one_snapshot(
     Ok((seen, tables.collect()))
 }
 
+/// The position of what was read, which only a primary has. The connection was one to a primary when it was opened, so something stands between
+/// that leads to another server now, such as a pooler; what a standby gives may be of any age, and is given to nobody.
+fn of_primary(position: Option<u64>) -> Result<u64, Outcome> {
+    position.ok_or_else(|| Outcome::Lost(STANDBY.to_owned()))
+}
+
 /// Why nothing that was read in this snapshot may be kept.
-fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
-    match position {
-        // The feed is the primary's: a standby lists other transactions (COHERENCE, rule 18).
-        None => Some("the server is a standby"),
-        Some(_) if !covered => Some("the feed does not cover this snapshot yet"),
-        Some(_) => None,
-    }
+fn objection(covered: bool) -> Option<&'static str> {
+    (!covered).then_some("the feed does not cover this snapshot yet")
 }
 
 /// The rows of one call.
@@ -321,9 +320,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_kept_of_a_standby_nor_without_a_feed() {
-        assert!(objection(None, true).is_some());
-        assert!(objection(Some(1), false).is_some());
-        assert_eq!(objection(Some(1), true), None);
+    fn nothing_is_given_of_a_standby_nor_kept_without_a_feed() {
+        match of_primary(None) {
+            Err(Outcome::Lost(why)) => assert!(why.contains("standby"), "{why}"),
+            _ => panic!("it was given"),
+        }
+        assert!(matches!(of_primary(Some(1)), Ok(1)));
+        assert!(objection(false).is_some());
+        assert_eq!(objection(true), None);
     }
 }

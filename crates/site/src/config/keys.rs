@@ -168,9 +168,9 @@ pub(super) const KEYS: [Key; 34] = [
         default: Some("\"sqlite:site.db\""),
         example: "\"sqlite:site.db\"",
         about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
-                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn, a unix \
-                socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, `verify-full`) may \
-                follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
+                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn until one \
+                is no standby, a unix socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, \
+                `verify-full`) may follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
                 into a file. `--database URL` of the commands that open a site overrides it.",
     },
     Key {

@@ -10,6 +10,7 @@ mod replicas;
 mod requirements;
 mod same;
 mod silence;
+mod standbys;
 mod tls;
 mod triggers;
 mod truncation;
