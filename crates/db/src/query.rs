@@ -135,6 +135,9 @@ pub struct Read {
     pub snapshot: Snapshot,
     /// Once the feed has passed this position, the results may be combined with others.
     pub position: u64,
+    /// Why nothing of this may be kept, whatever the queries are, if so: the feed does not cover what was seen (COHERENCE, rule 7). A change may
+    /// be missing that is never told, so a page that has it and one that has not would both be put together from kept results.
+    pub uncovered: Option<&'static str>,
     /// How long the statements took, without the wait for a connection.
     pub elapsed: Duration,
 }
@@ -144,7 +147,7 @@ pub struct Read {
 pub struct Deps {
     /// A change that touches any of these may change the result.
     pub tags: Vec<Tag>,
-    /// Why the result must not be kept, if so.
+    /// Why the query's result must not be kept, if so: nothing would tell of its end. The owner may waive that with an age of his own.
     pub uncacheable: Option<Arc<str>>,
 }
 

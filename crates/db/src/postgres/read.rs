@@ -153,15 +153,12 @@ async fn attempt(
     let (seen, results) = in_one_snapshot(shared, connection, calls, &found).await?;
     let transactions = seen.transactions;
     let position = of_primary(seen.position)?;
-    let objection = objection(shared.link.may_keep(&transactions));
-    if objection.is_some() {
+    let uncovered = uncovered(shared.link.may_keep(&transactions));
+    if uncovered.is_some() {
         still_current(connection, calls, &found).await?;
     }
-    let deps = calls.iter().zip(&found).map(|(call, found)| {
-        let mut deps: Deps = found.analysis.deps(&call.params);
-        deps.uncacheable = deps.uncacheable.or_else(|| objection.map(Arc::from));
-        deps
-    });
+    let deps = calls.iter().zip(&found);
+    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
     let rows = found.iter().zip(results).map(|(found, rows)| Rows {
         columns: Arc::clone(&found.shape.columns),
         rows,
@@ -171,6 +168,7 @@ async fn attempt(
         results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),
         position,
+        uncovered,
         elapsed: Duration::ZERO,
     })
 }
@@ -268,7 +266,7 @@ fn of_primary(position: Option<u64>) -> Result<u64, Outcome> {
 }
 
 /// Why nothing that was read in this snapshot may be kept.
-fn objection(covered: bool) -> Option<&'static str> {
+fn uncovered(covered: bool) -> Option<&'static str> {
     (!covered).then_some("the feed does not cover this snapshot yet")
 }
 
@@ -326,7 +324,7 @@ mod tests {
             _ => panic!("it was given"),
         }
         assert!(matches!(of_primary(Some(1)), Ok(1)));
-        assert!(objection(false).is_some());
-        assert_eq!(objection(true), None);
+        assert!(uncovered(false).is_some());
+        assert_eq!(uncovered(true), None);
     }
 }

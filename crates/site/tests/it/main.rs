@@ -9,6 +9,7 @@ mod explained;
 mod folder;
 mod forms;
 mod fuzz;
+mod max_age;
 mod nodes;
 mod nodes_triggers;
 mod pages;

@@ -144,6 +144,8 @@ fn assemble(
         results: rows.collect(),
         snapshot: Snapshot::Applied(before.replayed),
         position: after.received.max(after.replayed),
+        // What is needed of a replica is no less than what the feed covers.
+        uncovered: None,
         elapsed: Duration::ZERO,
     }
 }
