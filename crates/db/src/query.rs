@@ -99,6 +99,15 @@ impl Query {
         }
     }
 
+    /// The tables that its result depends on, each with what every change to that table touches: so a change can be told by names.
+    #[must_use]
+    pub fn sources(&self) -> Vec<(String, Tag)> {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().sources().collect(),
+            Prepared::Postgres(statement) => statement.analysis().sources().collect(),
+        }
+    }
+
     /// One readable line for each thing that its result depends on.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {

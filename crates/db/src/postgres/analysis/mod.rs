@@ -21,6 +21,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
@@ -199,6 +200,12 @@ impl Analysis {
         self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
     }
 
+    /// The tables that its results are read from, with what every change to them touches. Those of one family are told as one.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, Tag)> + '_ {
+        let depends = self.depends.iter();
+        depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)))
+    }
+
     /// The dependencies of one execution.
     pub(crate) fn deps(&self, params: &[Value]) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
@@ -214,7 +221,7 @@ impl Analysis {
 }
 
 impl FamilyDep {
-    fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
+    fn tags(&self, params: &[Value], into: &mut Vec<Tag>) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
             // A value whose equality has no canonical form rules an alternative out.
@@ -239,7 +246,7 @@ impl FamilyDep {
 
 impl Restriction {
     /// The tag of changes that do not tell the column's old value, and those of the values; `None` if a value has no tag.
-    fn tags(&self, params: &[Value]) -> Option<Vec<millpond_store::Tag>> {
+    fn tags(&self, params: &[Value]) -> Option<Vec<Tag>> {
         let mut all = vec![self.name.unknown()];
         for operand in &self.values {
             match operand {

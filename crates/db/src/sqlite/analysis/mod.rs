@@ -334,6 +334,12 @@ impl Analysis {
         })
     }
 
+    /// The tables that its results are read from, with what every change to them touches.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, millpond_store::Tag)> + '_ {
+        let depends = self.depends.iter();
+        depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)))
+    }
+
     /// The dependencies of one execution.
     pub(crate) fn deps(&self, params: &[Value], clock_was_read: bool) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
