@@ -11,6 +11,7 @@ mod drive;
 mod fill;
 mod floor;
 mod fortio;
+mod frozen;
 mod hit_ratio;
 mod hostile;
 mod lateness;
@@ -85,6 +86,8 @@ usage: bench-peers COMMAND
       --rate R           requests a second (default 500)
       --seconds S        (default 20)
       --json FILE
+  frozen               what an open loop says of a server that is stopped for two of ten seconds
+      --json FILE
   hostile              a million broken and hostile requests, twice: errors of a client beside them, panics, memory
       --requests N       in each of the two campaigns (default 1000000)
       --clients N        hostile clients at once (default 32)
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         Some("lateness") => lateness::run(arguments),
         Some("truth") => truth::run(arguments),
         Some("fortio") => fortio::run(arguments),
+        Some("frozen") => frozen::run(arguments),
         Some("hostile") => hostile::run(arguments),
         Some("slow") => slow::run(arguments),
         Some("visible") => postgres::visible(arguments),

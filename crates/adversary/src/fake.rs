@@ -18,6 +18,9 @@ use crate::page::Ask;
 use crate::report::Report;
 use crate::world;
 
+/// Nothing gets so old here.
+const LONG: Duration = Duration::from_secs(600);
+
 /// How a fake node answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
@@ -107,12 +110,28 @@ fn page(
 }
 
 fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
-    let is_one = manner != Manner::Torn;
-    if is_one {
+    if manner == Manner::Torn {
+        // Time for a commit between two queries.
+        return read(client, ask, || thread::sleep(Duration::from_millis(3)));
+    }
+    loop {
         client
             .batch_execute("begin isolation level repeatable read")
             .ok()?;
+        let text = read(client, ask, || ())?;
+        let is_one = client.query_one(IS_ONE, &[]).ok()?.get(0);
+        client.batch_execute("commit").ok()?;
+        if is_one {
+            return Some(text);
+        }
     }
+}
+
+/// Whether the tables are in the files that the snapshot knows: a truncation obeys none.
+const IS_ONE: &str = "select bool_and(relfilenode = pg_relation_filenode(oid)) from pg_class \
+                      where relkind = 'r' and relnamespace = 'public'::regnamespace";
+
+fn read(client: &mut Client, ask: &Ask, between: impl Fn()) -> Option<String> {
     let mut text = String::new();
     let mut json = serde_json::Map::new();
     for (name, _, sql) in ask.statements() {
@@ -130,13 +149,7 @@ fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
                 names.zip(numbers).collect::<serde_json::Map<_, _>>().into(),
             );
         }
-        if !is_one {
-            // Time for a commit between two queries.
-            thread::sleep(Duration::from_millis(3));
-        }
-    }
-    if is_one {
-        client.batch_execute("commit").ok()?;
+        between();
     }
     let is_json = matches!(ask, Ask::Pair(_));
     Some(if is_json {
@@ -146,8 +159,8 @@ fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
     })
 }
 
-/// What is found at fake nodes of this manner, until enough was read or something is found.
-fn found(manner: Manner, bound: Duration) -> Report {
+/// What is found at two fake nodes of this manner, in one long lull; the first has a bound of its own.
+fn found(manner: Manner, bounds: [Duration; 2]) -> Report {
     let server: Postgres = Options::new()
         .set("max_prepared_transactions", "20")
         .start()
@@ -155,10 +168,8 @@ fn found(manner: Manner, bound: Duration) -> Report {
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).unwrap();
     client.batch_execute(&world::create()).unwrap();
-    let field = Field::new(vec![
-        Box::new(Fake::start(&url, manner, bound)),
-        Box::new(Fake::start(&url, manner, bound)),
-    ]);
+    let nodes = bounds.map(|bound| Box::new(Fake::start(&url, manner, bound)) as Box<dyn Target>);
+    let field = Field::new(nodes.into());
     let plan = Fight {
         feed: crate::Feed::Logical,
         program: "none".into(),
@@ -169,6 +180,7 @@ fn found(manner: Manner, bound: Duration) -> Report {
         writers: 4,
     };
     battle(&field, &url, &plan, |_: &mut Dice<'_>| {
+        field.lull.begin();
         field.span.pass(Duration::from_secs(8));
         Report::default()
     })
@@ -176,8 +188,9 @@ fn found(manner: Manner, bound: Duration) -> Report {
 
 #[test]
 fn an_honest_node_is_found_to_be_so() {
-    let report = found(Manner::Honest, Duration::ZERO);
+    let report = found(Manner::Honest, [Duration::ZERO, LONG]);
     assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
+    assert!(report.lull.reads > 100 && report.is_prompt(), "{report}");
     assert!(
         report.all.reads > 500 && report.fates.acknowledged > 20,
         "{report}"
@@ -188,12 +201,18 @@ fn an_honest_node_is_found_to_be_so() {
 #[test]
 fn a_time_to_live_is_late() {
     let live = Manner::TimeToLive(Duration::from_secs(3));
-    let report = found(live, Duration::from_secs(1));
+    let report = found(live, [Duration::from_secs(1); 2]);
     assert!(report.all.late > 0 && report.all.hits > 0, "{report}");
 }
 
 #[test]
+fn a_time_to_live_of_the_whole_bound_is_found_in_a_lull() {
+    let report = found(Manner::TimeToLive(LONG), [LONG / 600, LONG]);
+    assert!(report.lull.hits > 0 && !report.is_prompt(), "{report}");
+}
+
+#[test]
 fn queries_of_two_states_are_mixed() {
-    let report = found(Manner::Torn, Duration::from_secs(1));
+    let report = found(Manner::Torn, [Duration::from_secs(1); 2]);
     assert!(report.all.mixed > 0, "{report}");
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::log::Log;
+use crate::lull::Lull;
 use crate::span::Span;
 
 /// A server under attack, as its visitors see it.
@@ -45,6 +46,7 @@ pub(crate) struct Field {
     pub(crate) log: Log,
     pub(crate) span: Span,
     pub(crate) tally: Tally,
+    pub(crate) lull: Lull,
 }
 
 impl Field {
@@ -55,6 +57,13 @@ impl Field {
             log: Log::new(),
             span: Span::default(),
             tally: Tally::default(),
+            lull: Lull::default(),
         }
+    }
+
+    /// The bound of those nodes that may be the least behind.
+    pub(crate) fn shortest_bound(&self) -> Duration {
+        let bounds = self.nodes.iter().map(|node| node.bound());
+        bounds.min().unwrap_or_default()
     }
 }

@@ -19,10 +19,12 @@
 //!   counted; a wrong page is a finding.
 //! - After a fault every node must give from memory again what was written after it, within a minute; the report says how long it
 //!   took (`rounds`, `figures`). At the end no replication slot and no session may be left.
+//! - Between the faults are lulls (`lull`): in them the pages of the node with the long bound are held against the short one too, so that
+//!   a time-to-live cannot pass for coherence.
 //! - It may last for hours: each minute what no page can be held against any more is forgotten (`upkeep`).
 //!
-//! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at two that break
-//! it, one by a time-to-live and one by reading a page's queries in two states.
+//! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at some that break
+//! it, by a time-to-live and by reading a page's queries in two states.
 
 mod client;
 mod clock;
@@ -36,6 +38,7 @@ mod ground;
 mod judge;
 mod log;
 mod loss;
+mod lull;
 mod node;
 mod packets;
 mod page;

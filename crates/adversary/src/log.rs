@@ -59,6 +59,9 @@ struct History {
     acknowledged: VecDeque<Acknowledged>,
     /// Versions that a reader may see and that nobody has been promised: (write, version, place).
     possible: Vec<(u64, u64, Option<String>)>,
+    /// Versions that were only possible when a later one was acknowledged, with the moment of that, and where they have put the thing if
+    /// they were committed.
+    passed: Vec<(Moment, u64, String)>,
 }
 
 #[derive(Debug)]
@@ -195,15 +198,6 @@ impl Log {
         })
     }
 
-    /// Whether since then nobody has written a version of the thing, as far as anybody can see.
-    pub(crate) fn is_quiet(&self, thing: Thing, since: Moment) -> bool {
-        let state = self.state();
-        state.things.get(&thing).is_none_or(|history| {
-            let last = history.acknowledged.back();
-            history.possible.is_empty() && last.is_none_or(|last| last.at < since)
-        })
-    }
-
     /// Forgets what no page that is asked for from now on can be held against, if none may be older than `moment`.
     pub(crate) fn forget(&self, moment: Moment) {
         let mut state = self.state();
@@ -213,6 +207,7 @@ impl Log {
                 .acknowledged
                 .partition_point(|entry| entry.at < moment);
             history.acknowledged.drain(..old.saturating_sub(1));
+            history.passed.retain(|(at, ..)| *at >= moment);
         }
         for own in state.own.values_mut() {
             let old = own.partition_point(|(at, _)| *at < moment);
@@ -227,7 +222,9 @@ impl Log {
     pub(crate) fn size(&self) -> usize {
         let state = self.state();
         let things = state.things.values();
-        let things = things.map(|history| history.acknowledged.len() + history.possible.len());
+        let things = things.map(|history| {
+            history.acknowledged.len() + history.possible.len() + history.passed.len()
+        });
         let own = state.own.values().map(Vec::len);
         things.chain(own).sum::<usize>() + state.undone.len() + state.open.len()
     }
@@ -246,18 +243,30 @@ impl Log {
 impl State {
     fn acknowledge(&mut self, at: Moment, change: Change) {
         let history = self.things.entry(change.thing).or_default();
-        // A version is given out after the one before was committed: what was only possible has happened, and has moved the thing.
-        let before = history
+        // What was only possible may have happened and have moved the thing. ✗ *A COMMIT is lost and rolled back, and a form, which notes
+        // nothing, is given its version: the thing is where it was.* So nobody knows where it is until it is put somewhere.
+        let passed = history
             .possible
             .extract_if(.., |(_, version, _)| *version <= change.version);
-        let before = before.filter_map(|(_, version, place)| Some((version, place?)));
-        let before: Vec<(u64, String)> = before.collect();
+        let passed = passed.filter(|(_, version, _)| *version < change.version);
+        let passed: Vec<(u64, String)> = passed
+            .filter_map(|(_, version, place)| Some((version, place?)))
+            .collect();
         let entries = &mut history.acknowledged;
         let newest = entries.back().map_or(0, |last| last.newest);
         let placed = entries.back().and_then(|last| last.placed.clone());
+        let earlier = history.passed.iter().map(|(_, version, _)| version);
+        let last = earlier
+            .chain(passed.iter().map(|(version, _)| version))
+            .max();
+        let is_known = |(at, _): &(u64, String)| last.is_none_or(|last| last <= at);
         let own = change.place.clone().map(|place| (change.version, place));
-        let all = placed.into_iter().chain(before).chain(own);
-        let placed = all.max_by_key(|(version, _)| *version);
+        let placed = placed.into_iter().chain(own);
+        let placed = placed.max_by_key(|(version, _)| *version).filter(is_known);
+        let moved = passed
+            .into_iter()
+            .map(|(version, place)| (at, version, place));
+        history.passed.extend(moved);
         entries.push_back(Acknowledged {
             at,
             version: change.version,
@@ -279,7 +288,11 @@ impl History {
         let told = self.acknowledged.iter();
         let told = told.map(|entry| (entry.version, &entry.place));
         let possible = self.possible.iter().map(|(_, version, at)| (*version, at));
+        let passed = self.passed.iter();
         at_first == place
+            && passed
+                .filter(|(_, version, _)| version >= first)
+                .all(|(_, _, at)| at == place)
             && told
                 .chain(possible)
                 .filter(|(version, _)| version >= first)
@@ -291,7 +304,7 @@ impl History {
 mod tests {
     use super::{Change, Log};
     use crate::clock::Moment;
-    use crate::world::{Kind, Thing};
+    use crate::world::{Kind, Thing, first_place};
 
     const ITEM: Thing = Thing(Kind::Item, 1);
 
@@ -353,12 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lost_write_moved_is_known_by_the_next_version() {
+    fn what_a_lost_write_may_have_moved_need_not_be_anywhere_until_it_is_put_somewhere() {
         let log = Log::new();
+        let start = Moment::now();
         let lost = log.begin();
         log.note(lost, change(1, "2"));
         log.unknown(lost);
-        // It was committed, or this would be version 1 again.
+        // It was committed, or somebody was given its version who notes nothing.
         let next = log.begin();
         let stays = Change {
             place: None,
@@ -367,7 +381,36 @@ mod tests {
         log.note(next, stays);
         log.acknowledged(next);
         let now = Moment::now();
-        assert!(log.must_be_at(ITEM, "2", now) && !log.must_be_at(ITEM, "1", now));
+        for (place, before) in [("1", start), ("1", now), ("2", now)] {
+            assert!(!log.must_be_at(ITEM, place, before), "{place}");
+        }
+        let put = log.begin();
+        log.note(put, change(3, "0"));
+        log.acknowledged(put);
+        let now = Moment::now();
+        assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "1", start));
+        log.forget(now);
+        assert!(log.must_be_at(ITEM, "0", now));
+    }
+
+    #[test]
+    fn a_lost_commit_whose_version_a_form_has_got_has_moved_nothing() {
+        let log = Log::new();
+        let account = Thing(Kind::Account, 1);
+        let first = first_place(account).unwrap();
+        let lost = log.begin();
+        let place = Some("elsewhere".to_owned());
+        let change = Change {
+            thing: account,
+            version: 1,
+            place,
+        };
+        log.note(lost, change);
+        log.unknown(lost);
+        log.posted(0, account, 1);
+        let now = Moment::now();
+        assert!(!log.must_be_at(account, "elsewhere", now));
+        assert!(log.must_be_at(account, &first, now));
     }
 
     #[test]
@@ -391,10 +434,6 @@ mod tests {
         assert_eq!(log.due(Thing(Kind::Account, 1), Moment::at(0), 0, now), 7);
         assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "2", now));
         assert!(log.unseen_since(ITEM, 49, now).is_some_and(|at| at < last));
-        assert!(log.is_quiet(ITEM, now));
-        let next = log.begin();
-        log.note(next, change(51, "0"));
-        assert!(!log.is_quiet(ITEM, now));
     }
 
     #[test]

@@ -106,6 +106,7 @@ impl<'f> Visitor<'f> {
         let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let field = self.field;
+        let lull = field.lull.now();
         let mut sent = Moment::now();
         let answer = self.on(node, |client| {
             sent = Moment::now();
@@ -128,10 +129,20 @@ impl<'f> Visitor<'f> {
         };
         let verdict = judge(&field.log, ask, &rows, circumstances);
         field.tally.page(answer.hit, verdict.is_wrong());
-        self.report.page(ask.page(), answer.hit, verdict, || {
+        let what = || {
             let way = if answer.hit { "hit" } else { "no hit" };
             format!("{target} of node {node}, {way}: {rows:?}")
-        });
+        };
+        self.report.page(ask.page(), answer.hit, verdict, what);
+        let bound = field.shortest_bound();
+        if circumstances.bound > bound && field.lull.covers(lull, sent, bound) {
+            let strict = Circumstances {
+                bound,
+                ..circumstances
+            };
+            let verdict = judge(&field.log, ask, &rows, strict);
+            self.report.in_lull(answer.hit, verdict.late, what);
+        }
         Some((answer.hit, rows))
     }
 

@@ -11,6 +11,9 @@ use crate::log::Fates;
 
 /// Findings that are kept in words.
 const KEPT: usize = 10;
+/// One in so many pages of a [lull](Report::lull) may be late. The promise has them within the longer bound, and a machine that stands
+/// still for a second is nobody's fault; but a time-to-live has most of them late.
+const LATE_IN_LULLS: u64 = 10;
 /// Ages that are told apart: up to so many milliseconds, doubling.
 const AGES: usize = 24;
 
@@ -23,6 +26,9 @@ pub struct Report {
     pub feed: Feed,
     /// All pages.
     pub all: Pages,
+    /// Those of the nodes with a longer bound than others, asked for while nothing failed and held against the shortest bound: late is
+    /// what one of the others would have been late with.
+    pub lull: Pages,
     /// Each kind by its name.
     pub pages: BTreeMap<&'static str, Pages>,
     /// The first late and mixed pages, in words.
@@ -79,6 +85,22 @@ impl Report {
         }
     }
 
+    /// A page of a node with a long bound, `late` by the shortest.
+    pub(crate) fn in_lull(&mut self, hit: bool, late: Option<String>, what: impl Fn() -> String) {
+        self.lull.add(Pages {
+            reads: 1,
+            hits: hit.into(),
+            late: late.is_some().into(),
+            mixed: 0,
+        });
+        if let Some(late) = late {
+            keep(
+                &mut self.findings,
+                format!("late by the shortest bound, in a lull: {late}; {}", what()),
+            );
+        }
+    }
+
     pub(crate) fn error(&mut self, what: impl Into<String>) {
         *self.errors.entry(what.into()).or_default() += 1;
     }
@@ -94,6 +116,7 @@ impl Report {
     /// Takes what another thread has seen.
     pub(crate) fn add(&mut self, other: Self) {
         self.all.add(other.all);
+        self.lull.add(other.lull);
         for (page, pages) in other.pages {
             self.pages.entry(page).or_default().add(pages);
         }
@@ -113,6 +136,12 @@ impl Report {
         for note in other.notes {
             self.note(note);
         }
+    }
+
+    /// Whether nodes with a long bound show commits as soon as the others have to, while nothing fails.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        self.lull.late * LATE_IN_LULLS <= self.lull.reads
     }
 
     /// The time within which this share of those pages that did not show the newest commit had it; zero if all showed it.
@@ -145,6 +174,11 @@ impl fmt::Display for Report {
             self.unseen_within(0.5),
             self.unseen_within(0.99),
             self.worst_unseen
+        )?;
+        writeln!(
+            out,
+            "in lulls, of the longer bound and held against the shortest: {}",
+            self.lull
         )?;
         writeln!(
             out,
@@ -207,6 +241,25 @@ mod tests {
     use super::Report;
     use crate::figures::Struck;
     use crate::judge::Verdict;
+
+    #[test]
+    fn one_in_ten_may_be_late_in_a_lull() {
+        let mut report = Report::default();
+        let mut page = |late: Option<&str>| {
+            report.in_lull(true, late.map(str::to_owned), || "/".to_owned());
+            report.is_prompt()
+        };
+        assert!((0..9).all(|_| page(None)));
+        assert!(page(Some("old")) && !page(Some("old")));
+        assert_eq!(
+            (report.lull.reads, report.lull.hits, report.lull.late),
+            (11, 11, 2)
+        );
+        assert_eq!(report.all.reads, 0, "counted elsewhere");
+        let text = report.to_string();
+        let lull = "held against the shortest: 11 reads, 100.0 % hits, 2 late";
+        assert!(text.contains(lull), "{text}");
+    }
 
     #[test]
     fn pages_are_counted_and_ages_are_told_apart() {

@@ -26,6 +26,8 @@ const BETWEEN_MS: usize = 2000;
 const IN_A_ROW: usize = 25;
 /// How often a fault is tried.
 const ATTEMPTS: usize = 5;
+/// How long the nodes are left alone at the end of a fight.
+const LAST_LULL: Duration = Duration::from_secs(5);
 /// Until everything must be well again after a fault, and the last slot gone after the fight.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
@@ -35,6 +37,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 pub(crate) fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> Report {
     let mut report = Report::default();
     let began = Moment::now();
+    lull(striker, "the beginning", &mut report);
     for round in 0.. {
         for fault in shuffled(Fault::kinds(striker.packets.is_some()), dice) {
             if round > 0 && Moment::now().since(began) >= length {
@@ -50,13 +53,28 @@ pub(crate) fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Di
             break;
         }
     }
+    lull(striker, "the end", &mut report);
+    striker.field.span.pass(LAST_LULL);
+    striker.field.lull.end();
     report.add(std::mem::take(&mut striker.report));
     report
+}
+
+/// Nothing is done to the nodes from here on, and all of them hear of changes: what each has in memory is ended by a write. ✗ *Of a
+/// write alone a node that hears of nothing may know because it had to read.*
+fn lull(striker: &mut Striker<'_>, after: &str, report: &mut Report) {
+    let well = [(); 2].map(|()| recovered(striker, Moment::now()));
+    match well.into_iter().find_map(Result::err) {
+        None => striker.field.lull.begin(),
+        Some(reason) => report.note(format!("after {after}: {reason}")),
+    }
 }
 
 /// One fault, and as a rule the recovery from it.
 fn one(striker: &mut Striker<'_>, fault: Fault, report: &mut Report, dice: &mut Dice<'_>) {
     let began = Moment::now();
+    striker.field.lull.end();
+    let mut is_well = false;
     // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
     let mut outcome = striker.strike(fault, dice);
     for _ in 1..ATTEMPTS {
@@ -77,12 +95,15 @@ fn one(striker: &mut Striker<'_>, fault: Fault, report: &mut Report, dice: &mut 
                 report.note(format!("{name}: {reason}"));
             }
             let time = recovery.and_then(Result::ok);
+            is_well = time.is_some();
             report.fault(name, Struck::one(time));
             striker.field.tally.struck();
         }
     }
-    if let Err(error) = striker.calm() {
-        report.note(format!("{name}: {error}"));
+    match striker.calm() {
+        Ok(()) if is_well => lull(striker, name, report),
+        Ok(()) => {}
+        Err(error) => report.note(format!("{name}: {error}")),
     }
 }
 

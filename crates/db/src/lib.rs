@@ -16,6 +16,7 @@
 
 #![warn(missing_docs)]
 
+mod advice;
 mod bind;
 mod database;
 mod error;
@@ -29,6 +30,7 @@ mod queue;
 mod sqlite;
 mod value;
 
+pub use advice::{Advice, Remedy};
 pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};

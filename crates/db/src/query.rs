@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use millpond_store::Tag;
 
+use crate::advice::Advice;
 use crate::feed::Snapshot;
 use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
@@ -99,12 +100,32 @@ impl Query {
         }
     }
 
+    /// The tables that its result depends on, each with what every change to that table touches: so a change can be told by names.
+    #[must_use]
+    pub fn sources(&self) -> Vec<(String, Tag)> {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().sources().collect(),
+            Prepared::Postgres(statement) => statement.analysis().sources().collect(),
+        }
+    }
+
     /// One readable line for each thing that its result depends on.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().describe(),
             Prepared::Postgres(statement) => statement.analysis().describe(),
+        }
+    }
+}
+
+impl Query {
+    /// What would make it depend on less, or have its results kept, and what that costs.
+    #[must_use]
+    pub fn advice(&self) -> Vec<Advice> {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().advice(),
+            Prepared::Postgres(statement) => statement.analysis().advice(),
         }
     }
 }
@@ -135,6 +156,9 @@ pub struct Read {
     pub snapshot: Snapshot,
     /// Once the feed has passed this position, the results may be combined with others.
     pub position: u64,
+    /// Why nothing of this may be kept, whatever the queries are, if so: the feed does not cover what was seen (COHERENCE, rule 7). A change may
+    /// be missing that is never told, so a page that has it and one that has not would both be put together from kept results.
+    pub uncovered: Option<&'static str>,
     /// How long the statements took, without the wait for a connection.
     pub elapsed: Duration,
 }
@@ -144,7 +168,7 @@ pub struct Read {
 pub struct Deps {
     /// A change that touches any of these may change the result.
     pub tags: Vec<Tag>,
-    /// Why the result must not be kept, if so.
+    /// Why the query's result must not be kept, if so: nothing would tell of its end. The owner may waive that with an age of his own.
     pub uncacheable: Option<Arc<str>>,
 }
 

@@ -274,7 +274,7 @@ mod tests {
             max: Duration::from_secs(max),
             ..Auto::default()
         };
-        let (pulse, agreed) = (Pulse::new(&auto), Agreed::new());
+        let (pulse, agreed) = (Pulse::new(&auto), Agreed::new(0));
         let mut director = Director::new(auto, &pulse, &agreed);
         let origin = 7 * SECOND;
         pulse.begin(origin);

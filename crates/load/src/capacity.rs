@@ -8,6 +8,7 @@
 //! the lower end of the interval, where the objective must hold, and above the upper end, where it must not.
 
 mod fit;
+mod limits;
 mod outcome;
 mod runner;
 mod search;

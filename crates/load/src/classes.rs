@@ -2,63 +2,68 @@
 
 use hdrhistogram::Histogram;
 
-use crate::clock::Nanos;
+use crate::Errors;
 use crate::figures::ClassFigures;
-use crate::hdr::Hdr;
+use crate::hdr::{FINE, Hdr};
 use crate::latency::summary;
-use crate::series::histogram;
+use crate::outcome::Kind;
+use crate::timings::Timings;
 
 /// What one thread measures of one class.
 pub(crate) struct ClassTimes {
-    pub(crate) service: Histogram<u64>,
-    pub(crate) response: Histogram<u64>,
+    pub(crate) times: Timings,
     pub(crate) issued: u64,
     pub(crate) answered: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
     pub(crate) shed: u64,
+    pub(crate) errors: [u64; Kind::ALL.len()],
     pub(crate) bytes: u64,
 }
 
 impl ClassTimes {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(is_open: bool) -> Self {
         Self {
-            service: histogram(3),
-            response: histogram(3),
+            times: Timings::new(FINE, is_open),
             issued: 0,
             answered: 0,
             good: 0,
             failed: 0,
             shed: 0,
+            errors: [0; Kind::ALL.len()],
             bytes: 0,
         }
     }
 
-    /// A complete answer of `bytes`; the times of a good one.
-    pub(crate) fn answered(&mut self, bytes: u64, times: Option<(Nanos, Nanos)>) {
+    /// A complete answer of `bytes`.
+    pub(crate) fn answered(&mut self, bytes: u64, is_good: bool) {
         self.answered += 1;
         self.bytes += bytes;
-        if let Some((service, response)) = times {
-            self.good += 1;
-            self.service.saturating_record(service);
-            self.response.saturating_record(response);
-        }
+        self.good += u64::from(is_good);
     }
 
-    pub(crate) fn merge(&mut self, other: Self) {
-        // All have the same bounds, so nothing can fall outside.
-        let _ = self.service.add(other.service);
-        let _ = self.response.add(other.response);
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.times.add(&other.times);
         self.issued += other.issued;
         self.answered += other.answered;
         self.good += other.good;
         self.failed += other.failed;
         self.shed += other.shed;
+        for (mine, count) in self.errors.iter_mut().zip(other.errors) {
+            *mine += count;
+        }
         self.bytes += other.bytes;
     }
 
-    /// As it is reported; a closed loop has no response times.
-    pub(crate) fn figures(&self, name: &str, is_open: bool) -> ClassFigures {
+    /// As it is reported; a closed loop has service times only.
+    pub(crate) fn figures(&self, name: &str) -> ClassFigures {
+        let Timings {
+            service,
+            response,
+            send_lag,
+        } = &self.times;
+        let latency = |times: &Option<Histogram<u64>>| summary(times.as_ref()?);
+        let stored = |times: &Option<Histogram<u64>>| Hdr::of(times.as_ref()?);
         ClassFigures {
             name: name.to_owned(),
             issued: self.issued,
@@ -66,11 +71,14 @@ impl ClassTimes {
             good: self.good,
             failed: self.failed,
             shed: self.shed,
+            errors: Errors::new(&self.errors),
             bytes: self.bytes,
-            response_us: summary(&self.response).filter(|_| is_open),
-            service_us: summary(&self.service),
-            response: Hdr::of(&self.response).filter(|_| is_open),
-            service: Hdr::of(&self.service),
+            response_us: latency(response),
+            service_us: summary(service),
+            send_lag_us: latency(send_lag),
+            response: stored(response),
+            service: Hdr::of(service),
+            send_lag: stored(send_lag),
         }
     }
 }

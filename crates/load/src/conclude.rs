@@ -43,7 +43,8 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         Some(_) => verdict::little_sampled(&all.series, steady),
     };
     let offered_rate = visits::offered_rate(plan, &all, steady);
-    let unsteady = visits::unsteady(plan, &all.series, steady, offered_rate);
+    let backlog = visits::backlog(plan, &all, steady);
+    let unsteady = visits::unsteady(plan, &all.series, steady, offered_rate, backlog);
     let latency_us = latencies(&all);
     let seconds = duration as f64 / 1e9;
     let rate = |count: u64| {
@@ -99,6 +100,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         requests: all.answered,
         accounting,
         offered_rate,
+        backlog,
         achieved_rate: rate(all.answered_in_time),
         good_rate: rate(all.good_in_time),
         bytes: all.bytes,
@@ -126,6 +128,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         classes: visits::classes(plan, &all),
         sessions: visits::sessions(plan, &all),
         pauses: visits::pauses(plan, &all),
+        ramp_down: visits::ramp_down(plan, &all),
         auto: None,
         postgres: None,
         calibration: plan.calibration,

@@ -19,6 +19,8 @@ const FEWEST: usize = 4;
 const USUAL: usize = 8;
 /// Levels of a diagnosis.
 const LEVELS: usize = 4;
+/// Which of them has all connections of the plan.
+const ALL: usize = 2;
 
 /// What a few levels say together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,13 @@ pub struct Diagnosis {
     pub remarks: Vec<String>,
     /// The command line.
     pub command: String,
+}
+
+impl Diagnosis {
+    /// The level with all connections of the plan, which an objective is about; `None` if it was stopped before that one.
+    pub fn at_all_connections(&self) -> Option<&Level> {
+        self.levels.get(ALL)
+    }
 }
 
 /// How far a diagnosis is.
@@ -57,8 +66,19 @@ pub struct Level {
     pub run: Run,
 }
 
-/// Runs `plan` with one connection, and with half, all and twice its connections, and says what limits the server.
-/// Fewer than four connections are taken for eight.
+/// The connections of each level for a plan with this many: one, half, all, and twice as many. Fewer than four are taken for
+/// eight.
+pub fn diagnosed(connections: usize) -> [usize; LEVELS] {
+    let all = if connections < FEWEST {
+        USUAL
+    } else {
+        connections
+    };
+    [1, all / 2, all, all * 2]
+}
+
+/// Runs `plan` with one connection, and with half, all and twice its connections ([`diagnosed`]), and says what limits the
+/// server.
 ///
 /// # Errors
 /// The plan cannot be carried out, has a schedule, or ends after a number of requests.
@@ -79,12 +99,7 @@ pub fn diagnose(
                 .to_owned(),
         ));
     }
-    let all = if plan.connections < FEWEST {
-        USUAL
-    } else {
-        plan.connections
-    };
-    let steps: [usize; LEVELS] = [1, all / 2, all, all * 2];
+    let steps = diagnosed(plan.connections);
     let mut levels = Vec::new();
     for (number, &connections) in steps.iter().enumerate() {
         let step = Plan {
@@ -142,5 +157,25 @@ fn conclude(levels: Vec<Level>) -> Diagnosis {
         bottleneck: told.bottleneck,
         demands: told.demands,
         remarks: told.remarks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_objective_is_about_the_level_with_all_connections() {
+        assert_eq!(diagnosed(1), [1, 4, 8, 16]);
+        assert_eq!(diagnosed(32), [1, 16, 32, 64]);
+        let levels = diagnosed(32).map(|connections| Level {
+            in_flight: connections as u64,
+            run: Run::default(),
+        });
+        let mut diagnosis = conclude(levels.to_vec());
+        let asked = diagnosis.at_all_connections().map(|level| level.in_flight);
+        assert_eq!(asked, Some(32));
+        diagnosis.levels.truncate(ALL);
+        assert!(diagnosis.at_all_connections().is_none());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::thread::Scope;
 
 use crate::auto::{self, Director, Pulse};
+use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
 use crate::glimpse::Glimpses;
@@ -42,7 +43,7 @@ pub fn run(
             ..Live::default()
         },
     );
-    let agreed = Agreed::new();
+    let agreed = Agreed::new(clock::nanos(plan.ramp_down));
     let mut director = plan
         .auto
         .zip(live.pulse.as_ref())

@@ -153,8 +153,8 @@ impl Engine<'_> {
     fn wake_at(&self) -> Nanos {
         let end = match (&self.open, self.stopped_at) {
             (_, Some(_)) => Nanos::MAX,
-            (Some(open), None) => open.wake_at(self.times.end),
-            (None, None) => self.times.end,
+            (Some(open), None) => open.wake_at(self.times.last),
+            (None, None) => self.times.last,
         };
         let user = self.users.as_ref().map_or(Nanos::MAX, Users::next);
         let start = self.starts.front().map_or(Nanos::MAX, |&(at, _)| at);
@@ -175,7 +175,7 @@ impl Engine<'_> {
         match &self.open {
             Some(open) if !open.is_exhausted() => false,
             // A user may pause for long before asking for a ticket that is not there.
-            _ => now >= self.times.end || self.users.is_some() && self.shared.tickets.are_out(),
+            _ => now >= self.times.last || self.users.is_some() && self.shared.tickets.are_out(),
         }
     }
 
@@ -337,7 +337,7 @@ impl Engine<'_> {
             pause: 0,
         };
         connection.push(request, self.shared.requests.bytes(index));
-        self.recorder.issued += u64::from(ticket.measured);
+        self.recorder.issue(ticket.measured, now);
         self.outstanding += 1;
         true
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Hdr, Latency};
+use crate::{Errors, Hdr, Latency};
 
 /// One class of requests of a workload, measured by itself. The classes add up to the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,18 +19,27 @@ pub struct ClassFigures {
     pub failed: u64,
     /// Those that were past their deadline before they could be sent.
     pub shed: u64,
+    /// What was no good answer, by kind, without bytes that no request asked for; empty in results that do not say.
+    #[serde(default)]
+    pub errors: Errors,
     /// Bytes of the answers, heads included.
     pub bytes: u64,
     /// From the scheduled send to the complete answer, of good answers; only of an open loop.
     pub response_us: Option<Latency>,
     /// From the actual send to the complete answer, of good answers.
     pub service_us: Option<Latency>,
+    /// From the scheduled to the actual send, of all that were sent; only of an open loop.
+    #[serde(default)]
+    pub send_lag_us: Option<Latency>,
     /// The times behind `response_us`, so that runs can be merged.
     #[serde(default)]
     pub response: Option<Hdr>,
     /// The times behind `service_us`.
     #[serde(default)]
     pub service: Option<Hdr>,
+    /// The times behind `send_lag_us`.
+    #[serde(default)]
+    pub send_lag: Option<Hdr>,
 }
 
 /// The sessions of a run, counted by their measured requests.
@@ -44,6 +53,15 @@ pub struct Sessions {
     pub completed: u64,
     /// Sessions that ended early with a measured request that had no good answer.
     pub broken_off: u64,
+}
+
+/// The load that went on after the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RampDown {
+    /// Its length by plan.
+    pub length_s: f64,
+    /// Requests that were issued in it. They are in no other figure.
+    pub requests: u64,
 }
 
 /// The pauses between requests.

@@ -6,7 +6,7 @@
 //! all its threads, and what else happened on its cores.
 
 mod asked;
-mod beside_wrk;
+mod beside;
 mod blocks;
 mod check;
 mod check_limits;
@@ -20,10 +20,12 @@ mod fault;
 mod fill;
 mod findings;
 mod form;
+mod h2load;
 mod idle;
 mod limit;
 mod measure;
 mod memory;
+mod other;
 mod outcome;
 mod output;
 mod process;

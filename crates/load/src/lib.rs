@@ -20,6 +20,7 @@
 mod analysis;
 mod arrivals;
 mod auto;
+mod backlog;
 mod body;
 mod calibration;
 mod capacity;
@@ -68,6 +69,7 @@ mod stationary;
 mod sweep;
 mod tickets;
 mod timeline;
+mod timings;
 mod transport;
 mod url;
 mod verdict;
@@ -79,6 +81,7 @@ pub use analysis::bottleneck::{Finding, Limit};
 pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use auto::Auto;
+pub use backlog::Backlog;
 pub use calibration::{Calibration, calibrate};
 pub use capacity::{
     Capacity, CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Curve, Found, Stage,
@@ -88,10 +91,10 @@ pub use compare::{
     Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS,
     Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
-pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose};
+pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
 pub use driver::run;
 pub use error::Error;
-pub use figures::{AutoFigures, ClassFigures, Pauses, Sessions};
+pub use figures::{AutoFigures, ClassFigures, Pauses, RampDown, Sessions};
 pub use glimpse::Glimpse;
 pub use hdr::{Hdr, Histograms};
 pub use host::Host;
@@ -120,8 +123,8 @@ pub use run::{
     Accounting, Client, Connections, Little, Loop, Point, Protocol, Run, Timeline, Verdict,
 };
 pub use sweep::{
-    Attained, By, Direction, Hysteresis, Judged, News, Step, Sweep, SweepPlan, SweepProgress,
-    TopRate, sweep,
+    Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
+    Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,
 };
 pub use transport::{Bandwidth, Trust};
 pub use workload::{

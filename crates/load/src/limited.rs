@@ -1,4 +1,4 @@
-//! What limits a server, from runs at several levels of load: what a diagnosis and a sweep have in common.
+//! What limits a server, from runs at several levels of load: what a diagnosis, a sweep and a search for the capacity have in common.
 
 use crate::analysis::bottleneck::{Finding, LevelSigns, across, are_far_apart, findings};
 use crate::analysis::demand::{Demands, LEAST};

@@ -142,10 +142,14 @@ impl Run {
             requests: accounting.answered,
             accounting,
             offered_rate: spans.per_second(runs, |run| run.offered_rate),
+            backlog: runs
+                .iter()
+                .filter_map(|run| run.backlog)
+                .max_by(|a, b| a.to.total_cmp(&b.to)),
             achieved_rate: rate(|run| run.achieved_rate).unwrap_or(0.0),
             good_rate: rate(|run| run.good_rate).unwrap_or(0.0),
             bytes: sum(runs, |run| run.bytes),
-            errors: errors(runs),
+            errors: errors(runs.iter().map(|run| &run.errors)),
             error_examples: examples(runs),
             latency_us: histograms.latencies(),
             connections: connections(runs, &spans),
@@ -170,6 +174,7 @@ impl Run {
             classes: visits::classes(runs),
             sessions: visits::sessions(runs, &spans),
             pauses: visits::pauses(runs),
+            ramp_down: visits::ramp_down(runs),
             // A decision and a ceiling of each client; no sum of them is either.
             auto: None,
             calibration: None,
@@ -261,9 +266,9 @@ fn accounting(runs: &[Run]) -> Accounting {
     }
 }
 
-fn errors(runs: &[Run]) -> Errors {
+fn errors<'a>(all: impl Iterator<Item = &'a Errors>) -> Errors {
     let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
-    for (kind, count) in runs.iter().flat_map(|run| &run.errors.by_kind) {
+    for (kind, count) in all.flat_map(|errors| &errors.by_kind) {
         let sum = by_kind.entry(kind.clone()).or_default();
         *sum = sum.saturating_add(*count);
     }

@@ -1,8 +1,12 @@
 //! Merged runs are the run of the merged samples.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::classes::ClassTimes;
 use crate::clock::{MS, SECOND};
 use crate::conclude::conclude;
 use crate::engine::{Harvest, Used};
@@ -10,7 +14,7 @@ use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
 use crate::tickets::Times;
-use crate::{Plan, Process, Schedule, Stop};
+use crate::{Plan, Process, RampDown, Schedule, Stop, Workload};
 
 const START: u64 = SECOND;
 const LENGTH: u64 = 2 * SECOND;
@@ -25,8 +29,15 @@ struct Sample {
     end: u8,
 }
 
+/// Two classes of one request each.
+const CLASSES: &str =
+    "[[class]]\nname = 'a'\ntarget = '/a'\n[[class]]\nname = 'b'\ntarget = '/b'\n";
+
 fn plan(rate: f64) -> Plan {
+    let base = Plan::new("http://h/");
+    let workload = Workload::parse(CLASSES, Path::new("plan.toml"), &base).unwrap();
     Plan {
+        workload: Some(Arc::new(workload)),
         connections: 3,
         threads: 1,
         stop: Stop::Duration(std::time::Duration::from_nanos(LENGTH)),
@@ -35,19 +46,20 @@ fn plan(rate: f64) -> Plan {
             process: Process::Constant,
             deadline: None,
         }),
-        ..Plan::new("http://h/")
+        ..base
     }
 }
 
 /// The run that measured `samples`, with a start at `BEGAN`.
 fn run_of(samples: &[Sample]) -> Run {
     let mut recorder = Recorder::new(START, START + LENGTH, Some(LENGTH), true);
+    recorder.classes = vec![ClassTimes::new(true), ClassTimes::new(true)];
     let live = Live::default();
     for sample in samples {
         let due = START + sample.due;
         let request = Pending {
             index: 0,
-            class: 0,
+            class: u16::from(sample.end % 2),
             measured: true,
             due,
             free_at: due,
@@ -56,6 +68,7 @@ fn run_of(samples: &[Sample]) -> Run {
         };
         let now = request.sent_at + sample.took;
         recorder.issued += 1;
+        recorder.made(&request);
         let answer = |status| Answer {
             status,
             reusable: true,
@@ -86,6 +99,7 @@ fn run_of(samples: &[Sample]) -> Run {
         times: Times {
             start: START,
             end: START + LENGTH,
+            last: START + LENGTH,
         },
         stopped_at: START + LENGTH,
     };
@@ -147,6 +161,9 @@ proptest! {
         prop_assert_eq!(merged.bytes, whole.bytes);
         prop_assert_eq!(&merged.series.points, &whole.series.points);
         prop_assert_eq!(&merged.series.histograms, &whole.series.histograms);
+        prop_assert_eq!(&merged.series.service, &whole.series.service);
+        prop_assert_eq!(&merged.series.send_lag, &whole.series.send_lag);
+        prop_assert_eq!(&merged.classes, &whole.classes);
         // The clocks differ by three microseconds in two seconds.
         let close = |one: f64, other: f64| (one - other).abs() <= 1e-5 * other.max(1.0);
         prop_assert!(close(merged.achieved_rate, whole.achieved_rate));
@@ -160,7 +177,7 @@ fn some(count: u64) -> Run {
         due: n * LENGTH / count,
         lag: 1000 * n,
         took: MS + n,
-        end: 9,
+        end: 8 + (n % 2) as u8,
     };
     run_of(&(0..count).map(sample).collect::<Vec<_>>())
 }
@@ -240,6 +257,15 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
     );
     refused(with(&|run| run.kind = Loop::Closed), "open and closed");
     refused(with(&|run| run.warmup_s = 7.0), "warm-ups 0 s and 7 s");
+    refused(
+        with(&|run| {
+            run.ramp_down = Some(RampDown {
+                length_s: 2.0,
+                requests: 9,
+            });
+        }),
+        "ramp-downs 0 s and 2 s",
+    );
     refused(with(&|run| run.connections.depth = 4), "depths 1 and 4");
     refused(
         with(&|run| run.client.spin = true),
@@ -291,4 +317,39 @@ fn counts_that_were_made_up_overflow_nothing() {
         (merged.bytes, merged.errors.count("reset")),
         (u64::MAX, u64::MAX)
     );
+}
+
+/// The run as a version wrote it that had one histogram for each interval, and no errors and send lags of classes.
+fn of_old(run: &Run) -> Run {
+    let mut json = serde_json::to_value(run).unwrap();
+    let mut without = |place: &str, names: &[&str]| {
+        let object = json.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        names.iter().for_each(|name| drop(object.remove(*name)));
+    };
+    without("/series", &["service", "send_lag"]);
+    without("/classes/0", &["errors", "send_lag", "send_lag_us"]);
+    let added = ["service_p50_us", "service_p99_us", "send_lag_p99_us"];
+    without("/series/points/0", &added);
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn what_an_older_version_did_not_store_is_not_made_up_from_the_others() {
+    let (new, old) = (some(500), of_old(&later(&some(400), 10.0)));
+    assert_eq!(old.classes[0].good, new.classes[0].good - 50);
+    let both = [new, old];
+    assert!(both[0].classes[0].send_lag.is_some() && !both[0].series.service.is_empty());
+    let rates = both.map(|run| Run {
+        offered_rate: Some(250.0),
+        ..run
+    });
+    let merged = Run::merge(&rates).unwrap();
+    assert_eq!(merged.classes[0].response_us.unwrap().count, 450);
+    assert_eq!(merged.classes[0].send_lag, None);
+    assert_eq!(merged.classes[0].errors, Errors::default());
+    assert!(merged.classes[1].send_lag.is_some());
+    let samples =
+        |times: &[Option<crate::Hdr>]| times.iter().flatten().map(crate::Hdr::samples).sum::<u64>();
+    assert_eq!(samples(&merged.series.histograms), 900);
+    assert!(merged.series.service.is_empty() && merged.series.send_lag.is_empty());
 }

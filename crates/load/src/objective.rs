@@ -10,7 +10,7 @@ use crate::{Error, Run, Verdict, span};
 /// A share of all requests that must have a good answer within a time.
 ///
 /// The denominator is every request that was due in the measured part: one that failed, timed out or was shed had no
-/// good answer.
+/// good answer. No objective is met while a [`crate::Backlog`] grows: what was seen until then is not what comes after.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// The share, from 0 to 1.
@@ -25,7 +25,7 @@ pub struct Objective {
 pub enum Met {
     /// It is.
     Yes,
-    /// It is not, or the run is `INVALID`.
+    /// It is not, a backlog grew, or the run is `INVALID`.
     No,
     /// There were too few requests to say.
     Undecided,
@@ -34,7 +34,7 @@ pub enum Met {
 impl Objective {
     /// Judges a run.
     pub fn judge(&self, run: &Run) -> Met {
-        if run.verdict == Verdict::Invalid || run.accounting.issued == 0 {
+        if run.verdict == Verdict::Invalid || run.accounting.issued == 0 || run.backlog.is_some() {
             return Met::No;
         }
         let issued = run.accounting.issued as f64;
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Option<Objective> {
 mod tests {
     use super::*;
     use crate::sweep::sample_run;
-    use crate::{Latency, Quantile};
+    use crate::{Backlog, Latency, Quantile};
 
     #[test]
     fn an_objective_is_a_percentage_and_a_time() {
@@ -181,6 +181,17 @@ mod tests {
         assert_eq!(judged("98% < 1s", &run), Met::Yes);
         run.verdict = Verdict::Invalid;
         assert_eq!(judged("98% < 1s", &run), Met::No);
+    }
+
+    #[test]
+    fn no_objective_is_met_while_a_backlog_grows() {
+        let mut run = sample_run(10.0, 1000.0);
+        assert_eq!(judged("50% < 1s", &run), Met::Yes);
+        run.backlog = Some(Backlog {
+            from: 5.0,
+            to: 900.0,
+        });
+        assert_eq!(judged("50% < 1s", &run), Met::No);
     }
 
     #[test]

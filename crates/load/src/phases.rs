@@ -1,4 +1,4 @@
-//! The parts of a run in time: the ramp, the warm-up, the measured part.
+//! The parts of a run in time: the ramp up, the warm-up, the measured part, the ramp down.
 
 use std::time::Duration;
 
@@ -77,12 +77,17 @@ impl Plan {
                     "recorded arrivals have their own length, which the statistics cannot choose",
                 );
             }
-            if self.warmup >= recording {
+            if self.warmup.saturating_add(self.ramp_down) >= recording {
                 return Err(Error::Plan(format!(
-                    "the recorded arrivals last {recording:?}, which is not longer than the warm-up of {:?}",
-                    self.warmup
+                    "the recorded arrivals last {recording:?}, which is not longer than the warm-up of {:?} and the ramp-down of {:?}",
+                    self.warmup, self.ramp_down
                 )));
             }
+        }
+        if !self.ramp_down.is_zero() && matches!(self.stop, Stop::Requests(_)) {
+            return refuse(
+                "a ramp-down follows a measured time: give a duration, not a number of requests",
+            );
         }
         match (&self.auto, self.stop) {
             (Some(_), Stop::Requests(_)) => {
@@ -179,6 +184,21 @@ mod tests {
                     ..recorded.clone()
                 },
                 "own length",
+            ),
+            (
+                Plan {
+                    ramp_down: 2 * second,
+                    ..recorded.clone()
+                },
+                "ramp-down of 2s",
+            ),
+            (
+                Plan {
+                    ramp_down: second,
+                    stop: Stop::Requests(1),
+                    ..plan.clone()
+                },
+                "give a duration",
             ),
             (
                 Plan {

@@ -23,7 +23,7 @@ pub struct Plan {
     pub order: Order,
     /// Connections, all open at the same time.
     pub connections: usize,
-    /// When the measured part ends. Requests in flight are then followed to their answer or timeout.
+    /// When the measured part ends. Its requests in flight are then followed to their answer or timeout.
     pub stop: Stop,
     /// Time for which requests are sent but not measured.
     pub warmup: Duration,
@@ -59,6 +59,9 @@ pub struct Plan {
     pub session: Option<u64>,
     /// Time before the warm-up in which the load rises in proportion: the rate, or the connections of a closed loop.
     pub ramp_up: Duration,
+    /// Time after the measured part for which requests are sent on and not measured, so that the last answers come from a
+    /// server under load. It needs a measured part with an end in time.
+    pub ramp_down: Duration,
     /// The statistics decide when the warm-up and the measured part end; `warmup` and `stop` are not looked at.
     pub auto: Option<Auto>,
     /// What is asked for and in which order, instead of `urls`, `method`, `headers`, `body` and `expect`: sessions one
@@ -170,6 +173,7 @@ impl Plan {
             pace: Pace::AtOnce,
             session: None,
             ramp_up: Duration::ZERO,
+            ramp_down: Duration::ZERO,
             auto: None,
             workload: None,
             http2: false,

@@ -23,6 +23,8 @@ pub enum Phase {
     WarmUp,
     /// Requests are measured.
     Measuring,
+    /// Requests are sent on and not measured any more.
+    RampDown,
 }
 
 /// How far a run is, for a line on a terminal.
@@ -40,7 +42,7 @@ pub struct Progress {
     pub rate: f64,
     /// Share of the measured part that is done, from 0 to 1.
     pub fraction: f64,
-    /// Time to the end of the measured part, warm-up included; `None` where a number of requests ends it and none has ended yet.
+    /// Time until nothing more is sent, warm-up included; `None` where a number of requests ends it and none has ended yet.
     pub remaining: Option<Duration>,
     /// Requests a second that the schedule asks for; a closed loop has none.
     pub offered_rate: Option<f64>,
@@ -89,6 +91,12 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
     let before = times.map_or(plan.unmeasured(), |times| {
         Duration::from_nanos(times.start.saturating_sub(now))
     });
+    let after = match times {
+        Some(times) if times.end < Nanos::MAX => {
+            Duration::from_nanos(times.last.saturating_sub(now.max(times.end)))
+        }
+        _ => plan.ramp_down,
+    };
     let (fraction, left) = match longest(plan) {
         Some(longest) => (
             elapsed.as_secs_f64() / longest.as_secs_f64(),
@@ -109,6 +117,7 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
         phase: match times {
             None => Phase::Connecting,
             Some(times) if now < times.start => Phase::WarmUp,
+            Some(times) if times.has_ramp_down() && now >= times.end => Phase::RampDown,
             Some(_) => Phase::Measuring,
         },
         elapsed,
@@ -116,7 +125,7 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
         errors: shared.live.errors.load(Ordering::Relaxed),
         rate,
         fraction: fraction.min(1.0),
-        remaining: left.map(|left| before + left),
+        remaining: left.map(|left| before.saturating_add(left).saturating_add(after)),
         offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
         connections: plan.connections as u64,
         so_far: shared.glimpses.look(),

@@ -11,6 +11,7 @@ use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
 use crate::tickets::Times;
+use crate::timings::Timing;
 use crate::work::Work;
 
 /// Counters that the progress line reads while the threads run.
@@ -32,6 +33,8 @@ pub(crate) struct Recorder {
     pub(crate) examples: [Option<&'static str>; Kind::ALL.len()],
     pub(crate) series: Series,
     pub(crate) issued: u64,
+    /// Requests issued after the measured part, which nothing else here counts.
+    pub(crate) after: u64,
     pub(crate) answered: u64,
     pub(crate) good: u64,
     pub(crate) failed: u64,
@@ -81,13 +84,16 @@ impl OpenTimes {
         }
     }
 
-    fn sent(&mut self, request: &Pending) {
+    fn record(&mut self, request: &Pending, timing: &Timing) {
+        if let Some(response) = timing.response {
+            self.response.saturating_record(response);
+        }
+        let Some(send_lag) = timing.send_lag else {
+            return;
+        };
         let ready = request.free_at.max(request.due);
         let times = [
-            (
-                &mut self.send_lag,
-                request.sent_at.saturating_sub(request.due),
-            ),
+            (&mut self.send_lag, send_lag),
             (&mut self.waiting, ready - request.due),
             (&mut self.lateness, request.sent_at.saturating_sub(ready)),
         ];
@@ -156,8 +162,9 @@ impl Recorder {
             connect: histogram(3),
             errors: [0; Kind::ALL.len()],
             examples: [None; Kind::ALL.len()],
-            series: Series::new(duration),
+            series: Series::new(duration, is_open),
             issued: 0,
+            after: 0,
             answered: 0,
             good: 0,
             failed: 0,
@@ -184,6 +191,13 @@ impl Recorder {
             (self.start, self.last, self.sampled_at) = (times.start, times.start, times.start);
         }
         self.end = times.end;
+    }
+
+    /// A request is issued that is due `at`.
+    #[inline]
+    pub(crate) fn issue(&mut self, measured: bool, at: Nanos) {
+        self.issued += u64::from(measured);
+        self.after += u64::from(!measured && at >= self.end);
     }
 
     /// A request of a user, by its pause and its class.
@@ -238,17 +252,9 @@ impl Recorder {
         live: &Live,
     ) {
         let good = end.is_ok();
-        let service = now.saturating_sub(request.sent_at).clamp(1, LONGEST);
-        let response = now.saturating_sub(request.due).clamp(1, LONGEST);
-        let main = if self.open.is_some() {
-            response
-        } else {
-            service
-        };
-        if let Some(pulse) = &live.pulse
-            && good
-        {
-            pulse.record(now, main);
+        let timing = Timing::of(request, now, good, self.open.is_some());
+        if let (Some(pulse), Some(time)) = (&live.pulse, timing.main()) {
+            pulse.record(now, time);
         }
         // Whatever was in flight when the measured part began is as much of its throughput as what is in flight at its end
         // is not.
@@ -260,20 +266,14 @@ impl Recorder {
         }
         self.answered += 1;
         self.bytes += answer.bytes;
+        self.good += u64::from(good);
         if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
-            class.answered(answer.bytes, good.then_some((service, response)));
+            class.answered(answer.bytes, good);
         }
-        match end {
-            Ok(()) => {
-                self.good += 1;
-                self.service.saturating_record(service);
-                if let Some(open) = &mut self.open {
-                    open.response.saturating_record(response);
-                }
-            }
-            Err((kind, example)) => self.error(kind, example, live),
+        if let Err((kind, example)) = end {
+            self.bad(request, kind, example, live);
         }
-        self.finished(request, end.is_ok().then_some(main), now, live);
+        self.finished(request, &timing, now, live);
     }
 
     /// A request that will not be answered.
@@ -290,8 +290,8 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.failed += 1;
             }
-            self.error(kind, example, live);
-            self.finished(request, None, now, live);
+            self.bad(request, kind, example, live);
+            self.gone(request, now, live);
         }
     }
 
@@ -302,16 +302,24 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.shed += 1;
             }
-            self.error(Kind::Shed, None, live);
-            self.finished(request, None, now, live);
+            self.bad(request, Kind::Shed, None, live);
+            self.gone(request, now, live);
         }
     }
 
     /// Bytes that no request asked for.
     pub(crate) fn unsolicited(&mut self, now: Nanos, live: &Live) {
-        if now >= self.start {
+        if (self.start..=self.end).contains(&now) {
             self.error(Kind::Unsolicited, None, live);
         }
+    }
+
+    /// What kept a request from a good answer, which is also its class's.
+    fn bad(&mut self, request: &Pending, kind: Kind, example: Option<&'static str>, live: &Live) {
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.errors[kind as usize] += 1;
+        }
+        self.error(kind, example, live);
     }
 
     fn error(&mut self, kind: Kind, example: Option<&'static str>, live: &Live) {
@@ -321,16 +329,25 @@ impl Recorder {
         live.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// `time` is what the series shows of a good answer.
-    fn finished(&mut self, request: &Pending, time: Option<Nanos>, now: Nanos, live: &Live) {
-        if let Some(open) = &mut self.open
-            && request.sent_at != 0
-        {
-            open.sent(request);
+    /// A request has ended without an answer.
+    fn gone(&mut self, request: &Pending, now: Nanos, live: &Live) {
+        let timing = Timing::of(request, now, false, self.open.is_some());
+        self.finished(request, &timing, now, live);
+    }
+
+    fn finished(&mut self, request: &Pending, timing: &Timing, now: Nanos, live: &Live) {
+        if let Some(service) = timing.service {
+            self.service.saturating_record(service);
+        }
+        if let Some(open) = &mut self.open {
+            open.record(request, timing);
+        }
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.times.record(timing);
         }
         let cycle = now.saturating_sub(request.due) + request.pause;
         self.series
-            .record(now.saturating_sub(self.start), cycle, time);
+            .record(now.saturating_sub(self.start), cycle, timing);
         self.last = self.last.max(now);
         live.finished.fetch_add(1, Ordering::Relaxed);
     }
@@ -351,6 +368,7 @@ impl Recorder {
         }
         self.series.merge(other.series);
         self.issued += other.issued;
+        self.after += other.after;
         self.answered += other.answered;
         self.good += other.good;
         self.failed += other.failed;
@@ -363,7 +381,7 @@ impl Recorder {
         self.abandoned += other.abandoned;
         self.visits.add(other.visits);
         for (mine, class) in self.classes.iter_mut().zip(other.classes) {
-            mine.merge(class);
+            mine.merge(&class);
         }
         self.last = self.last.max(other.last);
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::hdr::{Hdr, Histograms};
 use crate::merge::Part;
 use crate::{
-    AutoFigures, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies, Pauses,
-    Postgres, Probed, Quantile, Sessions,
+    AutoFigures, Backlog, Bucket, Calibration, ClassFigures, Errors, Finding, Host, Latencies,
+    Pauses, Postgres, Probed, Quantile, RampDown, Sessions,
 };
 
 /// Whether a run's figures can be believed.
@@ -96,6 +96,9 @@ pub struct Run {
     pub accounting: Accounting,
     /// Requests a second that the schedule asked for; a closed loop has none.
     pub offered_rate: Option<f64>,
+    /// The backlog that grew meanwhile, which fails every objective; none where the server kept up, or in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
     /// Complete answers a second of the measured part, of any status and whenever they were asked for.
     pub achieved_rate: f64,
     /// Good answers a second.
@@ -135,6 +138,9 @@ pub struct Run {
     /// The pauses, if there were any between requests.
     #[serde(default)]
     pub pauses: Option<Pauses>,
+    /// The load after the measured part, if there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_down: Option<RampDown>,
     /// What the statistics decided, if they did.
     #[serde(default)]
     pub auto: Option<AutoFigures>,
@@ -196,7 +202,7 @@ pub struct Connections {
     pub asked: u64,
     /// How many of those were open at least once.
     pub established: u64,
-    /// How many were opened in all, replacements and warm-up included.
+    /// How many were opened in all, replacements, warm-up and ramp-down included.
     pub opened: u64,
     /// Whether a connection served more than one request.
     pub keep_alive: bool,
@@ -260,9 +266,16 @@ pub struct Timeline {
     pub interval_s: f64,
     /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
     pub points: Vec<Point>,
-    /// For each interval the times that its percentiles are of, to two significant digits; `None` where there are none.
+    /// For each interval the times of good answers, to two significant digits; `None` where there are none. They are service
+    /// times, in an open loop response times.
     #[serde(default)]
     pub histograms: Vec<Option<Hdr>>,
+    /// The same of service times; only of an open loop, and empty in results that do not have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub service: Vec<Option<Hdr>>,
+    /// The same of send lags, of all requests that were sent and ended in the interval; where `service` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub send_lag: Vec<Option<Hdr>>,
 }
 
 /// One interval.
@@ -280,4 +293,13 @@ pub struct Point {
     pub p99_us: Option<f64>,
     /// The longest.
     pub max_us: Option<f64>,
+    /// In an open loop the median service time, with ten samples beyond it or not at all.
+    #[serde(default)]
+    pub service_p50_us: Option<f64>,
+    /// 99th percentile of the same.
+    #[serde(default)]
+    pub service_p99_us: Option<f64>,
+    /// In an open loop the 99th percentile of the send lag, with ten samples beyond it or not at all.
+    #[serde(default)]
+    pub send_lag_p99_us: Option<f64>,
 }

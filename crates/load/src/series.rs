@@ -6,6 +6,8 @@
 use hdrhistogram::Histogram;
 
 use crate::clock::{MS, Nanos};
+use crate::hdr::COARSE;
+use crate::timings::{Timing, Timings};
 
 /// Intervals past which neighbours are joined.
 pub(crate) const MOST: usize = 120;
@@ -16,6 +18,7 @@ pub(crate) const LONGEST: Nanos = 3_600_000_000_000;
 pub(crate) struct Series {
     pub(crate) interval: Nanos,
     pub(crate) slots: Vec<Slot>,
+    pub(crate) is_open: bool,
 }
 
 /// What finished within one interval.
@@ -28,32 +31,32 @@ pub(crate) struct Slot {
     pub(crate) cycle: u128,
     /// Requests in flight times the time that they were, in nanoseconds, from samples; only of an open loop.
     pub(crate) in_flight: u128,
-    /// Times of good answers, to two digits: service times, in an open loop response times.
-    pub(crate) times: Option<Histogram<u64>>,
+    /// Their times, to two digits; none where nothing ended.
+    pub(crate) times: Option<Timings>,
 }
 
 impl Series {
     /// For a run of known length some sixty intervals, else milliseconds that grow.
-    pub(crate) fn new(duration: Option<Nanos>) -> Self {
+    pub(crate) fn new(duration: Option<Nanos>, is_open: bool) -> Self {
         let interval = duration.map_or(MS, |duration| duration.div_ceil(60).max(MS));
         Self {
             interval,
             slots: Vec::new(),
+            is_open,
         }
     }
 
-    /// A request ended `at` after the start; `time` is given for a good answer.
-    pub(crate) fn record(&mut self, at: Nanos, cycle: Nanos, time: Option<Nanos>) {
+    /// A request ended `at` after the start, with a good answer if it has a service time. The first one of an interval
+    /// brings the histograms.
+    pub(crate) fn record(&mut self, at: Nanos, cycle: Nanos, timing: &Timing) {
+        let is_open = self.is_open;
         let slot = self.slot(at);
         slot.finished += 1;
         slot.cycle += u128::from(cycle);
-        match time {
-            Some(time) => slot
-                .times
-                .get_or_insert_with(coarse)
-                .saturating_record(time),
-            None => slot.errors += 1,
-        }
+        slot.errors += u64::from(timing.service.is_none());
+        slot.times
+            .get_or_insert_with(|| Timings::new(COARSE, is_open))
+            .record(timing);
     }
 
     /// For the last `since` nanoseconds before `at`, `count` requests were in flight.
@@ -115,18 +118,12 @@ impl Slot {
         self.in_flight += other.in_flight;
         self.times = match (self.times.take(), other.times) {
             (Some(mut mine), Some(other)) => {
-                // Both have the same bounds, so nothing can fall outside.
-                let _ = mine.add(other);
+                mine.add(&other);
                 Some(mine)
             }
             (mine, other) => mine.or(other),
         };
     }
-}
-
-/// Two digits: 30 KiB an interval and thread.
-fn coarse() -> Histogram<u64> {
-    histogram(2)
 }
 
 /// From a nanosecond to an hour.
@@ -141,9 +138,13 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_a_bounded_number_of_intervals_and_every_count() {
-        let mut series = Series::new(None);
+        let mut series = Series::new(None, false);
         for second in 0..100_000 {
-            series.record(second * SECOND, 5, (second % 2 == 0).then_some(3));
+            let timing = Timing {
+                service: (second % 2 == 0).then_some(3),
+                ..Timing::default()
+            };
+            series.record(second * SECOND, 5, &timing);
         }
         assert!(series.slots.len() <= MOST);
         assert_eq!(
@@ -162,14 +163,14 @@ mod tests {
             .slots
             .iter()
             .filter_map(|slot| slot.times.as_ref())
-            .map(Histogram::len)
+            .map(|times| times.service.len())
             .sum();
         assert_eq!(latencies, 50_000);
     }
 
     #[test]
     fn a_sample_is_spread_over_the_intervals_that_it_reaches_back_over() {
-        let mut series = Series::new(Some(60 * MS));
+        let mut series = Series::new(Some(60 * MS), true);
         series.sample(5 * MS / 2, 5 * MS / 2, 4);
         let spread: Vec<u128> = series.slots.iter().map(|slot| slot.in_flight).collect();
         let (whole, half) = (u128::from(4 * MS), u128::from(2 * MS));
@@ -178,10 +179,10 @@ mod tests {
 
     #[test]
     fn threads_with_different_intervals_are_merged() {
-        let (mut one, mut other) = (Series::new(None), Series::new(None));
-        one.record(50 * MS, 1, Some(1));
-        other.record(150 * MS, 1, Some(1));
-        other.record(20 * SECOND, 1, None);
+        let (mut one, mut other) = (Series::new(None, false), Series::new(None, false));
+        one.record(50 * MS, 1, &Timing::served(1));
+        other.record(150 * MS, 1, &Timing::served(1));
+        other.record(20 * SECOND, 1, &Timing::default());
         one.merge(other);
         assert_eq!(one.interval, 256 * MS);
         assert_eq!(one.slots[0].finished, 2);

@@ -1,13 +1,18 @@
 //! A sweep: one run at each level of a ladder, and what they say together.
 
+mod attained;
 mod conclude;
 mod limits;
 mod outcome;
+mod power;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use outcome::{Attained, By, Direction, Hysteresis, Judged, Step, Sweep, TopRate};
+pub use outcome::{
+    Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, Power,
+    Step, Sweep, TopRate,
+};
 
 use crate::{Error, Ladder, Objective, Plan, Process, Progress, Schedule, Stop, clock};
 

@@ -26,8 +26,10 @@ pub(crate) struct Tickets<'a> {
 pub(crate) struct Times {
     /// The measured part begins.
     pub(crate) start: Nanos,
-    /// No request is issued any more; the end of time for a run that counts requests.
+    /// And ends; the end of time for a run that counts requests.
     pub(crate) end: Nanos,
+    /// No request is issued any more. It is later than `end` where there is a ramp-down, in which nothing is measured.
+    pub(crate) last: Nanos,
 }
 
 impl Times {
@@ -38,26 +40,41 @@ impl Times {
             Stop::Requests(_) => Nanos::MAX,
             Stop::Duration(duration) => start.saturating_add(nanos(duration)),
         };
-        Self { start, end }
+        let last = end;
+        Self { start, end, last }
     }
 
-    /// For a run of `plan` whose connections are ready `now`: a recording may end before the plan does, and where the
-    /// statistics decide, nothing is known yet.
+    /// For a run of `plan` whose connections are ready `now`: a recording may end before the plan does, and then its last part
+    /// is the ramp-down; where the statistics decide, nothing is known yet.
     pub(crate) fn of(plan: &Plan, now: Nanos) -> Self {
         if plan.auto.is_some() {
             return Self::NEVER;
         }
         let mut times = Self::new(now, plan.unmeasured(), plan.stop);
+        let ramp_down = nanos(plan.ramp_down);
+        times.last = times.end.saturating_add(ramp_down);
         if let Some(recording) = plan.recording() {
-            times.end = times.end.min(now.saturating_add(nanos(recording)));
+            times.last = times.last.min(now.saturating_add(nanos(recording)));
+            times.end = times.end.min(times.last.saturating_sub(ramp_down));
         }
         times
+    }
+
+    /// Whether a request that is due `at` is measured.
+    fn measure(&self, at: Nanos) -> bool {
+        (self.start..self.end).contains(&at)
+    }
+
+    /// Whether requests are issued after the measured part.
+    pub(crate) fn has_ramp_down(&self) -> bool {
+        self.last > self.end
     }
 
     /// Not decided.
     pub(crate) const NEVER: Self = Self {
         start: Nanos::MAX,
         end: Nanos::MAX,
+        last: Nanos::MAX,
     };
 }
 
@@ -65,11 +82,14 @@ impl Times {
 pub(crate) struct Agreed {
     start: AtomicU64,
     end: AtomicU64,
+    /// How long requests are issued after that.
+    ramp_down: Nanos,
 }
 
 impl Agreed {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(ramp_down: Nanos) -> Self {
         Self {
+            ramp_down,
             start: AtomicU64::new(Nanos::MAX),
             end: AtomicU64::new(Nanos::MAX),
         }
@@ -86,9 +106,11 @@ impl Agreed {
     }
 
     pub(crate) fn times(&self) -> Times {
+        let end = self.end.load(Ordering::Relaxed);
         Times {
             start: self.start.load(Ordering::Relaxed),
-            end: self.end.load(Ordering::Relaxed),
+            end,
+            last: end.saturating_add(self.ramp_down),
         }
     }
 }
@@ -122,18 +144,15 @@ impl<'a> Tickets<'a> {
 
     /// The next ticket, `None` once the run is over.
     pub(crate) fn take(&self, times: &Times, now: Nanos) -> Option<Ticket> {
-        if now >= times.end || self.is_stopped() {
-            return None;
-        }
-        self.numbered(now >= times.start)
+        self.take_for(now, times)
     }
 
     /// The ticket of an arrival that is `due`; `None` once the run is over.
     pub(crate) fn take_for(&self, due: Nanos, times: &Times) -> Option<Ticket> {
-        if due >= times.end || self.is_stopped() {
+        if due >= times.last || self.is_stopped() {
             return None;
         }
-        self.numbered(due >= times.start)
+        self.numbered(times.measure(due))
     }
 
     /// The next ticket of the measured or the other part; `None` once all of a counted run are out.
@@ -225,6 +244,7 @@ impl Drop for Arrival<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Schedule;
     use std::time::Duration;
 
     #[test]
@@ -249,6 +269,37 @@ mod tests {
         assert!(tickets.take(&times, 110).is_none());
         stop.store(true, Ordering::Relaxed);
         assert!(tickets.take(&times, 105).is_none());
+    }
+
+    #[test]
+    fn what_is_sent_after_the_end_is_not_measured() {
+        let stop = AtomicBool::new(false);
+        let plan = Plan {
+            stop: Stop::Duration(Duration::from_nanos(10)),
+            ramp_down: Duration::from_nanos(5),
+            ..Plan::new("http://h/")
+        };
+        let tickets = Tickets::new(plan.stop, &stop);
+        let times = Times::of(&plan, 100);
+        let measured = |at| tickets.take(&times, at).map(|ticket| ticket.measured);
+        let found = [100, 109, 110, 114, 115].map(measured);
+        assert_eq!(
+            found,
+            [Some(true), Some(true), Some(false), Some(false), None]
+        );
+        // A recording's end is its ramp-down.
+        let recorded = Plan {
+            schedule: Some(Schedule::recorded(&[0, 2, 8], 1.0).unwrap()),
+            ..plan
+        };
+        let times = Times::of(&recorded, 100);
+        let length = nanos(recorded.recording().unwrap());
+        assert_eq!(times.last, (100 + length).min(115));
+        assert_eq!(times.end, times.last - 5);
+        let agreed = Agreed::new(5);
+        assert!(!agreed.times().has_ramp_down());
+        agreed.end(20);
+        assert_eq!(agreed.times().last, 25);
     }
 
     #[test]

@@ -220,6 +220,7 @@ fn mean(values: &[f64]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::clock::MS;
+    use crate::timings::Timing;
 
     static GOOD: Accounting = Accounting {
         issued: 100,
@@ -341,9 +342,9 @@ mod tests {
 
     /// Two places, each busy for all but `idle` of every millisecond.
     fn series(idle: Nanos) -> Series {
-        let mut series = Series::new(Some(60 * MS));
+        let mut series = Series::new(Some(60 * MS), false);
         for n in 0..2 * 60 {
-            series.record(n / 2 * MS, MS - idle, Some(1));
+            series.record(n / 2 * MS, MS - idle, &Timing::served(1));
         }
         series
     }
@@ -355,6 +356,6 @@ mod tests {
         let law = little(&series(MS / 5), 60 * MS, 2.0).unwrap();
         assert!((law.found - law.expected).abs() > law.tolerance);
         assert!(little(&series(0), 59 * MS, 2.0).is_none());
-        assert!(little(&Series::new(None), 19 * MS, 2.0).is_none());
+        assert!(little(&Series::new(None, false), 19 * MS, 2.0).is_none());
     }
 }

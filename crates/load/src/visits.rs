@@ -1,11 +1,11 @@
 //! The figures of users, sessions and classes, from what the threads brought home.
 
 use crate::clock::Nanos;
-use crate::figures::{ClassFigures, Pauses, Sessions};
+use crate::figures::{ClassFigures, Pauses, RampDown, Sessions};
 use crate::plan::Process;
 use crate::recorder::Recorder;
 use crate::series::Series;
-use crate::{Pace, Plan, Run, stationary};
+use crate::{Backlog, Pace, Plan, Run, backlog, stationary};
 
 /// Requests a second that were asked for. Where a workload says how long a session is, or the arrivals are recorded, it
 /// is what was due in the `steady` part.
@@ -19,15 +19,30 @@ pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option
     })
 }
 
-/// Why an open loop was not stationary. Recorded arrivals need not be: only a backlog that grows speaks against those.
+/// The backlog that grew in an open loop, if one did. Sessions that have just begun to arrive are fewer than those after them.
+pub(crate) fn backlog(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<Backlog> {
+    let schedule = plan.schedule.as_ref().filter(|_| steady > 0)?;
+    let rate = all.issued as f64 * 1e9 / steady as f64;
+    let is_recorded = matches!(schedule.process, Process::Recorded(_));
+    let is_even = !is_recorded && !plan.has_sessions();
+    backlog::judge(&all.series, steady, rate, is_even)
+}
+
+/// Why an open loop was not stationary. Recorded arrivals need not be: only more and more requests in flight speak against those.
 pub(crate) fn unsteady(
     plan: &Plan,
     series: &Series,
     steady: Nanos,
     offered_rate: Option<f64>,
+    backlog: Option<Backlog>,
 ) -> Option<String> {
-    match &plan.schedule.as_ref()?.process {
-        Process::Recorded(_) => stationary::backlog(series, steady),
+    let process = &plan.schedule.as_ref()?.process;
+    if let Some(grown) = backlog.or_else(|| backlog::rises(series, steady)) {
+        let why = format!("not stationary: {grown}, so the server does not keep up");
+        return Some(why);
+    }
+    match process {
+        Process::Recorded(_) => None,
         Process::Constant | Process::Poisson(_) => stationary::judge(series, steady, offered_rate?),
     }
 }
@@ -37,7 +52,7 @@ pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
     let names = plan.workload.iter().flat_map(|workload| workload.classes());
     names
         .zip(&all.classes)
-        .map(|(name, class)| class.figures(name, plan.schedule.is_some()))
+        .map(|(name, class)| class.figures(name))
         .collect()
 }
 
@@ -66,6 +81,13 @@ pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
         asked,
         mean_us: all.visits.pauses as f64 / all.visits.paused.max(1) as f64 / 1000.0,
         missed_cycles: all.visits.missed_cycles,
+    })
+}
+
+pub(crate) fn ramp_down(plan: &Plan, all: &Recorder) -> Option<RampDown> {
+    (!plan.ramp_down.is_zero()).then_some(RampDown {
+        length_s: plan.ramp_down.as_secs_f64(),
+        requests: all.after,
     })
 }
 

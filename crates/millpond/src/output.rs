@@ -31,20 +31,35 @@ pub(crate) fn note(line: impl Display) {
 
 /// One line on a terminal that is written over and over. Nothing where standard error is no terminal.
 pub(crate) struct Progress {
-    is_terminal: bool,
+    to: To,
+}
+
+/// Where progress goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Terminal,
+    /// A file or a pipe: only lines that stay.
+    Log,
+    Nowhere,
 }
 
 impl Progress {
     /// On standard error.
     pub(crate) fn new() -> Self {
+        let is_terminal = io::stderr().is_terminal();
         Self {
-            is_terminal: io::stderr().is_terminal(),
+            to: if is_terminal { To::Terminal } else { To::Log },
         }
+    }
+
+    /// One that shows nothing.
+    pub(crate) fn silent() -> Self {
+        Self { to: To::Nowhere }
     }
 
     /// Replaces the line.
     pub(crate) fn show(&self, line: impl Display) {
-        if self.is_terminal {
+        if self.to == To::Terminal {
             // Cut rather than wrapped: a wrapped line cannot be written over.
             let line: String = line.to_string().chars().take(79).collect();
             let mut err = io::stderr().lock();
@@ -54,7 +69,7 @@ impl Progress {
 
     /// A line that stays, where there is no terminal: a log shows how far it is.
     pub(crate) fn log(&self, line: impl Display) {
-        if !self.is_terminal {
+        if self.to == To::Log {
             note(line);
         }
     }

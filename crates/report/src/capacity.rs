@@ -31,6 +31,8 @@ pub fn capacity_report(capacity: &Capacity) -> Report {
         report.push(Section::Lines(near(capacity)));
     }
     report.push(Section::Table(capacity_table(capacity)));
+    let limits = crate::limits::capacity_sections(capacity);
+    report.sections.extend(limits);
     report.push(Section::Table(conditions(capacity)));
     report.push(Section::command(&capacity.command));
     report

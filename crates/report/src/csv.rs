@@ -8,20 +8,27 @@ use millpond_load::{Block, Capacity, Comparison, Diagnosis, Lab, Level, Run, Sid
 
 use crate::{Found, summary_csv};
 
-/// A run over time, a line for each interval. Its times are service times, in an open loop response times.
+/// A run over time, a line for each interval. Its times are service times, in an open loop response times, with service times and
+/// send lags in the last columns.
 pub fn run_csv(run: &Run) -> String {
-    let mut text = "at_s,interval_s,requests,errors,p50_us,p99_us,max_us\n".to_owned();
+    let mut text =
+        "at_s,interval_s,requests,errors,p50_us,p99_us,max_us,service_p50_us,service_p99_us,\
+                    send_lag_p99_us\n"
+            .to_owned();
     for point in &run.series.points {
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{}",
             cell(Some(point.at_s)),
             cell(Some(run.series.interval_s)),
             point.requests,
             point.errors,
             cell(point.p50_us),
             cell(point.p99_us),
-            cell(point.max_us)
+            cell(point.max_us),
+            cell(point.service_p50_us),
+            cell(point.service_p99_us),
+            cell(point.send_lag_p99_us)
         );
     }
     text
@@ -63,7 +70,7 @@ pub fn capacity_csv(capacity: &Capacity) -> String {
 pub fn lab_csv(lab: &Lab) -> String {
     let mut text =
         "server,connections,rate,repeat,pass,throughput,p50_us,p99_us,server_cpu_us_per_request,\
-                    softirq_us_per_request,client_cpu_us_per_request,idle_bytes,wrk_throughput,verdict\n"
+                    softirq_us_per_request,client_cpu_us_per_request,idle_bytes,other_client_throughput,verdict\n"
             .to_owned();
     for run in &lab.runs {
         let latency = run.latency_us.as_ref();
@@ -82,7 +89,7 @@ pub fn lab_csv(lab: &Lab) -> String {
             cell(run.softirq_us),
             cell(run.client_cpu_us),
             cell(run.idle_bytes),
-            cell(run.wrk.as_ref().map(|wrk| wrk.throughput)),
+            cell(run.other.as_ref().map(|other| other.throughput)),
             run.verdict
         );
     }

@@ -246,7 +246,7 @@ fn cross_check(lab: &Lab) -> Option<Table> {
         .findings
         .iter()
         .filter_map(|finding| {
-            let ratio = finding.wrk_ratio?;
+            let ratio = finding.other_ratio?;
             let place = match lab.levels.len() {
                 1 => finding.server.clone(),
                 _ => format!("{}, {}", finding.server, finding.level),
@@ -256,14 +256,16 @@ fn cross_check(lab: &Lab) -> Option<Table> {
                 format!("{:.3}", ratio.median),
                 format!("{:.3}\u{a0}–\u{a0}{:.3}", ratio.min, ratio.max),
                 finding
-                    .wrk_difference
+                    .other_difference
                     .clone()
                     .unwrap_or_else(|| "within 3\u{a0}%".to_owned()),
             ])
         })
         .collect();
+    // Results from before the other client had a choice of name are wrk's.
+    let other = lab.cross_check.as_deref().unwrap_or("wrk");
     (!rows.is_empty()).then(|| Table {
-        caption: "Throughput over wrk’s".to_owned(),
+        caption: format!("Throughput over {other}’s"),
         columns: vec![
             Column::text(""),
             Column::number("median"),
@@ -271,8 +273,9 @@ fn cross_check(lab: &Lab) -> Option<Table> {
             Column::text("why"),
         ],
         rows,
-        note: "wrk ran in the same turn with the same connections on the same cores, before or after in alternation."
-            .to_owned(),
+        note: format!(
+            "{other} ran in the same turn with the same connections on the same cores, before or after in alternation."
+        ),
     })
 }
 

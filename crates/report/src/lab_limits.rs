@@ -28,8 +28,8 @@ pub(crate) fn table(lab: &Lab) -> Option<Table> {
             Column::text(""),
         ],
         rows,
-        note: "A limit holds where the whole interval is within it. Each block gives one value; the other server against itself \
-               is its outer runs of each block over the inner ones. Where that reaches further than the limit and than what was \
+        note: "A limit holds where the whole interval is within it. Each block gives one value; the other against itself is \
+               its outer runs of each block over the inner ones. Where that reaches further than the limit and than what was \
                found, nothing is decided."
             .to_owned(),
     })
@@ -48,7 +48,7 @@ fn row(limit: &LabLimit) -> Vec<String> {
     ]
 }
 
-/// "CPU of millpond ≤ 0.67 × nginx".
+/// "CPU of millpond ≤ 0.67 × nginx", "client CPU at nginx ≤ 1.10 × wrk".
 fn demand(limit: &LabLimit) -> String {
     let figure = match limit.metric {
         LabMetric::Cpu => "CPU",
@@ -56,17 +56,23 @@ fn demand(limit: &LabLimit) -> String {
         LabMetric::P50 => "median",
         LabMetric::P99 => "p99",
         LabMetric::Memory => "memory of an idle connection",
+        LabMetric::ClientCpu => "client CPU",
+        LabMetric::ClientThroughput => "client throughput",
     };
     let (server, other) = (&limit.server, &limit.against);
+    let of = match limit.metric.is_of_client() {
+        true => "at",
+        false => "of",
+    };
     let others = match limit.best_of.len() {
         0 | 1 => other.clone(),
         all => format!("{other}, the hardest of {all}"),
     };
     match limit.bound {
-        LabBound::AtMost(bound) => format!("{figure} of {server} ≤ {bound:.2}\u{a0}× {others}"),
-        LabBound::AtLeast(bound) => format!("{figure} of {server} ≥ {bound:.2}\u{a0}× {others}"),
+        LabBound::AtMost(bound) => format!("{figure} {of} {server} ≤ {bound:.2}\u{a0}× {others}"),
+        LabBound::AtLeast(bound) => format!("{figure} {of} {server} ≥ {bound:.2}\u{a0}× {others}"),
         LabBound::MoreAtMostUs(bound) => {
-            format!("{figure} of {server} ≤ {others} + {bound:.2}\u{a0}µs")
+            format!("{figure} {of} {server} ≤ {others} + {bound:.2}\u{a0}µs")
         }
     }
 }
@@ -127,6 +133,14 @@ mod tests {
             plain(&limit),
             "CPU of it ≤ 0.67 × peer, the hardest of 2 | 32 connections | 0.600 (0.580 – -0.625) | – | holds"
         );
+        let client = LabLimit {
+            metric: LabMetric::ClientCpu,
+            against: "wrk".into(),
+            best_of: Vec::new(),
+            bound: LabBound::AtMost(1.1),
+            ..limit.clone()
+        };
+        assert!(plain(&client).starts_with("client CPU at it ≤ 1.10 × wrk | 32"));
         let more = LabLimit {
             bound: LabBound::MoreAtMostUs(0.5),
             best_of: Vec::new(),

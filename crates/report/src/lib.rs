@@ -18,6 +18,7 @@ mod capacity;
 mod collection;
 mod compare;
 mod csv;
+mod diagnosis;
 mod escape;
 mod html;
 mod kinds;
@@ -35,6 +36,7 @@ mod svg;
 mod sweep;
 mod sweep_charts;
 mod sweep_csv;
+mod sweep_optimum;
 mod text;
 mod visits;
 
@@ -42,10 +44,9 @@ pub use capacity::{capacity_report, capacity_table};
 pub use collection::{Found, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
 pub use csv::{capacity_csv, compare_csv, diagnosis_csv, lab_csv, run_csv};
+pub use diagnosis::{diagnosis_report, diagnosis_text};
 pub use lab::{lab_report, lab_tables};
-pub use limits::{
-    diagnosis_report, diagnosis_text, limits_text, probe_report, probe_table, sweep_limits_text,
-};
+pub use limits::{capacity_limits_text, limits_text, probe_report, probe_table, sweep_limits_text};
 pub use measured::{run_report, run_sections, run_table};
 pub use model::{
     Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,

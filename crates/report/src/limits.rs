@@ -1,12 +1,12 @@
 //! What limits a server: the findings, what a request takes of each resource, and what the host did.
 
 use millpond_load::{
-    Demand, Demands, Diagnosis, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep, Verdict,
+    Capacity, Demand, Demands, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep,
 };
 
 use crate::measured::sentence;
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
-use crate::{Banner, Column, Report, Section, Table, Tone, probed, text_table};
+use crate::{Column, Report, Section, Table, probed, text_table};
 
 /// The sections of a run that was probed; none for others.
 pub(crate) fn sections(run: &Run) -> Vec<Section> {
@@ -93,18 +93,6 @@ fn findings_text(found: &[Finding]) -> String {
     text
 }
 
-/// A diagnosis for a terminal.
-pub fn diagnosis_text(diagnosis: &Diagnosis) -> String {
-    let Diagnosis {
-        bottleneck,
-        remarks,
-        demands,
-        ..
-    } = diagnosis;
-    let levels = text_table(&levels_table(diagnosis));
-    levels + &levels_text(bottleneck, remarks, demands.as_ref())
-}
-
 /// What limits the server over the steps of a sweep, for a terminal; none if nothing was sampled.
 pub fn sweep_limits_text(sweep: &Sweep) -> Option<String> {
     let is_probed = sweep.steps.iter().any(|step| step.run.probe.is_some());
@@ -120,15 +108,7 @@ pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
         return Vec::new();
     }
     let found = sweep.bottleneck.as_deref().unwrap_or_default();
-    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
-    sections.push(match found {
-        [] => Section::Text(sentence(NOWHERE)),
-        _ => Section::Table(findings_table(found)),
-    });
-    let remarks = sweep.remarks.iter();
-    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
-    let demands = sweep.demands.iter();
-    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
+    let mut sections = levels_sections(found, &sweep.remarks, sweep.demands.as_ref());
     sections.extend(probed::of_sweep(sweep));
     let fastest = sweep.steps.iter().filter(|step| step.complete);
     let fastest = fastest.max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
@@ -137,10 +117,47 @@ pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
     sections
 }
 
+/// What limits the server at its capacity, for a terminal; none if nothing was sampled there.
+pub fn capacity_limits_text(capacity: &Capacity) -> Option<String> {
+    let found = capacity.bottleneck.as_deref()?;
+    let demands = capacity.demands.as_ref();
+    Some(levels_text(found, &capacity.remarks, demands))
+}
+
+/// The sections of a search that was sampled at its end; none for others.
+pub(crate) fn capacity_sections(capacity: &Capacity) -> Vec<Section> {
+    let found = capacity.bottleneck.as_deref();
+    found.map_or_else(Vec::new, |found| {
+        levels_sections(found, &capacity.remarks, capacity.demands.as_ref())
+    })
+}
+
+/// What several levels of load say together, on a page.
+fn levels_sections(
+    found: &[Finding],
+    remarks: &[String],
+    demands: Option<&Demands>,
+) -> Vec<Section> {
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    sections.push(match found {
+        [] => Section::Text(sentence(NOWHERE)),
+        _ => Section::Table(findings_table(found)),
+    });
+    let remarks = remarks.iter();
+    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
+    let demands = demands.into_iter();
+    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
+    sections
+}
+
 const NOWHERE: &str = "nothing that shows at these levels";
 
 /// What several levels of load say together.
-fn levels_text(found: &[Finding], remarks: &[String], demands: Option<&Demands>) -> String {
+pub(crate) fn levels_text(
+    found: &[Finding],
+    remarks: &[String],
+    demands: Option<&Demands>,
+) -> String {
     let mut text = match found {
         [] => format!("limited by: {NOWHERE}\n"),
         _ => findings_text(found),
@@ -154,67 +171,7 @@ fn levels_text(found: &[Finding], remarks: &[String], demands: Option<&Demands>)
     text
 }
 
-/// A diagnosis as a report of its own.
-pub fn diagnosis_report(diagnosis: &Diagnosis) -> Report {
-    let url = diagnosis.levels.first().map_or("", |level| &level.run.url);
-    let mut report = Report::new("What limits the server", url);
-    report.push(Section::Banner(Banner {
-        tone: match diagnosis.verdict {
-            Verdict::Valid => Tone::Good,
-            Verdict::Suspect => Tone::Doubtful,
-            Verdict::Invalid => Tone::Bad,
-        },
-        title: diagnosis.bottleneck.first().map_or_else(
-            || "Nothing shows at these levels".to_owned(),
-            |finding| format!("Limited by {}", finding.name),
-        ),
-        reasons: diagnosis
-            .remarks
-            .iter()
-            .map(|remark| sentence(remark))
-            .collect(),
-    }));
-    if !diagnosis.bottleneck.is_empty() {
-        report.push(Section::Table(findings_table(&diagnosis.bottleneck)));
-    }
-    report.push(Section::Table(levels_table(diagnosis)));
-    if let Some(demands) = &diagnosis.demands {
-        report.push(Section::Table(demands_table(demands)));
-    }
-    report.push(Section::command(&diagnosis.command));
-    report
-}
-
-fn levels_table(diagnosis: &Diagnosis) -> Table {
-    let row = |level: &millpond_load::Level| {
-        let summary = level.run.probe.as_ref().and_then(|p| p.summary.as_ref());
-        let server = summary.and_then(|summary| {
-            Some(summary.server?.cpu_s / summary.span_s / summary.cores.len().max(1) as f64)
-        });
-        let mean = level.run.latency_us.service.map(|latency| latency.mean);
-        vec![
-            count(level.in_flight),
-            rate(level.run.achieved_rate),
-            mean.map_or_else(none, micros),
-            server.map_or_else(none, percent),
-            level.run.verdict.to_string(),
-        ]
-    };
-    Table {
-        caption: "Levels".to_owned(),
-        columns: vec![
-            Column::number("in flight"),
-            Column::number("rate"),
-            Column::number("mean time"),
-            Column::number("server, of all cores"),
-            Column::text("verdict"),
-        ],
-        rows: diagnosis.levels.iter().map(row).collect(),
-        note: String::new(),
-    }
-}
-
-fn findings_table(found: &[Finding]) -> Table {
+pub(crate) fn findings_table(found: &[Finding]) -> Table {
     let row = |finding: &Finding| {
         vec![
             finding.name.to_string(),
@@ -234,7 +191,7 @@ fn findings_table(found: &[Finding]) -> Table {
     }
 }
 
-fn demands_table(demands: &Demands) -> Table {
+pub(crate) fn demands_table(demands: &Demands) -> Table {
     let amount = |demand: &Demand| match demand.unit {
         PerRequest::Microseconds => micros(demand.per_request),
         PerRequest::Bytes => bytes(demand.per_request),
@@ -371,7 +328,7 @@ pub fn probe_report(probe: &Probe) -> Report {
     report
 }
 
-fn none() -> String {
+pub(crate) fn none() -> String {
     "–".to_owned()
 }
 

@@ -246,17 +246,22 @@ fn latency_table(run: &Run) -> Table {
 }
 
 fn errors_table(errors: &Errors, run: &Run) -> Table {
+    let by_class = run.classes.iter().any(|class| class.errors.total() > 0);
     let row = |(kind, number): (&String, &u64)| {
         let example = run.error_examples.get(kind).cloned().unwrap_or_default();
-        (*number > 0).then(|| vec![kind_name(kind), count(*number), example])
+        let class = by_class.then(|| visits::most_of(kind, run));
+        let row = [kind_name(kind), count(*number), example].into_iter();
+        (*number > 0).then(|| row.chain(class).collect())
     };
+    let class = by_class.then(|| Column::text("of the classes"));
+    let columns = [
+        Column::text("kind"),
+        Column::number("requests"),
+        Column::text("for example"),
+    ];
     Table {
         caption: "Errors".to_owned(),
-        columns: vec![
-            Column::text("kind"),
-            Column::number("requests"),
-            Column::text("for example"),
-        ],
+        columns: columns.into_iter().chain(class).collect(),
         rows: errors.by_kind.iter().filter_map(row).collect(),
         note: String::new(),
     }
@@ -305,6 +310,14 @@ fn conditions(run: &Run) -> Table {
     rows.extend(visits::rows(run));
     if run.warmup_s > 0.0 {
         rows.push(["warm-up".to_owned(), Unit::Seconds.format(run.warmup_s)]);
+    }
+    if let Some(ramp) = run.ramp_down {
+        let text = format!(
+            "{}, {} requests that nothing else counts",
+            Unit::Seconds.format(ramp.length_s),
+            count(ramp.requests)
+        );
+        rows.push(["ramp-down".to_owned(), text]);
     }
     let host = &run.host;
     let cpu = if host.cpu.is_empty() {

@@ -5,8 +5,10 @@ use millpond_load::{
 };
 
 use crate::measured::sentence;
-use crate::number::{count, micros, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, limits, sweep_charts};
+use crate::number::{count, micros, plain, power, rate};
+use crate::{
+    Banner, Column, Figure, Report, Section, Table, Tone, limits, sweep_charts, sweep_optimum,
+};
 
 /// A sweep as a report of its own.
 pub fn sweep_report(sweep: &Sweep) -> Report {
@@ -24,6 +26,9 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
     if sweep.steps.iter().any(|step| step.complete) {
         report.push(Section::Lines(sweep_charts::throughput(sweep)));
         report.push(Section::Lines(sweep_charts::latency(sweep)));
+        report
+            .sections
+            .extend(sweep_charts::power(sweep).map(Section::Lines));
         if sweep.steps.iter().any(|step| errors(&step.run) > 0) {
             report.push(Section::Lines(sweep_charts::failures(sweep)));
         }
@@ -48,7 +53,7 @@ pub fn sweep_table(sweep: &Sweep) -> Table {
         columns: sweep_columns(sweep.by),
         rows: sweep.steps.iter().map(|step| sweep_row(sweep.by, step)).collect(),
         note: "Times are from the scheduled send in an open loop, else from the actual send. A percentile with fewer \
-               than ten samples beyond it is not given."
+               than ten samples beyond it is not given. X/R is good answers a second over the mean response time."
             .to_owned(),
     }
 }
@@ -63,7 +68,7 @@ pub fn sweep_columns(by: By) -> Vec<Column> {
     if by == By::Rate {
         columns.push(Column::number("offered"));
     }
-    let numbers = ["achieved", "errors", "50 %", "95 %", "99 %"];
+    let numbers = ["achieved", "errors", "50 %", "95 %", "99 %", "X/R"];
     columns.extend(numbers.map(Column::number));
     columns.push(Column::text("verdict"));
     columns
@@ -94,6 +99,7 @@ pub fn sweep_row(by: By, step: &Step) -> Vec<String> {
         time(|latency| latency.p50),
         time(|latency| latency.p95),
         time(|latency| latency.p99),
+        run.power().map_or_else(none, power),
         format!("{}{objective}{stopped}", run.verdict),
     ]);
     row
@@ -108,6 +114,9 @@ pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
             rate(top.rate),
             at(sweep, top.level)
         ));
+    }
+    if let Some(found) = &sweep.power {
+        lines.push(sweep_optimum::power(sweep, found));
     }
     // What reads the same is no difference.
     let differs = |found: &&Hysteresis| rate(found.up) != rate(found.down);
@@ -124,25 +133,21 @@ pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
         None => lines.push(no_fit(sweep)),
     }
     if let Some(attained) = &sweep.objective {
-        lines.push(match attained.highest {
-            Some(level) => format!(
-                "Objective {}: met up to {}{}",
-                attained.objective,
-                at(sweep, level),
-                if attained
-                    .levels
-                    .iter()
-                    .any(|below| below.level < level && below.met != Met::Yes)
-                {
-                    ", but not at every level below"
-                } else {
-                    ""
-                }
-            ),
-            None => format!("Objective {}: met at no level", attained.objective),
-        });
+        lines.extend(grown(sweep));
+        lines.extend(sweep_optimum::objective(sweep, attained));
     }
     lines
+}
+
+/// Where the objective began to fail for a backlog, whatever the times were.
+fn grown(sweep: &Sweep) -> Option<String> {
+    let grown = sweep.steps.iter().filter_map(|step| {
+        let backlog = step.run.backlog.filter(|_| step.complete)?;
+        Some((step.level, backlog))
+    });
+    let (level, backlog) = grown.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    let at = at(sweep, level);
+    Some(format!("At {at} {backlog}, which fails the objective"))
 }
 
 fn usl_findings(usl: &Usl) -> Vec<String> {
@@ -208,6 +213,19 @@ fn figures(sweep: &Sweep) -> Vec<Figure> {
                 .top
                 .map_or_else(String::new, |top| format!("at {}", at(sweep, top.level))),
         ),
+        Figure::new(
+            "maximum X/R",
+            sweep
+                .power
+                .as_ref()
+                .map_or_else(none, |found| power(found.value)),
+        )
+        .with_note(
+            sweep
+                .power
+                .as_ref()
+                .map_or_else(String::new, |found| sweep_optimum::place(sweep, found)),
+        ),
         Figure::new("steps", count(whole as u64)).with_note(format!("of {}", count(sweep.planned))),
     ];
     if let Some(usl) = &sweep.usl {
@@ -218,15 +236,7 @@ fn figures(sweep: &Sweep) -> Vec<Figure> {
         });
     }
     if let Some(attained) = &sweep.objective {
-        let level = attained.highest.map_or_else(none, plain_level);
-        let note = match (attained.highest, sweep.by) {
-            (None, _) => "at no level",
-            (Some(_), By::Rate) if sweep.sessions => "sessions a second",
-            (Some(_), By::Rate) => "requests a second",
-            (Some(_), By::Connections) => "connections",
-        };
-        let label = format!("highest level with {}", attained.objective);
-        figures.push(Figure::new(label, level).with_note(note));
+        figures.extend(sweep_optimum::figures(sweep, attained));
     }
     figures
 }
@@ -267,7 +277,7 @@ pub(crate) fn at(sweep: &Sweep, level: f64) -> String {
 }
 
 /// A level as it was written.
-fn plain_level(level: f64) -> String {
+pub(crate) fn plain_level(level: f64) -> String {
     if level.fract() == 0.0 {
         count(level as u64)
     } else {
@@ -285,7 +295,7 @@ pub(crate) fn errors(run: &Run) -> u64 {
     run.accounting.issued.saturating_sub(run.accounting.good)
 }
 
-fn none() -> String {
+pub(crate) fn none() -> String {
     "–".to_owned()
 }
 

@@ -1,6 +1,6 @@
 //! The graphs of a sweep: what happens over its levels.
 
-use millpond_load::{By, Direction, Estimate, Run, Step, Sweep};
+use millpond_load::{By, Direction, Estimate, LevelPower, Run, Step, Sweep};
 
 use crate::sweep::{errors, times};
 use crate::{Axis, Line, LineChart, Unit};
@@ -61,6 +61,24 @@ pub(crate) fn latency(sweep: &Sweep) -> LineChart {
         y: Axis::log("response time", Unit::Micros),
         lines,
     }
+}
+
+/// Throughput over mean response time, with the highest of all as the measure.
+pub(crate) fn power(sweep: &Sweep) -> Option<LineChart> {
+    let found = sweep.power.as_ref()?;
+    let point = |at: &LevelPower| (at.level, Some(at.value / found.value));
+    Some(LineChart {
+        title: over(sweep.by, "Throughput over mean response time"),
+        note: "X/R of the way up as a share of its highest, the geometric mean of the climbs. Right of the highest a percent more \
+               throughput costs more than a percent more response time."
+            .to_owned(),
+        x: level_axis(sweep),
+        y: Axis::linear("share of the highest X/R", Unit::Percent),
+        lines: vec![Line {
+            name: "X/R".to_owned(),
+            points: found.levels.iter().map(point).collect(),
+        }],
+    })
 }
 
 pub(crate) fn failures(sweep: &Sweep) -> LineChart {

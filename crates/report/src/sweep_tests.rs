@@ -1,6 +1,9 @@
 //! A sweep made up beforehand, as it is shown.
 
-use millpond_load::{Accounting, Attained, Hysteresis, Judged, Latencies, Observation, TopRate};
+use millpond_load::{
+    Accounting, Attained, Crossing, Edge, Hysteresis, Judged, Latencies, LevelPower, LevelRange,
+    Observation, Power, TopRate,
+};
 
 use super::*;
 use crate::{sweep_csv, sweep_limits_text, text_table};
@@ -84,6 +87,21 @@ fn sweep() -> Sweep {
             level: 8.0,
             rate: 3500.0,
         }),
+        power: Some(Power {
+            level: 4.0,
+            value: 2.5e6,
+            rate: 2500.0,
+            mean_us: 1000.0,
+            edge: None,
+            climbs: 3,
+            range: Some(LevelRange {
+                low: 2.0,
+                high: 6.0,
+            }),
+            levels: [(2.0, 2.4e6), (4.0, 2.5e6)]
+                .map(|(level, value)| LevelPower { level, value })
+                .to_vec(),
+        }),
         hysteresis: Some(Hysteresis {
             level: 1.0,
             up: 1000.0,
@@ -98,6 +116,14 @@ fn sweep() -> Sweep {
                 met: Met::Undecided,
             }],
             highest: Some(24.0),
+            crossing: Some(Crossing {
+                level: 27.5,
+                from: 24.0,
+                from_us: 4000.0,
+                to: 32.0,
+                to_us: 9000.0,
+            }),
+            crossing_refused: String::new(),
         }),
         command: "millpond sweep http://h/ -c 1..24".into(),
         sessions: false,
@@ -117,22 +143,32 @@ fn the_findings_are_sentences() {
     );
     assert_eq!(
         findings[1],
+        "Maximum X/R: at 4 connections, with 2.50 k/s and a mean response time of 1.00 ms; levels from 2 to 6 cannot be \
+         told apart (95 %)"
+    );
+    assert_eq!(
+        findings[2],
         "Up and down differ most at 1 connection: 1.00 k/s up, 900 /s down"
     );
     assert!(
-        findings[2].starts_with("Universal Scalability Law: σ 0.0999 ("),
+        findings[3].starts_with("Universal Scalability Law: σ 0.0999 ("),
         "{}",
-        findings[2]
+        findings[3]
     );
-    assert!(findings[3].contains("N* 9."), "{}", findings[3]);
+    assert!(findings[4].contains("N* 9."), "{}", findings[4]);
     assert_eq!(
-        findings[4],
-        "Objective 99% < 5ms: met up to 24 connections, but not at every level below"
+        findings[5..],
+        [
+            "Objective 99% < 5ms: met up to 24 connections, but not at every level below",
+            "It ceases to hold at about 27.5 connections: between 24 with 4.00 ms and 32 with 9.00 ms, by the logarithm of \
+             the time"
+        ]
     );
     let without = Sweep {
         usl: None,
         usl_refused: "too few".into(),
         top: None,
+        power: None,
         hysteresis: None,
         objective: None,
         ..sweep()
@@ -140,6 +176,31 @@ fn the_findings_are_sentences() {
     assert_eq!(
         sweep_findings(&without),
         ["No Universal Scalability Law: too few"]
+    );
+}
+
+#[test]
+fn where_the_highest_x_over_r_is_not_sure_is_said() {
+    let mut sweep = sweep();
+    let Some(power) = &mut sweep.power else {
+        panic!("there is one");
+    };
+    power.edge = Some(Edge::Highest);
+    power.range = None;
+    let line = sweep_findings(&sweep).swap_remove(1);
+    assert!(
+        line.ends_with("fewer than three climbs give no interval; at the edge of the ladder, higher levels may have more"),
+        "{line}"
+    );
+    let Some(attained) = &mut sweep.objective else {
+        panic!("there is one");
+    };
+    attained.crossing = None;
+    attained.crossing_refused = "no level above misses it".into();
+    let last = sweep_findings(&sweep).pop().unwrap();
+    assert_eq!(
+        last,
+        "Where it ceases to hold is not known: no level above misses it"
     );
 }
 
@@ -153,6 +214,9 @@ fn every_part_is_in_the_report_and_nothing_gets_through_unescaped() {
         "its lower end",
         "Response time",
         "median, down",
+        "maximum X/R",
+        "Throughput over mean response time against connections",
+        "ceases to hold at about",
         "Errors",
         "σ, contention",
         "N*, load",

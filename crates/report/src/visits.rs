@@ -1,9 +1,12 @@
 //! Sessions, pauses and classes of a run, and what the statistics decided.
 
-use millpond_load::{ClassFigures, Run};
+use millpond_load::{ClassFigures, Latency, Run};
 
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
 use crate::{Column, Table};
+
+/// Classes that are named beside a kind of error.
+const NAMED: usize = 3;
 
 /// A row for each class of a workload, if there are several.
 pub fn class_table(run: &Run) -> Option<Table> {
@@ -14,7 +17,9 @@ pub fn class_table(run: &Run) -> Option<Table> {
     let time = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), micros);
     let row = |class: &ClassFigures| {
         let latency = class.response_us.or(class.service_us);
-        vec![
+        let p99 = |times: Option<Latency>| time(times.and_then(|times| times.p99));
+        let beside = [p99(class.service_us), p99(class.send_lag_us)];
+        let row = vec![
             class.name.clone(),
             count(class.issued),
             count(class.good),
@@ -25,20 +30,45 @@ pub fn class_table(run: &Run) -> Option<Table> {
             time(latency.and_then(|latency| latency.p50)),
             time(latency.and_then(|latency| latency.p99)),
             time(latency.map(|latency| latency.max)),
-        ]
+        ];
+        let beside = beside.into_iter().filter(|_| is_open);
+        row.into_iter().chain(beside).collect()
     };
     let titles = [
         "requests", "good", "not good", "good", "bytes", "mean", "50 %", "99 %", "longest",
     ];
+    // Where response times are the main ones, the two that they consist of stand beside them.
+    let beside = ["99 % service", "99 % send lag"].into_iter();
+    let titles = titles
+        .into_iter()
+        .chain(beside.filter(|_| is_open))
+        .map(Column::number);
     let what = if is_open { "Response" } else { "Service" };
     Some(Table {
         caption: "Classes".to_owned(),
-        columns: std::iter::once(Column::text(""))
-            .chain(titles.map(Column::number))
-            .collect(),
+        columns: std::iter::once(Column::text("")).chain(titles).collect(),
         rows: run.classes.iter().map(row).collect(),
         note: format!("{what} times of good answers."),
     })
+}
+
+/// The classes that have most of the errors of a kind, with their numbers.
+pub(crate) fn most_of(kind: &str, run: &Run) -> String {
+    let counts = run
+        .classes
+        .iter()
+        .map(|class| (class.errors.count(kind), &class.name));
+    let mut counts: Vec<_> = counts.filter(|(number, _)| *number > 0).collect();
+    counts.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    let named = counts.iter().take(NAMED);
+    let mut text = named
+        .map(|(number, name)| format!("{name} {}", count(*number)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if counts.len() > NAMED {
+        text.push_str(&format!(", {} more", counts.len() - NAMED));
+    }
+    text
 }
 
 /// Names and values for what only some runs have.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millpond_db::{Database, Query, Requirement};
+use millpond_db::{Advice, Database, Query, Requirement};
 
 use crate::{
     Config, DatabaseUrl, Options, PostgresUrl, Problem,
@@ -14,6 +14,7 @@ use crate::{
     folder::{Migrations, migrations},
     hosts::{below, read as read_config},
     opening,
+    page::PageQuery,
     reading::look,
     rules::shadowed,
 };
@@ -40,6 +41,8 @@ pub struct QueryReport {
     pub name: String,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
+    /// What would make it depend on less, or have it kept.
+    pub advice: Vec<Advice>,
     query: Query,
 }
 
@@ -198,7 +201,7 @@ fn check_sqlite(
         millpond_db::copy_schema(path, &copy)
             .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
     }
-    let database = opening::sqlite(dir, &copy, 1).map_err(|problem| vec![problem])?;
+    let database = opening::sqlite(dir, &copy, config, 1).map_err(|problem| vec![problem])?;
     let report = opening::migrate(&database, migrations, &shown)
         .map_err(|problem| vec![problem])
         .and_then(|()| report(dir, config, &database));
@@ -233,9 +236,17 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
             file: query.file.clone(),
             name: query.name.clone(),
             dependencies: query.query.describe(),
+            advice: advice(query),
             query: query.query.clone(),
         })
         .collect()
+}
+
+/// The advice on a query that is still of use beside the lines that stand above it.
+fn advice(query: &PageQuery) -> Vec<Advice> {
+    let mut all = query.query.advice();
+    all.retain(|advice| advice.is_kept || query.max_age.is_none());
+    all
 }
 
 /// The pages and files that something else stands before.

@@ -54,6 +54,10 @@ pub struct Config {
     pub database: DatabaseUrl,
     /// Connections that read (`database.pool`).
     pub pool: usize,
+    /// Reads and writes that may wait for a connection (`database.queue`).
+    pub queue: usize,
+    /// How long one statement may run (`database.statement_timeout`).
+    pub statement_timeout: Duration,
     /// How PostgreSQL tells of changes (`database.feed`).
     pub feed: FeedKind,
     /// Standbys that may be read beside the primary, on PostgreSQL (`database.replicas`).
@@ -115,6 +119,8 @@ impl Config {
             database: DatabaseUrl::Sqlite(PathBuf::new()),
             replicas: Vec::new(),
             pool: 0,
+            queue: 0,
+            statement_timeout: Duration::ZERO,
             feed: FeedKind::default(),
             publication: String::new(),
             cache: false,

@@ -5,11 +5,11 @@
 
 mod whom;
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use millpond_db::{DatabaseFeed, Mark};
 use millpond_http::path;
-use millpond_store::{Cause, Explanation, FeedState, Why, clock::Boottime};
+use millpond_store::{Cause, Explanation, FeedState, Tag, Why, clock::Boottime};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,6 +25,9 @@ use crate::{
 pub use whom::Whom;
 
 type Found = Explanation<Cached, DatabaseFeed>;
+
+/// The tables that a page reads, with what every change to them touches.
+type Sources = [(String, Tag)];
 
 /// What is asked of a page, by whom and when.
 struct Asked<'a> {
@@ -127,19 +130,22 @@ impl Site {
             .map(|(param, value)| (param.name.clone(), crate::object::json(value)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        told["page"] = self.entry(&store.explain(&key, now), now);
+        told["key"] = shown(generation, page, &told["parameters"], session);
+        let sources = page.queries.iter().flat_map(|query| query.query.sources());
+        let sources: Vec<(String, Tag)> = sources.collect();
+        told["page"] = self.entry(&store.explain(&key, now), &sources, now);
         told["queries"] = page
             .queries
             .iter()
             .map(|query| {
                 let key = object_key(generation.number, query, &values);
-                self.query(query, &store.explain(&key, now), now)
+                self.query(query, &store.explain(&key, now), &sources, now)
             })
             .collect();
     }
 
-    fn query(&self, query: &PageQuery, found: &Found, now: Boottime) -> Value {
-        let mut told = self.entry(found, now);
+    fn query(&self, query: &PageQuery, found: &Found, sources: &Sources, now: Boottime) -> Value {
+        let mut told = self.entry(found, sources, now);
         told["name"] = query.name.as_str().into();
         told["file"] = query.file.to_string_lossy().into();
         told["depends"] = query.query.describe().into();
@@ -148,7 +154,8 @@ impl Site {
     }
 
     /// What is known of one key.
-    fn entry(&self, found: &Found, now: Boottime) -> Value {
+    fn entry(&self, found: &Found, sources: &Sources, now: Boottime) -> Value {
+        let cause = |cause: &Option<_>| cause.as_ref().map(|it| self.cause(it, sources, now));
         let seconds = |since: Boottime| now.since(since).as_secs_f64();
         let stored = found.entry.as_ref().map(|entry| {
             json!({
@@ -167,12 +174,18 @@ impl Site {
             "being_made": found.is_flying,
             "made_ahead": { "times": found.ahead.times, "in_vain": found.ahead.in_vain },
             "stored": stored,
-            "ended_by": found.ended_by.map(|cause| self.cause(cause, now)),
+            "ended_by": cause(&found.ended_by),
+            "ended_before": cause(&found.ended_before),
         })
     }
 
-    fn cause(&self, cause: Cause<Mark>, now: Boottime) -> Value {
+    /// A transaction. What it touched is numbers, so only the tables that the page reads can be named; the others are nothing to it.
+    fn cause(&self, cause: &Cause<Mark>, sources: &Sources, now: Boottime) -> Value {
+        let touched = sources.iter();
+        let touched = touched.filter(|(_, tag)| cause.touched.binary_search(tag).is_ok());
+        let tables: BTreeSet<&str> = touched.map(|(table, _)| table.as_str()).collect();
         json!({
+            "tables": tables,
             "transaction": cause.mark.transaction,
             "position": self.core().database.show_position(cause.mark.at),
             "ago_s": now.since(cause.applied).as_secs_f64(),
@@ -192,6 +205,31 @@ impl Site {
             "epoch_age_s": feed.epoch_age.as_secs_f64(),
         })
     }
+}
+
+/// What the key of a page is made of. Another reading of the folder gives every page another one.
+fn shown(
+    generation: &Generation,
+    page: &Page,
+    parameters: &Value,
+    session: Option<&Session>,
+) -> Value {
+    let claims = page.needs.claims.iter().zip(page.needs.claims(session));
+    let claims = claims.map(|(used, claim)| {
+        let claim = claim.map_or(Value::Null, crate::object::json);
+        (used.name.clone(), claim)
+    });
+    // The results of a private page do not vary by them.
+    let varies = !page.private.load(Ordering::Relaxed);
+    let fields = page.vary.iter().filter(|_| varies);
+    let fields = fields.map(|name| (name.clone(), Value::Null));
+    json!({
+        "route": page.route,
+        "parameters": parameters,
+        "claims": claims.collect::<serde_json::Map<_, _>>(),
+        "fields": fields.collect::<serde_json::Map<_, _>>(),
+        "reading": generation.number,
+    })
 }
 
 /// What the page wants of a session, and what it finds.

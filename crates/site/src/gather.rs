@@ -127,8 +127,10 @@ impl Ask {
                 data: Arc::new(rows),
             });
             let expires = query.max_age.map(|age| asked.plus(age));
-            // `-- max-age:` is the owner's way out for what no feed tells (rule 14).
-            let uncacheable = deps.uncacheable.is_some() && expires.is_none();
+            // `-- max-age:` is the owner's way out for what no feed tells of a query (rule 14), not for where the feed is: of what it does not
+            // cover nothing is kept (rule 7), or pages would be put together of states that never were.
+            let waived = expires.is_some();
+            let uncacheable = read.uncovered.is_some() || deps.uncacheable.is_some() && !waived;
             // Of a page that does not exist only the absence itself is kept, in the share of the memory for such.
             let kept = !uncacheable && (!missing || object.is_missing());
             if let (Some(permit), true) = (permit, kept) {

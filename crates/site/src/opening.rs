@@ -31,7 +31,8 @@ pub(crate) fn open(
     let database = match &config.database {
         DatabaseUrl::Sqlite(path) => {
             no_replicas(config).map_err(|p| vec![p])?;
-            sqlite(dir, path, options.readers.unwrap_or(config.pool)).map_err(|p| vec![p])?
+            let readers = options.readers.unwrap_or(config.pool);
+            sqlite(dir, path, config, readers).map_err(|p| vec![p])?
         }
         DatabaseUrl::Postgres(url) => {
             postgres(url, config, options).map_err(|problem| vec![problem])?
@@ -51,6 +52,8 @@ pub(crate) fn postgres(
 ) -> Result<Database, Problem> {
     let wanted = PostgresOptions {
         pool: options.readers.unwrap_or(config.pool),
+        queue: config.queue,
+        statement_timeout: config.statement_timeout,
         replicas: config.replicas.clone(),
         max_staleness: config.max_staleness,
         feed: config.feed,
@@ -78,9 +81,16 @@ pub(crate) fn no_replicas(config: &Config) -> Result<(), Problem> {
 }
 
 /// Opens an SQLite file.
-pub(crate) fn sqlite(dir: &Path, path: &Path, readers: usize) -> Result<Database, Problem> {
+pub(crate) fn sqlite(
+    dir: &Path,
+    path: &Path,
+    config: &Config,
+    readers: usize,
+) -> Result<Database, Problem> {
     let options = SqliteOptions {
         readers,
+        queue: config.queue,
+        statement_timeout: config.statement_timeout,
         ..SqliteOptions::new(path)
     };
     Database::open(options).map_err(|error| {

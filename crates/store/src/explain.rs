@@ -19,6 +19,9 @@ pub struct Explanation<V, F: Feed> {
     pub entry: Option<Stored<V, F>>,
     /// The change that ended it, if one did and is still remembered.
     pub ended_by: Option<Cause<F::Mark>>,
+    /// Where no change has ended it: the last one that touched what it depends on, and so ended what was stored before it, if that is still
+    /// remembered.
+    pub ended_before: Option<Cause<F::Mark>>,
     /// How often it was made before anybody asked for it.
     pub ahead: MadeAhead,
     /// The feed at this moment.
@@ -71,10 +74,14 @@ impl<V: Value, F: Feed> Store<V, F> {
             Some(entry) => entry.valid(now),
             None => Err(Why::Absent),
         };
-        let ended = entry
-            .as_ref()
-            .filter(|entry| entry.valid(now) == Err(Why::Invalidated));
         let history = &ledger.history;
+        let (ended_by, ended_before) = match &entry {
+            Some(entry) if entry.valid(now) == Err(Why::Invalidated) => {
+                (history.first(entry.since, &entry.tags), None)
+            }
+            Some(entry) => (None, history.last(&entry.tags)),
+            None => (None, None),
+        };
         let stored = entry.as_ref().map(|entry| Stored {
             value: entry.value.clone(),
             at: entry.stored,
@@ -87,7 +94,8 @@ impl<V: Value, F: Feed> Store<V, F> {
         Explanation {
             state,
             is_flying: ledger.flights.contains_key(key),
-            ended_by: ended.and_then(|entry| history.first(entry.since, &entry.tags)),
+            ended_by,
+            ended_before,
             entry: stored,
             ahead: ledger.ahead.tally_of(self.index.hash(key)),
             feed: self.feed_of(&ledger, now),

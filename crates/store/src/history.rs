@@ -7,11 +7,11 @@ use crate::{Feed, Tag, clock::Boottime};
 
 /// Changes that are remembered.
 const CHANGES: usize = 1024;
-/// Of a change that touched more than this, what it touched is not remembered.
+/// Things that are remembered of what a change touched.
 const TAGS: usize = 64;
 
 /// A change that was applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause<M> {
     /// Its name.
     pub mark: M,
@@ -19,13 +19,50 @@ pub struct Cause<M> {
     pub applied: Boottime,
     /// Whether it certainly touched what was asked about. If not, it touched too much for that to be remembered.
     pub is_certain: bool,
+    /// What it touched, sorted; of a change that touched much only what is [broad](Tag::is_broad), and of that no more than 64.
+    pub touched: Arc<[Tag]>,
+}
+
+/// What is remembered of what a change touched.
+pub(crate) struct Touched {
+    tags: Arc<[Tag]>,
+    is_all: bool,
+}
+
+impl Touched {
+    /// Of a change with these tags, which are sorted. Looks through them all, so not under the lock.
+    pub(crate) fn of(tags: &Arc<[Tag]>) -> Self {
+        let is_all = tags.len() <= TAGS;
+        let broad = || tags.iter().copied().filter(|tag| tag.is_broad());
+        Self {
+            tags: if is_all {
+                Arc::clone(tags)
+            } else {
+                broad().take(TAGS).collect()
+            },
+            is_all,
+        }
+    }
 }
 
 struct Applied<F: Feed> {
     mark: F::Mark,
     at: Boottime,
-    /// Sorted; none if they were many.
-    tags: Option<Arc<[Tag]>>,
+    touched: Touched,
+}
+
+impl<F: Feed> Applied<F> {
+    /// As the cause of what became of something that depends on `tags`, unless it certainly is not.
+    fn cause(&self, tags: &[Tag]) -> Option<Cause<F::Mark>> {
+        let touched = &self.touched.tags;
+        let is_certain = tags.iter().any(|tag| touched.binary_search(tag).is_ok());
+        (is_certain || !self.touched.is_all).then(|| Cause {
+            mark: self.mark,
+            applied: self.at,
+            is_certain,
+            touched: Arc::clone(touched),
+        })
+    }
 }
 
 /// The last changes, in order.
@@ -54,15 +91,15 @@ impl<F: Feed> History<F> {
         self.count
     }
 
-    /// Takes in a change that is applied now; its tags are sorted.
-    pub(crate) fn push(&mut self, mark: F::Mark, tags: &Arc<[Tag]>, now: Boottime) {
+    /// Takes in a change that is applied now.
+    pub(crate) fn push(&mut self, mark: F::Mark, touched: Touched, now: Boottime) {
         if self.changes.len() == CHANGES {
             self.changes.pop_front();
         }
         self.changes.push_back(Applied {
             mark,
             at: now,
-            tags: (tags.len() <= TAGS).then(|| Arc::clone(tags)),
+            touched,
         });
         self.count = self.count.wrapping_add(1);
     }
@@ -71,16 +108,15 @@ impl<F: Feed> History<F> {
     pub(crate) fn first(&self, since: u32, tags: &[Tag]) -> Option<Cause<F::Mark>> {
         let later = self.count.wrapping_sub(since) as usize;
         let from = self.changes.len().checked_sub(later)?;
-        self.changes.range(from..).find_map(|change| {
-            let touched = match &change.tags {
-                Some(touched) => tags.iter().any(|tag| touched.binary_search(tag).is_ok()),
-                None => true,
-            };
-            touched.then_some(Cause {
-                mark: change.mark,
-                applied: change.at,
-                is_certain: change.tags.is_some(),
-            })
-        })
+        let mut changes = self.changes.range(from..);
+        changes.find_map(|change| change.cause(tags))
+    }
+
+    /// The last change that certainly touched one of `tags`, if it is remembered.
+    pub(crate) fn last(&self, tags: &[Tag]) -> Option<Cause<F::Mark>> {
+        let causes = self.changes.iter().rev();
+        causes
+            .filter_map(|change| change.cause(tags))
+            .find(|cause| cause.is_certain)
     }
 }

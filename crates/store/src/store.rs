@@ -7,6 +7,7 @@ use crate::{
     clock::Boottime,
     entry::Present,
     flight::Flight,
+    history::Touched,
     index::Index,
     ledger::{Leaving, Ledger},
     sync::{
@@ -233,14 +234,15 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         // Before the lock is taken: a transaction may have touched a hundred thousand.
         change.tags.sort_unstable();
         change.tags.dedup();
+        let tags = change.tags.into();
+        let touched = Touched::of(&tags);
         let now = Boottime::now();
         let mut ledger = self.lock();
-        for &tag in &change.tags {
+        for &tag in tags.iter() {
             ledger.touch(tag, now);
         }
         ledger.stats.changes += 1;
-        let tags = change.tags.into();
-        ledger.history.push(change.mark, &tags, now);
+        ledger.history.push(change.mark, touched, now);
         ledger.log.push(change.mark, tags);
         if ledger
             .log

@@ -14,6 +14,7 @@ use super::FeedKind;
 use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
+use super::files::Known;
 use super::link::Link;
 use super::liveness::SERVER_SIDE;
 use super::prepare::{Ready, own};
@@ -27,8 +28,8 @@ const GREETING: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Statements that the driver keeps prepared, besides those of reads; each costs memory in the server.
 const MAX_STATEMENTS: usize = 1_024;
-/// The first version with `pg_current_snapshot`.
-const MIN_VERSION: i32 = 130_000;
+/// The first version that tells what a query names (bodies of functions as trees), and streams large transactions before they end.
+const MIN_VERSION: i32 = 140_000;
 
 /// The statements that Millpond itself needs around those of the owner.
 pub(super) struct Own {
@@ -49,6 +50,8 @@ const TRANSACTION: &str =
 pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) own: Own,
+    /// The files of the tables that were read on it.
+    pub(super) files: Known,
     wire: Wire,
     statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
     /// The catalog's number for which the statements were prepared.
@@ -112,6 +115,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     Ok(Connection {
         client,
         own,
+        files: Known::default(),
         wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),
@@ -146,7 +150,7 @@ async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
     let version: i32 = version.map_err(cannot)?;
     if version < MIN_VERSION {
         return Err(Error::unavailable(format!(
-            "{} is PostgreSQL {}; Millpond needs 13 or later",
+            "{} is PostgreSQL {}; Millpond needs 14 or later",
             shared.place,
             version / 10_000
         )));

@@ -114,7 +114,7 @@ impl Link {
     }
 
     /// Whether a connection to the server that was started then reads what the feed tells about (COHERENCE, rule 18). A standby, and
-    /// another primary under the same name, may be behind or beside it. While there is no feed, any server will do: nothing is kept.
+    /// another primary under the same name, may be behind or beside it. While there is no feed, any primary will do: nothing is kept.
     pub(crate) fn is_feeds_server(&self, started: &str) -> bool {
         self.server
             .lock()

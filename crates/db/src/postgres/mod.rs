@@ -11,6 +11,7 @@ mod connect;
 mod failure;
 pub(crate) mod families;
 pub(crate) mod feed;
+mod files;
 pub(crate) mod interest;
 mod lane;
 pub(crate) mod link;

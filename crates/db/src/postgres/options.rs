@@ -135,6 +135,8 @@ pub(crate) enum Proof {
 pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
+    /// Whether a standby may answer: what a replica says is held against the feed, what stands in the primary's place is not.
+    pub(crate) is_replica: bool,
 }
 
 /// How long a connection may take to open where the URL says nothing.
@@ -191,7 +193,11 @@ impl Target {
                 .any(|pair| pair.split_once('=').is_some_and(|(key, _)| key == name))
         });
         config.application_name("millpond");
-        Ok(Self { config, trust })
+        Ok(Self {
+            config,
+            trust,
+            is_replica: false,
+        })
     }
 
     /// The same for the standby at `host`: who connects, to which database and how, is the URL's.
@@ -216,7 +222,11 @@ impl Target {
         let at = if base.contains('@') { "@" } else { "" };
         let host = host.replace('/', "%2F");
         let url = format!("{scheme}://{user}{at}{host}/{database}?{}", query.join("&"));
-        Self::parse(&url).map_err(|_| wrong())
+        let target = Self::parse(&url).map_err(|_| wrong())?;
+        Ok(Self {
+            is_replica: true,
+            ..target
+        })
     }
 
     /// The hosts and ports, for messages; never the password.

@@ -1,6 +1,6 @@
 //! Reads: all queries of a read in one snapshot and one round trip ([`super::wire`]).
 //!
-//! In front of them goes a statement of our own, which says which snapshot it is.
+//! Behind them goes a statement of our own, which says which snapshot it was, and whether the tables were as it knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::Type;
 
 use super::connect::Connection;
+use super::files::{Files, Question};
 use super::pool::Pool;
 use super::prepare::{Unprepared, is_current};
 use super::run::{Failure, MAX_RESULT};
@@ -17,6 +18,7 @@ use super::said::Trouble;
 use super::seen::Seen;
 use super::statement::{Found, Statement};
 use super::types::fits;
+use super::wire::open::STANDBY;
 use super::wire::{Failed, Item, Wrong};
 use super::{Shared, failure, seen};
 use crate::query::Prepared;
@@ -24,6 +26,8 @@ use crate::{Call, Deps, Error, Query, Read, Rows, Snapshot, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
+/// How often a read is done again because a table was written anew meanwhile.
+const REWRITES: u32 = 3;
 
 /// Why a read came to nothing, and what becomes of its connection.
 enum Outcome {
@@ -37,6 +41,8 @@ enum Outcome {
     Lost(String),
     /// A statement was prepared for another schema than there is now.
     Outdated(Error),
+    /// A table was emptied or written anew while it was read, or before, which is not `certain`.
+    Rewritten { certain: bool },
 }
 
 /// Runs the calls on a connection of the pool.
@@ -46,7 +52,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
     let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
     // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
     let left = || limit.saturating_sub(Boottime::now().since(began));
-    let (mut retried, mut renew) = (false, false);
+    let (mut retried, mut renew, mut rewrites) = (false, false, 0);
     loop {
         let attempt = attempt(&pool.shared, &mut connection, calls, renew);
         match timeout(left(), attempt)
@@ -67,7 +73,10 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 return Err(error);
             }
             Err(Outcome::Silent) => {
-                pool.distrust();
+                // Who had to wait for a table once has not waited for the network.
+                if rewrites == 0 {
+                    pool.distrust();
+                }
                 connection.abandon(&pool.shared);
                 return Err(Error::Timeout);
             }
@@ -79,6 +88,17 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
             Err(Outcome::Lost(reason)) => {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
+            }
+            Err(Outcome::Rewritten { certain }) if rewrites < REWRITES => {
+                rewrites += u32::from(certain);
+                continue;
+            }
+            Err(Outcome::Rewritten { .. }) => {
+                pool.put(connection);
+                let place = &pool.shared.place;
+                return Err(Error::unavailable(format!(
+                    "{place}: a table is emptied or written anew whenever it is read"
+                )));
             }
             Err(Outcome::Outdated(error)) => {
                 connection.forget_all();
@@ -149,20 +169,15 @@ async fn attempt(
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
     }
-    let (seen, results) = in_one_snapshot(shared, connection, calls, &found).await?;
-    let Seen {
-        transactions,
-        position,
-    } = seen;
-    let objection = objection(position, shared.link.may_keep(&transactions));
-    if objection.is_some() {
+    let (seen, files, results) = in_one_snapshot(shared, connection, calls, &found).await?;
+    let transactions = seen.transactions;
+    let position = of_primary(seen.position)?;
+    let uncovered = uncovered(files, shared.link.may_keep(&transactions));
+    if uncovered.is_some() {
         still_current(connection, calls, &found).await?;
     }
-    let deps = calls.iter().zip(&found).map(|(call, found)| {
-        let mut deps: Deps = found.analysis.deps(&call.params);
-        deps.uncacheable = deps.uncacheable.or_else(|| objection.map(Arc::from));
-        deps
-    });
+    let deps = calls.iter().zip(&found);
+    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
     let rows = found.iter().zip(results).map(|(found, rows)| Rows {
         columns: Arc::clone(&found.shape.columns),
         rows,
@@ -171,8 +186,8 @@ async fn attempt(
         deps: deps.collect(),
         results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),
-        // Without a position nothing is combined with it.
-        position: position.unwrap_or(u64::MAX),
+        position,
+        uncovered,
         elapsed: Duration::ZERO,
     })
 }
@@ -242,34 +257,54 @@ async fn in_one_snapshot(
     connection: &mut Connection,
     calls: &[Call],
     found: &[Found],
-) -> Result<(Seen, Vec<Table>), Outcome> {
+) -> Result<(Seen, Files, Vec<Table>), Outcome> {
+    let question = question(connection, found);
     let mut items = Vec::with_capacity(calls.len() + 1);
-    items.push(Item {
-        shape: seen::shape(shared.options.feed),
-        params: &[],
-    });
-    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
-        shape: &found.shape,
-        params: &call.params,
-    }));
+    items.extend(items_of(calls, found));
+    items.push(seen::item(shared.options.feed, &question));
     let tables = connection.read(&items).await;
-    let tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
-    let mut tables = tables.into_iter();
-    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Outcome::Lost)?;
+    let mut tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
+    let seen = Seen::read(&tables.pop().unwrap_or_default()).map_err(Outcome::Lost)?;
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
         Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
-    Ok((seen, tables.collect()))
+    match connection.files.answer(&question, &seen.files) {
+        files @ (Files::Same | Files::Gone) => Ok((seen, files, tables)),
+        Files::Unsure => Err(Outcome::Rewritten { certain: false }),
+        Files::Changed => Err(Outcome::Rewritten { certain: true }),
+    }
+}
+
+/// The statements of a read, with their values.
+pub(super) fn items_of<'a>(
+    calls: &'a [Call],
+    found: &'a [Found],
+) -> impl Iterator<Item = Item<'a>> {
+    calls.iter().zip(found).map(|(call, found)| Item {
+        shape: &found.shape,
+        params: &call.params,
+    })
+}
+
+/// What is asked behind the calls about the files of their tables.
+pub(super) fn question(connection: &Connection, found: &[Found]) -> Question {
+    let statements = found.iter().map(|found| &*found.analysis);
+    connection.files.question(statements)
+}
+
+/// The position of what was read, which only a primary has. The connection was one to a primary when it was opened, so something stands between
+/// that leads to another server now, such as a pooler; what a standby gives may be of any age, and is given to nobody.
+fn of_primary(position: Option<u64>) -> Result<u64, Outcome> {
+    position.ok_or_else(|| Outcome::Lost(STANDBY.to_owned()))
 }
 
 /// Why nothing that was read in this snapshot may be kept.
-fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
-    match position {
-        // The feed is the primary's: a standby lists other transactions (COHERENCE, rule 18).
-        None => Some("the server is a standby"),
-        Some(_) if !covered => Some("the feed does not cover this snapshot yet"),
-        Some(_) => None,
+fn uncovered(files: Files, covered: bool) -> Option<&'static str> {
+    match files {
+        Files::Gone => Some("a table of it is another by now"),
+        _ if !covered => Some("the feed does not cover this snapshot yet"),
+        _ => None,
     }
 }
 
@@ -277,10 +312,7 @@ fn objection(position: Option<u64>, covered: bool) -> Option<&'static str> {
 pub(super) type Table = Vec<Vec<Value>>;
 
 fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
-    let call = failed
-        .index
-        .checked_sub(1)
-        .and_then(|index| calls.get(index));
+    let call = calls.get(failed.index);
     let sql: Arc<str> = call.map_or("a read".into(), |call| call.query.sql_arc().clone());
     let names = call
         .and_then(|call| statement(&call.query).ok())
@@ -321,9 +353,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_kept_of_a_standby_nor_without_a_feed() {
-        assert!(objection(None, true).is_some());
-        assert!(objection(Some(1), false).is_some());
-        assert_eq!(objection(Some(1), true), None);
+    fn nothing_is_given_of_a_standby_nor_kept_without_a_feed() {
+        match of_primary(None) {
+            Err(Outcome::Lost(why)) => assert!(why.contains("standby"), "{why}"),
+            _ => panic!("it was given"),
+        }
+        assert!(matches!(of_primary(Some(1)), Ok(1)));
+        assert!(uncovered(Files::Same, false).is_some());
+        assert!(uncovered(Files::Gone, true).is_some());
+        assert_eq!(uncovered(Files::Same, true), None);
     }
 }

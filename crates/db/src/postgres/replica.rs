@@ -324,7 +324,9 @@ impl Replica {
                 self.shared.link.replay.count_read();
                 return Some(read);
             }
-            Err(Refused::Failed(_) | Refused::Outdated) => self.keep(lease),
+            Err(Refused::Failed(_) | Refused::Rewritten | Refused::Outdated) => {
+                self.keep(lease);
+            }
             Err(Refused::Unread(_)) => {
                 // The server is well, and so are its other connections.
                 lease.connection.abandon(&self.shared);

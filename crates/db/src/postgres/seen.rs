@@ -1,37 +1,50 @@
-//! The statement in front of a read: which snapshot it is, and where it lies.
+//! The statement behind those of a read: which snapshot they had, where it lies, and whether it holds for their tables.
 
 use std::sync::LazyLock;
 
 use super::FeedKind;
+use super::files::{Form, Question};
 use super::shape::Shape;
+use super::wire::Item;
 use crate::Value;
 use crate::feed::Transactions;
 
 /// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
 /// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
-/// writes no log of its own. The isolation shows that the snapshot is that of all statements behind.
-fn asking(position: &str) -> Shape {
+/// writes no log of its own. The isolation shows that the snapshot is that of all statements in front, and the files
+/// that these have found what it sees.
+fn asking(position: &str, files: Form) -> Shape {
     let sql = format!(
         "select pg_current_snapshot()::text as snapshot, \
          case when pg_is_in_recovery() then null else {position}::text end as position, \
-         current_setting('transaction_isolation') as isolation"
+         current_setting('transaction_isolation') as isolation, {} as files",
+        files.expression()
     );
-    Shape::of_texts(&sql, &["snapshot", "position", "isolation"])
+    let columns = ["snapshot", "position", "isolation", "files"];
+    Shape::own(&sql, files.params(), &columns)
+}
+
+fn all(position: &str) -> Vec<Shape> {
+    Form::all().map(|files| asking(position, files)).collect()
 }
 
 /// Where the feed is logical replication, whose positions are places in the log.
-static BY_LOG: LazyLock<Shape> = LazyLock::new(|| asking("pg_current_wal_insert_lsn()"));
+static BY_LOG: LazyLock<Vec<Shape>> = LazyLock::new(|| all("pg_current_wal_insert_lsn()"));
 
 /// Where it is triggers. All that the snapshot saw is below its upper bound, and a feed by triggers has passed what is below the lower
 /// bound of its own. Asked for without the log, which some providers hide.
-static BY_TRIGGERS: LazyLock<Shape> =
-    LazyLock::new(|| asking("pg_snapshot_xmax(pg_current_snapshot())"));
+static BY_TRIGGERS: LazyLock<Vec<Shape>> =
+    LazyLock::new(|| all("pg_snapshot_xmax(pg_current_snapshot())"));
 
 /// What is asked where there is such a feed.
-pub(super) fn shape(feed: FeedKind) -> &'static Shape {
-    match feed {
-        FeedKind::Logical => &BY_LOG,
-        FeedKind::Triggers => &BY_TRIGGERS,
+pub(super) fn item(feed: FeedKind, question: &Question) -> Item<'_> {
+    let shapes = match feed {
+        FeedKind::Logical => &*BY_LOG,
+        FeedKind::Triggers => &*BY_TRIGGERS,
+    };
+    Item {
+        shape: &shapes[question.form.number()],
+        params: &question.params,
     }
 }
 
@@ -42,17 +55,20 @@ const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
 pub(super) struct Seen {
     pub(super) transactions: Transactions,
     pub(super) position: Option<u64>,
+    /// What was said about the files.
+    pub(super) files: Value,
 }
 
 impl Seen {
-    /// From the rows of the statement; `None` if they make no sense, and an error if the statements behind it may have had other snapshots.
+    /// From the rows of the statement; `None` if they make no sense, and an error if the statements in front of it may have had other snapshots.
     pub(super) fn read(rows: &[Vec<Value>]) -> Result<Option<Self>, String> {
-        let Some([snapshot, position, Value::Text(isolation)]) = rows.first().map(Vec::as_slice)
+        let Some([snapshot, position, Value::Text(isolation), files]) =
+            rows.first().map(Vec::as_slice)
         else {
             return Ok(None);
         };
         if ISOLATIONS.contains(&isolation.as_ref()) {
-            Ok(Self::of(snapshot, position))
+            Ok(Self::of(snapshot, position, files))
         } else {
             Err(format!(
                 "a function has set default_transaction_isolation to {isolation} for the session"
@@ -60,7 +76,7 @@ impl Seen {
         }
     }
 
-    fn of(snapshot: &Value, position: &Value) -> Option<Self> {
+    fn of(snapshot: &Value, position: &Value, files: &Value) -> Option<Self> {
         let Value::Text(transactions) = snapshot else {
             return None;
         };
@@ -71,6 +87,7 @@ impl Seen {
         Some(Self {
             transactions: Transactions::parse(transactions)?,
             position,
+            files: files.clone(),
         })
     }
 }

@@ -57,12 +57,17 @@ impl Shape {
 
     /// Of one of Millpond's own statements without parameters, whose columns are text and have these names.
     pub(crate) fn of_texts(text: &str, names: &[&str]) -> Self {
+        Self::own(text, Vec::new(), names)
+    }
+
+    /// The same with parameters of these types.
+    pub(crate) fn own(text: &str, params: Vec<Type>, names: &[&str]) -> Self {
         let columns = |name: &&str| ((*name).to_owned(), Type::TEXT.oid());
         let given: Vec<Described> = names.iter().map(columns).collect();
         Self {
             id: next(),
             text: text.to_owned(),
-            params: Vec::new(),
+            params,
             decoders: vec![Decoder::Text; names.len()],
             described: given.clone(),
             given,

@@ -103,6 +103,7 @@ fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
         deps,
         snapshot,
         position,
+        uncovered: None,
         elapsed: Boottime::now().since(started),
     })
 }

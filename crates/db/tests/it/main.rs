@@ -1,5 +1,6 @@
 //! The database on real files: what queries depend on, what the feed tells, and that the two always fit.
 
+mod advice;
 mod analysis;
 mod coherence;
 mod feed;

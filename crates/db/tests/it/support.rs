@@ -149,6 +149,7 @@ impl Witness {
         });
         let keep = state.epoch == epoch
             && !fenced
+            && read.uncovered.is_none()
             && read.deps.iter().all(|deps| deps.uncacheable.is_none());
         if keep {
             state.cached.insert(

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::fit::Line;
+use crate::analysis::bottleneck::Finding;
+use crate::analysis::demand::Demands;
 use crate::{Host, Objective, Verdict};
 
 /// What a trial is for.
@@ -172,4 +174,14 @@ pub struct Capacity {
     /// of requests.
     #[serde(default)]
     pub sessions: bool,
+    /// What limits the server at the ends of the interval, the likeliest first, by the fresh trials there. Empty where nothing
+    /// shows a limit, none where there were no such trials or nothing was sampled.
+    #[serde(default)]
+    pub bottleneck: Option<Vec<Finding>>,
+    /// What one request takes there.
+    #[serde(default)]
+    pub demands: Option<Demands>,
+    /// What could not be told of the limits, in sentences without a full stop.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }

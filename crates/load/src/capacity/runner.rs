@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::limits::Confirmed;
 use super::outcome::{Capacity, CapacityTrial, Found};
 use super::search::{Ask, Question, Searched, search};
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
 use crate::clock::{self, Nanos};
+use crate::limited::Told;
 use crate::{Error, Host, Objective, Plan, Progress, Run, Schedule, Stop, Verdict, run};
-
-/// Share of the scheduled requests that may be unanswered at the end of the measured part before that is a backlog.
-const BACKLOG: f64 = 0.05;
 
 /// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
 /// set. `watch` is called from the calling thread.
@@ -25,6 +24,7 @@ pub fn capacity(
     let length = check(plan)?;
     let began = clock::now();
     let mut trouble = None;
+    let mut confirmed = Confirmed::default();
     let question = Question {
         objective: plan.objective,
         from: plan.from,
@@ -49,12 +49,14 @@ pub fn capacity(
             return Ok(None);
         }
         let trial = trial(ask, &plan.objective, &run);
+        confirmed.keep(ask.stage, run);
         if let Some(watch) = watch.as_mut() {
             watch(CapacityNews::Trial(&trial));
         }
         Ok(Some(trial))
     })?;
-    Ok(conclude(plan, searched, trouble))
+    let told = confirmed.told();
+    Ok(conclude(plan, searched, trouble, told))
 }
 
 /// The length of a trial by plan, after a check of everything that can be checked beforehand.
@@ -121,17 +123,13 @@ fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> Capacity
 /// What a run says about the objective.
 fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
     let times = run.latency_us.response.or(run.latency_us.service);
-    let unanswered = run.accounting.issued as f64 - run.achieved_rate * run.duration_s;
-    let scheduled = run.accounting.issued as f64;
-    // Answers that are on their way at the end are none: five standard deviations of a small number are allowed too.
-    let backlog = unanswered > BACKLOG * scheduled + 5.0 * scheduled.sqrt();
     let is_late = |late: crate::Latency| times.is_some_and(|times| late.mean > 0.5 * times.mean);
     CapacityTrial {
         stage: ask.stage,
         rate: ask.rate,
         scheduled: run.accounting.issued,
         good: in_time(objective, run),
-        backlog,
+        backlog: run.backlog.is_some(),
         achieved_rate: run.achieved_rate,
         p99_us: times.and_then(|times| times.p99),
         client_limit: run.verdict == Verdict::Invalid
@@ -171,7 +169,14 @@ fn in_time(objective: &Objective, run: &Run) -> u64 {
     ((good as f64 * share).round() as u64).min(good)
 }
 
-fn conclude(plan: &CapacityPlan, searched: Searched, trouble: Option<String>) -> Capacity {
+fn conclude(
+    plan: &CapacityPlan,
+    searched: Searched,
+    trouble: Option<String>,
+    told: Option<Told>,
+) -> Capacity {
+    let is_told = told.is_some();
+    let told = told.unwrap_or_default();
     let crossing = searched.crossing;
     let low = crossing
         .map(|crossing| crossing.low)
@@ -212,6 +217,9 @@ fn conclude(plan: &CapacityPlan, searched: Searched, trouble: Option<String>) ->
         host: Host::here(),
         command: String::new(),
         sessions: plan.plan.has_sessions(),
+        bottleneck: is_told.then_some(told.bottleneck),
+        demands: told.demands,
+        remarks: told.remarks,
     }
 }
 

@@ -18,14 +18,14 @@ pub(crate) struct Harvest {
     pub(crate) conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub(crate) in_flight: u64,
-    /// CPU time of its work from the beginning of the measured part to the last answer.
+    /// CPU time of its work from the beginning of the measured part to the last answer, or to the beginning of a ramp-down.
     pub(crate) cpu: Nanos,
     /// What it used of a core while requests could be issued.
     pub(crate) used: Used,
     pub(crate) times: Times,
     /// Requests that its connections had room for at a time, each.
     pub(crate) depth: usize,
-    /// When the first request could not be issued any more.
+    /// When the first measured request could not be issued any more.
     pub(crate) stopped_at: Nanos,
 }
 
@@ -58,7 +58,11 @@ impl Engine<'_> {
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
-            cpu: self.recorder.work.cpu().work,
+            // A ramp-down's work is no measured request's. Its beginning cuts off as much as that of the measured part adds.
+            cpu: match self.times.has_ramp_down() {
+                true => used.cpu.work,
+                false => self.recorder.work.cpu().work,
+            },
             used,
             times: self.times,
             depth: self.depth,

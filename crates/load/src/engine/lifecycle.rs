@@ -72,7 +72,9 @@ impl Engine<'_> {
         self.recorder.connect = before.connect;
         let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
         if classes > 1 {
-            self.recorder.classes = (0..classes).map(|_| ClassTimes::new()).collect();
+            self.recorder.classes = (0..classes)
+                .map(|_| ClassTimes::new(schedule.is_some()))
+                .collect();
         }
         self.recorder.turn(clock::now(), false);
         if let Some(pulse) = &self.shared.live.pulse {

@@ -61,7 +61,7 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again in a run that ends at `end` and has not been stopped.
+    /// When the thread must be awake again in a run that issues requests until `end` and has not been stopped.
     pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
             .unwrap_or(Nanos::MAX)
@@ -115,8 +115,8 @@ impl Engine<'_> {
 
     /// Whether there will be no ticket for what is `due`, so that there is nothing to wait for.
     fn is_last_past(&self, due: Nanos, now: Nanos) -> bool {
-        let end = self.times.end;
-        (due >= end && now >= end) || self.shared.tickets.are_out()
+        let last = self.times.last;
+        (due >= last && now >= last) || self.shared.tickets.are_out()
     }
 
     /// Counts the requests in flight from time to time. To be called before the round's events are looked at: an answer that has
@@ -152,7 +152,7 @@ impl Engine<'_> {
         let Some(open) = &mut self.open else { return };
         match ticket {
             Some(ticket) => {
-                self.recorder.issued += u64::from(ticket.measured);
+                self.recorder.issue(ticket.measured, due);
                 self.outstanding += 1;
                 // In the order in which they are due: recorded sessions belong to their times.
                 let session = match &self.users {
@@ -168,7 +168,7 @@ impl Engine<'_> {
             }
             None => {
                 open.next = None;
-                self.stopped_at.get_or_insert(now.min(self.times.end));
+                self.stopped_at.get_or_insert(now.min(self.times.last));
             }
         }
     }

@@ -33,7 +33,7 @@ impl Engine<'_> {
         let Some(users) = &mut self.users else { return };
         let Some(ticket) = ticket else {
             users.leave(id);
-            self.stopped_at.get_or_insert(now.min(self.times.end));
+            self.stopped_at.get_or_insert(now.min(self.times.last));
             return self.offer_place(id);
         };
         if !users.is_held(id) {
@@ -60,7 +60,7 @@ impl Engine<'_> {
             sent_at: 0,
             pause,
         };
-        self.recorder.issued += u64::from(ticket.measured);
+        self.recorder.issue(ticket.measured, due);
         self.outstanding += 1;
         if now.saturating_sub(due) > self.deadline() {
             return self.ask_too_late(id, &request, now);

@@ -1,7 +1,7 @@
 //! What a thread used in the measured part, and what the kernel kept from it.
 //!
-//! It is taken when no request can be issued any more: while the last answers are awaited, or their timeouts, the thread is
-//! idle however busy it was before.
+//! It is taken when no measured request can be issued any more: while the last answers are awaited, or their timeouts, the
+//! thread is idle however busy it was before, and what it does in a ramp-down is not measured.
 
 use super::Engine;
 use crate::clock::{self, Nanos};
@@ -43,7 +43,8 @@ impl Engine<'_> {
         if now >= self.times.start && self.spent.at_start.is_none() {
             self.spent.at_start = Some(self.shared.own.read());
         }
-        if self.stopped_at.is_some() && self.spent.at_end.is_none() {
+        let is_over = self.stopped_at.is_some() || now >= self.times.end;
+        if is_over && self.spent.at_end.is_none() {
             self.spent.at_end = Some(self.read_used());
         }
     }

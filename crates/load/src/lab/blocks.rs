@@ -1,7 +1,8 @@
-//! What the repeats say about two servers, and about one beside itself.
+//! What the repeats say about two servers, about one beside itself, and about two clients.
 //!
 //! A repeat is a block: each server's runs in it, at one level, give one value. Runs go forwards and backwards over the
-//! servers, so a drift that is linear within a block adds the same to all of them.
+//! servers, so a drift that is linear within a block adds the same to all of them. The two clients take turns first and last
+//! in four passes of their own, for the same reason.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +15,29 @@ use crate::{FEWEST_BLOCKS, Ratio, Verdict};
 /// A figure of a run.
 pub(super) type Figure = fn(&LabRun) -> Option<f64>;
 
-/// The runs of one server at one level that count, by repeat and pass, with what is taken from them.
+/// A figure of one server's runs at one level that count, by repeat and place in the block.
 struct Values(BTreeMap<usize, BTreeMap<usize, f64>>);
 
 impl Values {
-    fn of(runs: &[&LabRun], value: impl Fn(&LabRun) -> Option<f64>) -> Self {
+    /// `place` says which of a block's runs one is, from 1; `None` if it is no part of the pattern.
+    fn of(runs: &[&LabRun], place: fn(&LabRun) -> Option<usize>, figure: Figure) -> Self {
         let mut values = BTreeMap::<usize, BTreeMap<usize, f64>>::new();
-        // A further pass, with the other client beside, is no part of the pattern.
-        let counts = |run: &&&LabRun| run.verdict != Verdict::Invalid && run.pass <= PASSES;
-        for run in runs.iter().filter(counts) {
-            if let Some(value) = value(run) {
-                values
-                    .entry(run.repeat)
-                    .or_default()
-                    .insert(run.pass, value);
+        for run in runs.iter().filter(|run| run.verdict != Verdict::Invalid) {
+            if let Some((place, value)) = place(run).zip(figure(run)) {
+                values.entry(run.repeat).or_default().insert(place, value);
             }
         }
         Self(values)
     }
 
-    fn logs(runs: &[&LabRun], figure: Figure) -> Self {
-        let positive = |run: &LabRun| figure(run).filter(|value| *value > 0.0);
-        Self::of(runs, |run| Some(positive(run)?.ln()))
+    fn logs(&self) -> Self {
+        let mut values = self.0.clone();
+        for block in values.values_mut() {
+            block.retain(|_, value| *value > 0.0);
+            block.values_mut().for_each(|value| *value = value.ln());
+        }
+        values.retain(|_, block| !block.is_empty());
+        Self(values)
     }
 
     /// One difference for each repeat in which both have the same runs: with one missing, a drift would not cancel.
@@ -58,30 +60,68 @@ impl Values {
             .map(|runs| half(runs, [1, 4]) - half(runs, [2, 3]))
             .collect()
     }
+
+    fn only_whole_blocks(mut self) -> Self {
+        self.0.retain(|_, block| block.len() == PASSES);
+        self
+    }
+}
+
+/// A figure on two sides of the same blocks.
+pub(super) struct Sides {
+    own: Values,
+    other: Values,
+}
+
+impl Sides {
+    /// Two servers. A further pass, with the other client beside, is no part of the pattern.
+    pub(super) fn of_servers(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Self {
+        let place = |run: &LabRun| (run.pass <= PASSES).then_some(run.pass);
+        Self {
+            own: Values::of(runs, place, figure),
+            other: Values::of(base, place, figure),
+        }
+    }
+
+    /// This client and the other, in the passes in which it stood beside. Both have the runs of the same turns, so in a
+    /// block that lacks one a drift would not cancel.
+    pub(super) fn of_clients(runs: &[&LabRun], own: Figure, other: Figure) -> Self {
+        let place = |run: &LabRun| run.pass.checked_sub(PASSES).filter(|place| *place > 0);
+        Self {
+            own: Values::of(runs, place, own).only_whole_blocks(),
+            other: Values::of(runs, place, other).only_whole_blocks(),
+        }
+    }
+
+    /// One side as a multiple of the other.
+    pub(super) fn ratio(&self) -> Option<Ratio> {
+        ratio(&self.own.logs().less(&self.other.logs()))
+    }
+
+    /// The other side as a multiple of itself.
+    pub(super) fn other_over_itself(&self) -> Option<Ratio> {
+        ratio(&self.other.logs().outer_less_inner())
+    }
+
+    /// How much greater one side is than the other.
+    pub(super) fn difference(&self) -> Option<LabInterval> {
+        difference(&self.own.less(&self.other))
+    }
+
+    /// How much greater the other side is than itself.
+    pub(super) fn other_less_itself(&self) -> Option<LabInterval> {
+        difference(&self.other.outer_less_inner())
+    }
 }
 
 /// A figure of `runs` as a multiple of that of `base`.
 pub(super) fn ratio_to(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    ratio(&Values::logs(runs, figure).less(&Values::logs(base, figure)))
+    Sides::of_servers(runs, base, figure).ratio()
 }
 
 /// A figure of `runs` as a multiple of itself.
 pub(super) fn ratio_to_itself(runs: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    ratio(&Values::logs(runs, figure).outer_less_inner())
-}
-
-/// How much greater a figure of `runs` is than that of `base`.
-pub(super) fn difference_to(
-    runs: &[&LabRun],
-    base: &[&LabRun],
-    figure: Figure,
-) -> Option<LabInterval> {
-    difference(&Values::of(runs, figure).less(&Values::of(base, figure)))
-}
-
-/// How much greater a figure of `runs` is than itself.
-pub(super) fn difference_to_itself(runs: &[&LabRun], figure: Figure) -> Option<LabInterval> {
-    difference(&Values::of(runs, figure).outer_less_inner())
+    Sides::of_servers(&[], runs, figure).other_over_itself()
 }
 
 fn difference(values: &[f64]) -> Option<LabInterval> {

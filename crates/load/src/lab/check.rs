@@ -147,13 +147,13 @@ impl Check<'_> {
             if workload.rate.is_some() || has_rates {
                 self.say(
                     checker.span(),
-                    "wrk knows no rates: cross_check goes with a closed loop",
+                    "the other client is asked for no rate: cross_check goes with a closed loop",
                 );
             }
             if workload.plan.is_some() {
                 self.say(
                     checker.span(),
-                    "wrk asks for one URL: cross_check does not go with a plan",
+                    "the other client knows no sessions: cross_check does not go with a plan",
                 );
             }
         }

@@ -39,7 +39,8 @@ fn of_one(experiment: &Experiment, limit: &Spanned<Limited>) -> Vec<Mistake> {
         found.push((place.clone(), "a limit is above 0".to_owned()));
     }
     if limit.more_at_most_us.is_some() && !has_micros(limit.metric) {
-        let sentence = "`more_at_most_us` goes with cpu, p50 and p99, which are in microseconds";
+        let sentence =
+            "`more_at_most_us` goes with cpu, p50, p99 and client-cpu, which are in microseconds";
         found.push((place, sentence.to_owned()));
     }
     found.extend(levels(experiment, limit));
@@ -47,15 +48,20 @@ fn of_one(experiment: &Experiment, limit: &Spanned<Limited>) -> Vec<Mistake> {
 }
 
 fn has_micros(metric: LabMetric) -> bool {
-    matches!(metric, LabMetric::Cpu | LabMetric::P50 | LabMetric::P99)
+    match metric {
+        LabMetric::Cpu | LabMetric::P50 | LabMetric::P99 | LabMetric::ClientCpu => true,
+        LabMetric::Throughput | LabMetric::Memory | LabMetric::ClientThroughput => false,
+    }
 }
 
 fn servers(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
     let names: Vec<&str> = experiment.names().collect();
     let mut found = Vec::new();
+    let is_of_client = limit.metric.is_of_client();
     for name in [&limit.server, &limit.against] {
-        let is_best = std::ptr::eq(name, &limit.against) && name.get_ref() == BEST;
-        if !is_best && !names.contains(&name.get_ref().as_str()) {
+        let is_other = std::ptr::eq(name, &limit.against);
+        let is_known = names.contains(&name.get_ref().as_str());
+        if !is_known && !(is_other && (is_of_client || name.get_ref() == BEST)) {
             let sentence = format!(
                 "{:?} is no server that is measured; they are {}",
                 name.get_ref(),
@@ -63,6 +69,10 @@ fn servers(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
             );
             found.push((name.span(), sentence));
         }
+    }
+    if is_of_client {
+        found.extend(other_client(experiment, limit));
+        return found;
     }
     let baseline = experiment.baseline.as_ref();
     let baseline = baseline.map(|name| name.get_ref().as_str());
@@ -80,6 +90,23 @@ fn servers(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
         found.push((limit.server.span(), sentence));
     }
     found
+}
+
+/// A figure of the client is held against the client that stands beside.
+fn other_client(experiment: &Experiment, limit: &Limited) -> Option<Mistake> {
+    let against = &limit.against;
+    let sentence = match &experiment.cross_check {
+        None => {
+            "client-cpu and client-throughput are held against another client: write cross_check = \"wrk\" or \"h2load\" at the top"
+                .to_owned()
+        }
+        Some(checker) if checker.get_ref().name() == against.get_ref() => return None,
+        Some(checker) => format!(
+            "client-cpu and client-throughput are held against the other client: write against = {:?}",
+            checker.get_ref().name()
+        ),
+    };
+    Some((against.span(), sentence))
 }
 
 /// Whether connections are open to it that ask for nothing.

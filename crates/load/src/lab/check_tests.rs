@@ -259,6 +259,45 @@ fn what_is_included_belongs_to_it_and_its_mistakes_have_both_places() {
 }
 
 #[test]
+fn a_limit_of_the_client_is_against_the_other_one() {
+    let good = "[[limit]]\nserver = 'b'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1\n";
+    let found = |limit: &str| {
+        let text = blocks(limit).replacen("order", "cross_check = 'wrk'\norder", 1);
+        let words = faults(&text).into_iter().map(|fault| fault.message);
+        words.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(found(good), "");
+    let more = good.replace("at_most", "more_at_most_us");
+    assert_eq!(found(&more), "");
+    for (from, to, sentence) in [
+        ("'wrk'", "'a'", "write against = \"wrk\""),
+        ("'wrk'", "'best'", "write against = \"wrk\""),
+        ("'b'", "'c'", "\"c\" is no server that is measured"),
+        ("client-cpu", "cpu", "\"wrk\" is no server that is measured"),
+    ] {
+        let words = found(&good.replacen(from, to, 1));
+        assert!(words.contains(sentence), "{words}");
+    }
+    let micros = found(&more.replace("cpu", "throughput"));
+    assert!(micros.contains("client-cpu, which are in"), "{micros}");
+    let alone = faults(&blocks(good));
+    assert!(
+        alone[0].message.contains("write cross_check = \"wrk\""),
+        "{alone:?}"
+    );
+    let text = blocks(good).replacen("order", "cross_check = 'wrk'\norder", 1);
+    let mut experiment = Experiment::read(&text, Path::new("/")).unwrap();
+    experiment.retain(|name| name == "b");
+    assert_eq!(
+        experiment.limits.len(),
+        1,
+        "the other client is still there"
+    );
+    experiment.retain(|name| name == "a");
+    assert_eq!(experiment.limits.len(), 0);
+}
+
+#[test]
 fn what_is_left_out_takes_its_limits_with_it() {
     let limit = |against: &str| {
         format!("[[limit]]\nserver = 'b'\nagainst = '{against}'\nmetric = 'cpu'\nat_most = 1.1\n")

@@ -161,7 +161,9 @@ impl Experiment {
         self.limits.retain(|limit| {
             let limit = limit.get_ref();
             let against = limit.against.get_ref();
-            names.contains(limit.server.get_ref()) && (against == BEST || names.contains(against))
+            let has_other =
+                limit.metric.is_of_client() || against == BEST || names.contains(against);
+            names.contains(limit.server.get_ref()) && has_other
         });
     }
 

@@ -1,16 +1,17 @@
 //! From single runs to the figures of each server at each level, and what to think of them.
 
-use super::beside_wrk::{difference, is_far, over_wrk};
+use super::beside::{difference, is_far, over_other};
 use super::blocks::{ratio_to, ratio_to_itself};
 use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
 use crate::Verdict;
 
-/// The figures of every server at every level that was measured.
+/// The figures of every server at every level that was measured. `other` is the name of the other client.
 pub(super) fn findings(
     runs: &[LabRun],
     servers: &[&str],
     levels: &[LabLevel],
     baseline: Option<&str>,
+    other: &str,
 ) -> Vec<LabFinding> {
     let places = levels
         .iter()
@@ -23,19 +24,19 @@ pub(super) fn findings(
         };
         let own = of(server);
         let base = baseline.filter(|base| *base != server).map(of);
-        (!own.is_empty()).then(|| conclude(&own, base.as_deref()))
+        (!own.is_empty()).then(|| conclude(&own, base.as_deref(), other))
     };
     places.filter_map(finding).collect()
 }
 
 /// The figures of the runs of one server at one level; there is at least one.
-fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
+fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>, other: &str) -> LabFinding {
     let first = runs[0];
     let counted: Vec<&LabRun> = counting(runs).collect();
     let spread =
         |value: fn(&LabRun) -> Option<f64>| Spread::of(counted.iter().filter_map(|run| value(run)));
-    let wrk_ratio = Spread::of(counted.iter().filter_map(|run| over_wrk(run)));
-    let far = wrk_ratio.is_some_and(|ratio| is_far(ratio.median));
+    let other_ratio = Spread::of(counted.iter().filter_map(|run| over_other(run)));
+    let far = other_ratio.is_some_and(|ratio| is_far(ratio.median));
     LabFinding {
         server: first.server.clone(),
         level: first.level,
@@ -55,10 +56,10 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
         throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
         idle_bytes: spread(|run| run.idle_bytes),
-        wrk_ratio,
-        wrk_difference: wrk_ratio
+        other_ratio,
+        other_difference: other_ratio
             .filter(|_| far)
-            .map(|ratio| difference(&counted, ratio.median)),
+            .map(|ratio| difference(&counted, ratio.median, other)),
     }
 }
 
@@ -169,7 +170,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_turns: None,
         client_spin: false,
         idle_bytes: None,
-        wrk: Some(super::outcome::CrossCheck {
+        other: Some(super::outcome::CrossCheck {
             throughput: 0.9e6 / cpu,
             errors: 0,
             cpu_us: Some(cpu),
@@ -210,6 +211,7 @@ mod tests {
             &["floor", "it", "unmeasured"],
             &[LEVEL],
             Some("floor"),
+            "wrk",
         );
         assert_eq!(found.len(), 2);
         assert!(found[0].cpu_ratio.is_none(), "itself");
@@ -225,8 +227,8 @@ mod tests {
                 max: 40.0
             }
         );
-        assert!((it.wrk_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
-        let why = it.wrk_difference.as_deref().unwrap();
+        assert!((it.other_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
+        let why = it.other_difference.as_deref().unwrap();
         assert!(
             why.starts_with("wrk was the limit: the server’s cores 100 % busy, under wrk 90 %"),
             "{why}"
@@ -241,10 +243,10 @@ mod tests {
 
     #[test]
     fn without_runs_there_is_nothing() {
-        assert_eq!(findings(&[], &["a"], &[LEVEL], None), []);
+        assert_eq!(findings(&[], &["a"], &[LEVEL], None, ""), []);
         assert_eq!(judge(&[], &[]), (Verdict::Valid, Vec::new()));
         let only = [run("a", 1, 1.0, Verdict::Invalid)];
-        let found = findings(&only, &["a"], &[LEVEL], Some("a"));
+        let found = findings(&only, &["a"], &[LEVEL], Some("a"), "");
         assert!(found[0].throughput.is_none());
         assert_eq!(judge(&found, &only).0, Verdict::Invalid);
     }

@@ -1,11 +1,13 @@
 //! Whether what an experiment demands of its servers holds.
 //!
-//! A limit holds where the whole 95 % interval of what was found is within it. It is not decided where the server that it is
-//! held against differs from itself by as much: its interval against itself reaches further than the limit, and further than what
-//! was found.
+//! A limit holds where the whole 95 % interval of what was found is within it. It is not decided where the server (or the client)
+//! that it is held against differs from itself by as much: its interval against itself reaches further than the limit, and further
+//! than what was found.
 
-use super::blocks::{self, Figure};
-use super::outcome::{LabBound, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome, LabRun};
+use super::blocks::{Figure, Sides};
+use super::outcome::{
+    CrossCheck, LabBound, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome, LabRun,
+};
 use super::spec::{BEST, Limited};
 
 /// Every limit at every level where it is asked about and all its servers were measured.
@@ -74,36 +76,56 @@ pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
     bounds.next().filter(|_| bounds.next().is_none())
 }
 
-fn figure(metric: LabMetric) -> Figure {
+/// What a metric holds against each other.
+enum Compared {
+    Servers(Figure),
+    /// This client's figure and the other's, at one server.
+    Clients(Figure, Figure),
+}
+
+fn compared(metric: LabMetric) -> Compared {
+    use Compared::{Clients, Servers};
     match metric {
-        LabMetric::Cpu => |run| run.cpu_us,
-        LabMetric::Throughput => |run| Some(run.throughput),
-        LabMetric::P50 => |run| run.latency_us?.p50,
-        LabMetric::P99 => |run| run.latency_us?.p99,
-        LabMetric::Memory => |run| run.idle_bytes,
+        LabMetric::Cpu => Servers(|run| run.cpu_us),
+        LabMetric::Throughput => Servers(|run| Some(run.throughput)),
+        LabMetric::P50 => Servers(|run| run.latency_us?.p50),
+        LabMetric::P99 => Servers(|run| run.latency_us?.p99),
+        LabMetric::Memory => Servers(|run| run.idle_bytes),
+        LabMetric::ClientCpu => Clients(
+            |run| run.client_cpu_us,
+            |run| Some(good(run)?.client?.cpu_us),
+        ),
+        LabMetric::ClientThroughput => Clients(
+            |run| Some(run.throughput),
+            |run| Some(good(run)?.throughput),
+        ),
     }
 }
 
-/// A limit against one server at one level; `None` if one of the two was not measured there.
+/// What the other client found, if no answer failed it: its rates count those too.
+fn good(run: &LabRun) -> Option<CrossCheck> {
+    run.other.filter(|other| other.errors == 0)
+}
+
+/// A limit against one server, or the other client, at one level; `None` if one of the two was not measured there.
 fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
     let of = |name: &str| -> Vec<&LabRun> {
         let at = |run: &&LabRun| run.server == name && run.level == level;
         runs.iter().filter(at).collect()
     };
-    let (own, base) = (of(limit.server.get_ref()), of(other));
-    if own.is_empty() || base.is_empty() {
-        return None;
-    }
-    let (bound, figure) = (bound(limit)?, figure(limit.metric));
+    let known = |runs: Vec<_>| Some(runs).filter(|runs| !runs.is_empty());
+    let own = known(of(limit.server.get_ref()))?;
+    let sides = match compared(limit.metric) {
+        Compared::Servers(figure) => Sides::of_servers(&own, &known(of(other))?, figure),
+        Compared::Clients(ours, theirs) => Sides::of_clients(&own, ours, theirs),
+    };
+    let bound = bound(limit)?;
     let (found, itself) = match bound {
         LabBound::AtMost(_) | LabBound::AtLeast(_) => (
-            blocks::ratio_to(&own, &base, figure).map(LabInterval::from),
-            blocks::ratio_to_itself(&base, figure).map(LabInterval::from),
+            sides.ratio().map(LabInterval::from),
+            sides.other_over_itself().map(LabInterval::from),
         ),
-        LabBound::MoreAtMostUs(_) => (
-            blocks::difference_to(&own, &base, figure),
-            blocks::difference_to_itself(&base, figure),
-        ),
+        LabBound::MoreAtMostUs(_) => (sides.difference(), sides.other_less_itself()),
     };
     Some(LabLimit {
         server: limit.server.get_ref().clone(),
@@ -170,6 +192,7 @@ fn excess(limit: &LabLimit) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::OtherClient;
     use super::*;
     use crate::lab::findings::run_of;
 
@@ -245,6 +268,56 @@ mod tests {
             ),
             []
         );
+    }
+
+    /// What the other client takes for a request where this one takes 8 µs, and what becomes of a limit of 1.1.
+    fn beside(theirs: impl Fn(usize, usize) -> f64) -> LabLimit {
+        let mut all = runs("it", |_, _| 10.0);
+        for repeat in 1..=10 {
+            for place in 1..=4 {
+                let drift = noise(repeat, place) * (8.0 + place as f64);
+                let mut run = run_of("it", repeat, 10.0);
+                run.pass = 4 + place;
+                run.client_cpu_us = Some(8.0 * drift);
+                run.other = run.other.map(|other| CrossCheck {
+                    client: Some(OtherClient {
+                        cpu_us: theirs(repeat, place) * drift,
+                        busy: 0.9,
+                        turns: 0.0,
+                    }),
+                    ..other
+                });
+                all.push(run);
+            }
+        }
+        let text = "server = 'it'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1";
+        check(text, &all)
+    }
+
+    #[test]
+    fn clients_are_held_against_each_other_in_the_passes_that_they_share() {
+        let even = beside(|_, _| 7.5);
+        assert_eq!(even.outcome, LabOutcome::Holds, "{even:?}");
+        let found = even.found.unwrap();
+        assert!((found.mean - 8.0 / 7.5).abs() < 1e-3, "{found:?}");
+        assert_eq!((even.against.as_str(), found.blocks), ("wrk", 10));
+        assert_eq!(beside(|_, _| 6.0).outcome, LabOutcome::Missed);
+        let restless = |repeat: usize, place: usize| match (repeat % 2, place) {
+            (0, 1 | 4) | (1, 2 | 3) => 12.0,
+            _ => 5.0,
+        };
+        assert_eq!(beside(restless).outcome, LabOutcome::NotDecided);
+        // Without the other client's own figure nothing is known.
+        let text = "server = 'it'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1";
+        let none = check(text, &runs("it", |_, _| 10.0));
+        assert_eq!((none.outcome, none.found), (LabOutcome::NotDecided, None));
+        let mut all = runs("it", |_, _| 10.0);
+        all.iter_mut().for_each(|run| run.pass += 4);
+        let text = "server = 'it'\nagainst = 'wrk'\nmetric = 'client-throughput'\nat_least = 0.97";
+        let found = check(text, &all);
+        assert_eq!(found.outcome, LabOutcome::Holds, "{found:?}");
+        all.retain(|run| run.pass != 6);
+        assert_eq!(check(text, &all).found, None, "no block is whole");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use super::cores::Ticks;
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
+use super::other;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::server::Running;
 use super::workshop::Workshop;
-use super::wrk;
 use crate::compare::cpu::Reading;
 use crate::{Plan, Run, Stop, Verdict, run};
 
@@ -66,11 +66,11 @@ pub(super) fn measure(
             _ => return Ok(None),
         },
     };
-    // The other client goes first in every second repeat.
-    let is_wrk_first = scene.repeat.is_multiple_of(2);
-    let mut wrk = None;
-    if is_wrk_first {
-        wrk = cross_check(scene, &plan, show)?;
+    // The other client goes first in every second pass, and then in those that it did not in the repeat before.
+    let is_other_first = (scene.repeat + scene.pass) % 2 == 1;
+    let mut other = None;
+    if is_other_first {
+        other = cross_check(scene, &plan, show)?;
     }
     let Some((mut ours, mut cost)) = once(scene, &plan, show)? else {
         return Ok(None);
@@ -83,8 +83,8 @@ pub(super) fn measure(
             None => return Ok(None),
         }
     }
-    if !is_wrk_first {
-        wrk = cross_check(scene, &plan, show)?;
+    if !is_other_first {
+        other = cross_check(scene, &plan, show)?;
     }
     if let Some(closed) = idle.as_ref().map(Idle::closed).filter(|closed| *closed > 0) {
         ours.verdict = Verdict::Invalid;
@@ -95,7 +95,7 @@ pub(super) fn measure(
     if scene.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    Ok(Some(record(scene, &ours, &cost, again, wrk)))
+    Ok(Some(record(scene, &ours, &cost, again, other)))
 }
 
 fn record(
@@ -103,7 +103,7 @@ fn record(
     ours: &Run,
     cost: &Cost,
     again: Option<String>,
-    wrk: Option<CrossCheck>,
+    other: Option<CrossCheck>,
 ) -> LabRun {
     let requests = ours.accounting.answered;
     LabRun {
@@ -133,7 +133,7 @@ fn record(
             .map(|turns| turns as f64 / requests as f64),
         client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
-        wrk,
+        other,
     }
 }
 
@@ -200,10 +200,15 @@ fn cross_check(
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<CrossCheck>, String> {
-    if !scene.is_checked || scene.stop.load(Ordering::Relaxed) {
+    let checker = scene.shop.experiment.cross_check.as_ref();
+    let Some(checker) = checker.filter(|_| scene.is_checked && !scene.stop.load(Ordering::Relaxed))
+    else {
         return Ok(None);
-    }
-    let (found, cost) = costing(scene, || wrk::run(scene.shop, plan, show, scene.stop));
+    };
+    let checker = *checker.get_ref();
+    let (found, cost) = costing(scene, || {
+        other::run(scene.shop, checker, plan, show, scene.stop)
+    });
     let found = found?;
     must_live(scene)?;
     Ok(found.map(|found| CrossCheck {

@@ -33,6 +33,9 @@ pub struct Lab {
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
+    /// The other client that stood beside, if one did: `wrk` or `h2load`.
+    #[serde(default)]
+    pub cross_check: Option<String>,
     /// Cores of the client; empty where it was not pinned.
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
@@ -139,11 +142,12 @@ pub struct LabRun {
     /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
-    /// What wrk found directly before or after.
-    pub wrk: Option<CrossCheck>,
+    /// What the other client found directly before or after.
+    #[serde(alias = "wrk")]
+    pub other: Option<CrossCheck>,
 }
 
-/// A run of wrk with the same connections.
+/// A run of the other client with the same connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
     /// Answers a second.
@@ -154,7 +158,7 @@ pub struct CrossCheck {
     pub cpu_us: Option<f64>,
     /// Share of time for which the server's cores were busy.
     pub core_busy: Option<f64>,
-    /// What wrk itself did meanwhile.
+    /// What the other client itself did meanwhile.
     #[serde(default)]
     pub client: Option<OtherClient>,
 }
@@ -223,10 +227,12 @@ pub struct LabFinding {
     /// Memory for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<Spread>,
-    /// This client's throughput over wrk's, from pairs of the same turn.
-    pub wrk_ratio: Option<Spread>,
+    /// This client's throughput over the other's, from pairs of the same turn.
+    #[serde(alias = "wrk_ratio")]
+    pub other_ratio: Option<Spread>,
     /// Why the two differ, where they do by more than 3 %.
-    pub wrk_difference: Option<String>,
+    #[serde(alias = "wrk_difference")]
+    pub other_difference: Option<String>,
 }
 
 fn first() -> usize {
@@ -235,7 +241,7 @@ fn first() -> usize {
 
 /// A figure that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum LabMetric {
     /// CPU time of the server for one request.
     Cpu,
@@ -247,6 +253,17 @@ pub enum LabMetric {
     P99,
     /// Resident memory for each connection that is open and asks for nothing.
     Memory,
+    /// CPU time of this client for one request, against the other client's.
+    ClientCpu,
+    /// Good answers a second that this client had, against the other client's.
+    ClientThroughput,
+}
+
+impl LabMetric {
+    /// Whether it is a figure of this client, which is held against the other one.
+    pub fn is_of_client(self) -> bool {
+        matches!(self, Self::ClientCpu | Self::ClientThroughput)
+    }
 }
 
 /// What a limit demands.
@@ -291,9 +308,9 @@ pub struct LabInterval {
 /// A limit at one level, and what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLimit {
-    /// The server that is limited.
+    /// The server that is limited, or at which the client is.
     pub server: String,
-    /// The server that it is held against.
+    /// The server that it is held against, or the other client.
     pub against: String,
     /// If that is the hardest of several that the limit is about: all of these.
     pub best_of: Vec<String>,

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::experiment::Experiment;
-use super::spec::Checker;
 
 /// Where Debian keeps servers, which the search path of a user does not have.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -74,8 +73,8 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
     for need in experiment.prepare.iter().flat_map(|step| &step.needs) {
         look(need.get_ref(), None);
     }
-    if let Some(Checker::Wrk) = experiment.cross_check.as_ref().map(|check| check.get_ref()) {
-        look("wrk", None);
+    if let Some(checker) = &experiment.cross_check {
+        look(checker.get_ref().need(), None);
     }
     for server in &experiment.servers {
         let server = server.get_ref();
@@ -95,7 +94,19 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::Checker;
     use super::*;
+
+    #[test]
+    fn the_other_client_is_needed_too() {
+        let missing = |checker: Checker| {
+            let (program, package) = need(checker.need());
+            assert_eq!(program, checker.name());
+            package
+        };
+        assert_eq!(missing(Checker::Wrk), "wrk");
+        assert_eq!(missing(Checker::H2load), "nghttp2-client");
+    }
 
     #[test]
     fn programs_are_found_where_a_shell_would_and_beside() {

@@ -298,7 +298,9 @@ impl<'a> Bench<'a, '_> {
         let names: Vec<&str> = experiment.names().collect();
         let baseline = experiment.baseline.as_ref().map(Spanned::get_ref);
         let base = baseline.map(String::as_str);
-        let findings = findings(&self.runs, &names, &self.levels, base);
+        let checker = experiment.cross_check.as_ref();
+        let other = checker.map_or("", |checker| checker.get_ref().name());
+        let findings = findings(&self.runs, &names, &self.levels, base, other);
         let asked = experiment.limits.iter().map(Spanned::get_ref);
         let limits = limits(asked, &self.runs, &names, base, &self.levels);
         let (mut verdict, mut reasons) = judge(&findings, &self.runs);
@@ -326,6 +328,7 @@ impl<'a> Bench<'a, '_> {
             duration_s: workload.duration.0.as_secs_f64(),
             warmup_s: workload.warmup.0.as_secs_f64(),
             depth: workload.depth,
+            cross_check: checker.map(|_| other.to_owned()),
             client_cores: cores.unwrap_or_default(),
             findings,
             limits,

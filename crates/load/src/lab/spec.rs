@@ -31,17 +31,36 @@ pub(super) enum Sequence {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Checker {
     Wrk,
+    H2load,
+}
+
+impl Checker {
+    /// The name of the program.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Wrk => "wrk",
+            Self::H2load => "h2load",
+        }
+    }
+
+    /// The same as a server writes it in `needs`.
+    pub(super) fn need(self) -> &'static str {
+        match self {
+            Self::Wrk => "wrk",
+            Self::H2load => "h2load:nghttp2-client",
+        }
+    }
 }
 
 /// Passes over the servers in a block: with four, the outer two of a server's runs can be held against the inner two.
 pub(super) const PASSES: usize = 4;
 
-/// What a server's figure may be beside another's.
+/// What a server's figure may be beside another's, or this client's beside the other's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limited {
     pub(super) server: Spanned<String>,
-    /// A server, or `best`: every other one but the baseline.
+    /// A server, or `best`: every other one but the baseline. For a figure of the client the other client.
     pub(super) against: Spanned<String>,
     pub(super) metric: LabMetric,
     /// Connections, or with a ladder of rates these; every level if there are none.

@@ -2,7 +2,7 @@
 
 use super::experiment::Experiment;
 use super::outcome::LabLevel;
-use super::spec::{PASSES, Sequence, Server};
+use super::spec::{Limited, PASSES, Sequence, Server};
 
 /// A server's turn.
 #[derive(Debug)]
@@ -51,18 +51,33 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
     }
 }
 
-/// Repeats in which the other client has a pass of its own: it knows whole seconds only, which blocks have not.
+/// Repeats in which the other client has a pass of its own, where no limit asks for more: it knows whole seconds only, which blocks
+/// have not.
 const CHECKED: usize = 4;
 
+/// A server's passes in a block with the other client beside. For a limit on the client they are a block in themselves: with the
+/// clients first and last in turn, each one's runs are A B B A.
+fn checked(experiment: &Experiment, server: &Server, repeat: usize) -> usize {
+    let is_of_it = |limit: &Limited| {
+        limit.metric.is_of_client() && limit.server.get_ref() == server.name.get_ref()
+    };
+    let mut limits = experiment.limits.iter();
+    match experiment.cross_check {
+        Some(_) if limits.any(|limit| is_of_it(limit.get_ref())) => PASSES,
+        Some(_) if repeat <= CHECKED => 1,
+        _ => 0,
+    }
+}
+
 /// One block: at each level forwards, backwards, forwards, backwards. The times of a server's outer runs then sum up to those of
-/// its inner ones, and all four to those of every other server. The pass with the other client is none of them.
+/// its inner ones, and all four to those of every other server. The passes with the other client are none of them.
 fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
-        let has_check = experiment.cross_check.is_some() && repeat <= CHECKED;
-        for pass in 1..=PASSES + usize::from(has_check) {
-            let servers = over(experiment, pass.is_multiple_of(2));
-            turns.extend(servers.into_iter().map(|server| Turn {
+        for pass in 1..=2 * PASSES {
+            let servers = over(experiment, pass.is_multiple_of(2)).into_iter();
+            let has_pass = |server: &&Server| pass <= PASSES + checked(experiment, server, repeat);
+            turns.extend(servers.filter(has_pass).map(|server| Turn {
                 server,
                 repeat,
                 pass,
@@ -90,8 +105,12 @@ mod tests {
     use super::*;
 
     fn experiment(more: &str) -> Experiment {
+        experiment_of(2, more)
+    }
+
+    fn experiment_of(repeats: usize, more: &str) -> Experiment {
         let text = format!(
-            "title = 'x'\nrepeats = 2\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
+            "title = 'x'\nrepeats = {repeats}\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
              start = 'b'\n[[server]]\nname = 'c'\nstart = 'c'\nmeasured = false\n"
         );
         Experiment::read(&text, Path::new("/")).unwrap()
@@ -113,6 +132,28 @@ mod tests {
             order("order = 'blocks'"),
             "a1 b1 b1 a1 a1 b1 b1 a1 a2 b2 b2 a2 a2 b2 b2 a2"
         );
+    }
+
+    #[test]
+    fn the_other_client_has_passes_of_its_own() {
+        let checked = |more: &str| {
+            let head = "order = 'blocks'\ncross_check = 'wrk'\nlimit = [";
+            let experiment = experiment_of(6, &format!("{head}{more}]"));
+            let turns = turns(&experiment);
+            let checked = |repeat, server| {
+                let turns = turns.iter();
+                let of_it = |turn: &&Turn<'_>| {
+                    turn.is_checked && turn.repeat == repeat && turn.server.name.get_ref() == server
+                };
+                let passes: Vec<usize> = turns.filter(of_it).map(|turn| turn.pass).collect();
+                passes
+            };
+            [checked(1, "a"), checked(6, "a"), checked(1, "b")]
+        };
+        assert_eq!(checked(""), [vec![5], vec![], vec![5]]);
+        let limit = "{ server = 'a', against = 'wrk', metric = 'client-cpu', at_most = 1.1 }";
+        let all = vec![5, 6, 7, 8];
+        assert_eq!(checked(limit), [all.clone(), all, vec![5]]);
     }
 
     #[test]

@@ -102,6 +102,10 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
             differ("warm-ups", warmup(one), warmup(other))
         })
         .or_else(|| {
+            let ramp = |run: &Run| format!("{} s", run.ramp_down.map_or(0.0, |ramp| ramp.length_s));
+            differ("ramp-downs", ramp(one), ramp(other))
+        })
+        .or_else(|| {
             let classes = |run: &Run| {
                 let names = run.classes.iter().map(|class| class.name.as_str());
                 format!("[{}]", names.collect::<Vec<_>>().join(", "))

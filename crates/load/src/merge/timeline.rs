@@ -2,16 +2,18 @@
 
 use super::spans::Spans;
 use crate::hdr::Hdr;
-use crate::latency::{quantile, us};
-use crate::run::{Point, Run, Timeline};
+use crate::run::{Run, Timeline};
 use crate::series::MOST;
+use crate::timeline::Interval;
 
 /// One interval of the sum.
 #[derive(Default)]
 struct Bin<'a> {
     requests: u64,
     errors: u64,
-    times: Vec<&'a Hdr>,
+    main: Vec<&'a Hdr>,
+    service: Vec<&'a Hdr>,
+    send_lag: Vec<&'a Hdr>,
 }
 
 /// Intervals as long as the longest of any run, or longer where there would be too many. An interval of a run goes where its middle
@@ -43,32 +45,57 @@ pub(super) fn merge(runs: &[Run], spans: &Spans) -> Timeline {
             if bins.len() <= at {
                 bins.resize_with(at + 1, Bin::default);
             }
-            bins[at].requests += point.requests;
-            bins[at].errors += point.errors;
-            bins[at]
-                .times
+            let bin = &mut bins[at];
+            bin.requests += point.requests;
+            bin.errors += point.errors;
+            bin.main
                 .extend(series.histograms.get(n).into_iter().flatten());
+            bin.service
+                .extend(series.service.get(n).into_iter().flatten());
+            bin.send_lag
+                .extend(series.send_lag.get(n).into_iter().flatten());
         }
     }
-    let times: Vec<Option<Hdr>> = bins
-        .iter()
-        .map(|bin| Hdr::merge(bin.times.iter().copied()))
-        .collect();
-    let point = |(n, (bin, hdr)): (usize, (&Bin<'_>, &Option<Hdr>))| {
-        let times = hdr.as_ref().map(|hdr| hdr.histogram());
-        Point {
+    summed(&bins, interval, have_all(runs))
+}
+
+/// Whether each run has in each of its intervals all times of an open loop. Where one lacks some, as results of an older version do,
+/// the sum of the others' would not be that of all samples.
+fn have_all(runs: &[Run]) -> bool {
+    runs.iter().all(|run| {
+        let series = &run.series;
+        let count = series.histograms.len();
+        series.service.len() == count && series.send_lag.len() == count
+    })
+}
+
+/// The sum of each bin, all of them `interval` nanoseconds long.
+fn summed(bins: &[Bin<'_>], interval: f64, is_whole: bool) -> Timeline {
+    let mut series = Timeline {
+        interval_s: interval / 1e9,
+        ..Timeline::default()
+    };
+    for (n, bin) in bins.iter().enumerate() {
+        let sum = |times: &[&Hdr]| Hdr::merge(times.iter().copied());
+        let beside = |times: &[&Hdr]| sum(times).filter(|_| is_whole);
+        let (main, service, send_lag) =
+            (sum(&bin.main), beside(&bin.service), beside(&bin.send_lag));
+        let [a, b, c] =
+            [&main, &service, &send_lag].map(|hdr| hdr.as_ref().map(|hdr| hdr.histogram()));
+        let interval = Interval {
             at_s: n as f64 * interval / 1e9,
             requests: bin.requests,
             errors: bin.errors,
-            p50_us: times.as_ref().and_then(|times| quantile(times, 0.5)),
-            p99_us: times.as_ref().and_then(|times| quantile(times, 0.99)),
-            max_us: times.as_ref().map(|times| us(times.max())),
+            main: a.as_ref(),
+            service: b.as_ref(),
+            send_lag: c.as_ref(),
+        };
+        series.points.push(interval.point());
+        series.histograms.push(main);
+        if is_whole {
+            series.service.push(service);
+            series.send_lag.push(send_lag);
         }
-    };
-    let points = bins.iter().zip(&times).enumerate().map(point).collect();
-    Timeline {
-        interval_s,
-        points,
-        histograms: times,
     }
+    series
 }

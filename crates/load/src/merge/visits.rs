@@ -1,9 +1,9 @@
 //! Classes, sessions and pauses of several runs.
 
 use super::spans::Spans;
-use super::sum;
+use super::{errors, sum};
 use crate::latency::summary;
-use crate::{ClassFigures, Hdr, Latency, Pauses, Run, Sessions};
+use crate::{ClassFigures, Errors, Hdr, Latency, Pauses, RampDown, Run, Sessions};
 
 /// The classes, which all runs have in the same order.
 pub(super) fn classes(runs: &[Run]) -> Vec<ClassFigures> {
@@ -16,13 +16,22 @@ pub(super) fn classes(runs: &[Run]) -> Vec<ClassFigures> {
 
 fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
     let all = |of: fn(&ClassFigures) -> u64| sum(runs, |run| of(&run.classes[place]));
-    let times = |of: fn(&ClassFigures) -> Option<&Hdr>| {
-        Hdr::merge(runs.iter().filter_map(|run| of(&run.classes[place])))
-    };
+    let each = || runs.iter().map(|run| &run.classes[place]);
+    let times =
+        |of: fn(&ClassFigures) -> Option<&Hdr>| Hdr::merge(each().filter_map(|class| of(class)));
     let (response, service) = (
         times(|class| class.response.as_ref()),
         times(|class| class.service.as_ref()),
     );
+    // A run of an older version has neither. The sum of the others' would pass for that of all.
+    let send_lag = match each().all(|class| class.response.is_none() || class.send_lag.is_some()) {
+        true => times(|class| class.send_lag.as_ref()),
+        false => None,
+    };
+    let errors = match each().all(|class| !class.errors.by_kind.is_empty()) {
+        true => errors(each().map(|class| &class.errors)),
+        false => Errors::default(),
+    };
     let latency =
         |times: &Option<Hdr>| -> Option<Latency> { summary(&times.as_ref()?.histogram()) };
     ClassFigures {
@@ -32,11 +41,14 @@ fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
         good: all(|class| class.good),
         failed: all(|class| class.failed),
         shed: all(|class| class.shed),
+        errors,
         bytes: all(|class| class.bytes),
         response_us: latency(&response),
         service_us: latency(&service),
+        send_lag_us: latency(&send_lag),
         response,
         service,
+        send_lag,
     }
 }
 
@@ -50,6 +62,15 @@ pub(super) fn sessions(runs: &[Run], spans: &Spans) -> Option<Sessions> {
         started: add(|sessions| sessions.started),
         completed: add(|sessions| sessions.completed),
         broken_off: add(|sessions| sessions.broken_off),
+    })
+}
+
+/// The ramp-down, which is as long in all runs.
+pub(super) fn ramp_down(runs: &[Run]) -> Option<RampDown> {
+    let first = runs[0].ramp_down?;
+    Some(RampDown {
+        requests: sum(runs, |run| run.ramp_down.map_or(0, |ramp| ramp.requests)),
+        ..first
     })
 }
 

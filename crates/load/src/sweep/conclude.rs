@@ -1,9 +1,8 @@
 //! From the steps to what they say together.
 
-use super::{Attained, By, Direction, Hysteresis, Judged, Step, Sweep, SweepPlan, TopRate};
+use super::{By, Direction, Hysteresis, Step, Sweep, SweepPlan, TopRate, attained, power};
 use crate::analysis::usl::{Observation, Usl};
-use crate::objective::Met;
-use crate::{Objective, Run, Verdict};
+use crate::{Run, Verdict};
 
 /// Steps whose reasons are given one by one; the rows of the others have their verdict.
 const NAMED: usize = 6;
@@ -39,10 +38,13 @@ pub(super) fn conclude(
         ladder: plan.ladder.to_string(),
         planned: planned as u64,
         top: top(&whole),
+        power: power::highest(&whole),
         hysteresis: hysteresis(&whole),
         usl,
         usl_refused,
-        objective: plan.objective.map(|objective| attained(objective, &whole)),
+        objective: plan
+            .objective
+            .map(|objective| attained::attained(objective, &whole)),
         command: String::new(),
         steps,
         sessions: plan.plan.has_sessions(),
@@ -92,7 +94,7 @@ fn judge(planned: usize, steps: &[Step], trouble: Option<&str>) -> (Verdict, Vec
 }
 
 /// The steps of each level, lowest first.
-fn by_level<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a Step>> {
+pub(super) fn by_level<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a Step>> {
     let mut sorted = steps.to_vec();
     sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
     let same = sorted.chunk_by(|a, b| a.level == b.level);
@@ -151,29 +153,6 @@ fn error_share(run: &Run) -> f64 {
     1.0 - run.accounting.good as f64 / run.accounting.issued.max(1) as f64
 }
 
-fn attained(objective: Objective, steps: &[&Step]) -> Attained {
-    let judged = |level: Vec<&Step>| {
-        let any = |met| level.iter().any(|step| step.objective == Some(met));
-        Judged {
-            level: level[0].level,
-            met: if any(Met::No) {
-                Met::No
-            } else if any(Met::Undecided) {
-                Met::Undecided
-            } else {
-                Met::Yes
-            },
-        }
-    };
-    let levels: Vec<Judged> = by_level(steps).into_iter().map(judged).collect();
-    let meeting = levels.iter().rev().find(|level| level.met == Met::Yes);
-    Attained {
-        objective,
-        highest: meeting.map(|level| level.level),
-        levels,
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -220,7 +199,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn step(level: f64, direction: Direction, rate: f64) -> Step {
+    pub(crate) fn step(level: f64, direction: Direction, rate: f64) -> Step {
         Step {
             level,
             direction,
@@ -231,7 +210,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn plan(by: By) -> SweepPlan {
+    pub(crate) fn plan(by: By) -> SweepPlan {
         SweepPlan {
             plan: Plan::new("http://127.0.0.1/"),
             ladder: "1..10".parse().unwrap(),
@@ -245,7 +224,7 @@ pub(crate) mod tests {
     }
 
     /// σ = 0.2, κ = 0.01, λ = 1000 at ten levels.
-    fn climb() -> Vec<Step> {
+    pub(crate) fn climb() -> Vec<Step> {
         let rate = |n: f64| 1000.0 * n / (1.0 + 0.2 * (n - 1.0) + 0.01 * n * (n - 1.0));
         let levels = (1..=10).map(f64::from);
         levels.map(|n| step(n, Direction::Up, rate(n))).collect()
@@ -302,31 +281,5 @@ pub(crate) mod tests {
         assert_eq!(sweep.verdict, Verdict::Invalid);
         let sweep = conclude(&plan(By::Rate), 10, Vec::new(), None);
         assert_eq!((sweep.verdict, sweep.top), (Verdict::Invalid, None));
-    }
-
-    #[test]
-    fn the_highest_level_that_meets_the_objective_is_named() {
-        let mut steps = climb();
-        for (n, step) in steps.iter_mut().enumerate() {
-            step.objective = Some(match n {
-                0..6 => Met::Yes,
-                6 => Met::Undecided,
-                _ => Met::No,
-            });
-        }
-        steps.push(Step {
-            objective: Some(Met::No),
-            ..step(6.0, Direction::Down, 1.0)
-        });
-        let objective = Some("99% < 5ms".parse().unwrap());
-        let plan = SweepPlan {
-            objective,
-            ..plan(By::Rate)
-        };
-        let attained = conclude(&plan, 11, steps, None).objective.unwrap();
-        assert_eq!(attained.highest, Some(5.0));
-        assert_eq!(attained.levels[6].met, Met::Undecided);
-        let none = conclude(&plan, 11, Vec::new(), None).objective.unwrap();
-        assert_eq!(none.highest, None);
     }
 }

@@ -112,6 +112,7 @@ mod tests {
             planned: levels.len() as u64,
             steps: steps.collect(),
             top: None,
+            power: None,
             hysteresis: None,
             usl: None,
             usl_refused: String::new(),

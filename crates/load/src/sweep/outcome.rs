@@ -64,6 +64,9 @@ pub struct Sweep {
     pub steps: Vec<Step>,
     /// The level with the most good answers a second.
     pub top: Option<TopRate>,
+    /// The level with the highest throughput over mean response time; `None` with fewer than two levels.
+    #[serde(default)]
+    pub power: Option<Power>,
     /// Where the way down differs most from the way up.
     pub hysteresis: Option<Hysteresis>,
     /// The Universal Scalability Law, if the steps carry a fit.
@@ -98,6 +101,57 @@ pub struct TopRate {
     pub rate: f64,
 }
 
+/// The highest "power": throughput X over mean response time R, in good answers a second for each second of it. Where
+/// there are several climbs, all figures are their geometric means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Power {
+    /// Where it was seen.
+    pub level: f64,
+    /// X/R there.
+    pub value: f64,
+    /// X there: good answers a second.
+    pub rate: f64,
+    /// R there: mean response time, in a closed loop service time.
+    pub mean_us: f64,
+    /// If the level is the first or the last of the ladder: the highest X/R may lie beyond it.
+    pub edge: Option<Edge>,
+    /// Climbs that it comes from.
+    pub climbs: usize,
+    /// The range of levels that holds the best one of the ladder in 95 % of such sweeps; `None` with fewer than three
+    /// climbs.
+    pub range: Option<LevelRange>,
+    /// X/R of each level of the way up that had good answers in every climb, lowest level first.
+    pub levels: Vec<LevelPower>,
+}
+
+/// X/R at one level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelPower {
+    /// The level.
+    pub level: f64,
+    /// Good answers a second for each second of mean response time.
+    pub value: f64,
+}
+
+/// Levels from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelRange {
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+}
+
+/// An end of a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// Its lowest level.
+    Lowest,
+    /// Its highest level.
+    Highest,
+}
+
 /// Throughput on the way up and down at one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hysteresis {
@@ -118,6 +172,28 @@ pub struct Attained {
     pub levels: Vec<Judged>,
     /// The highest level that meets it.
     pub highest: Option<f64>,
+    /// Where it ceases to hold, between two levels.
+    #[serde(default)]
+    pub crossing: Option<Crossing>,
+    /// Why that cannot be said; empty if it can.
+    #[serde(default)]
+    pub crossing_refused: String,
+}
+
+/// Where an objective ceases to hold: between the highest level that meets it and the lowest above that misses it, on a
+/// straight line of the logarithm of the time over the level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Crossing {
+    /// Where the time of the objective's share is that of the objective.
+    pub level: f64,
+    /// The level that meets it.
+    pub from: f64,
+    /// The time within which the objective's share of the requests was answered there, at its worst step.
+    pub from_us: f64,
+    /// The level that misses it.
+    pub to: f64,
+    /// The time there.
+    pub to_us: f64,
 }
 
 /// One level against the objective.

@@ -84,6 +84,12 @@ impl Workload {
         &self.url
     }
 
+    /// The same workload, whose random choices come from this seed and not from the one that the plan says.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
     /// The names of the classes, in their order.
     pub(crate) fn classes(&self) -> &[String] {
         &self.names

@@ -14,8 +14,8 @@ fn core() -> usize {
     (0..).find(|&core| cores.is_set(core)).unwrap()
 }
 
-/// Carries out an experiment with two floors in blocks; the second works more.
-fn blocks(dir: &Path, more: &str) -> Lab {
+/// Compiles the floor into `dir`.
+fn floor(dir: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/floor/floor.c");
     let compiled = Command::new("cc")
         .args(["-O2", "-o"])
@@ -23,6 +23,11 @@ fn blocks(dir: &Path, more: &str) -> Lab {
         .arg(source)
         .status();
     assert!(compiled.unwrap().success());
+}
+
+/// Carries out an experiment with two floors in blocks; the second works more.
+fn blocks(dir: &Path, more: &str) -> Lab {
+    floor(dir);
     let core = core();
     let text = format!(
         "title = 'Two floors'\nbaseline = 'light'\norder = 'blocks'\nrepeats = 3\nladder = {{ connections = '1,2' }}\n\
@@ -35,12 +40,15 @@ fn blocks(dir: &Path, more: &str) -> Lab {
          start = ['{{here}}/floor', '{{port}}', '100', '50', '{{rounds}}']\n"
     );
     fs::write(dir.join("heavy.toml"), heavy).unwrap();
-    let experiment = Experiment::read(&text, dir).unwrap();
+    carry_out(&Experiment::read(&text, dir).unwrap())
+}
+
+fn carry_out(experiment: &Experiment) -> Lab {
     let options = LabOptions {
         millpond: "/none".into(),
         keep: false,
     };
-    lab(&experiment, &options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
+    lab(experiment, &options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
 }
 
 /// The limits of `heavy` against `light`: a metric, and what it may be.
@@ -118,5 +126,32 @@ fn limits_are_decided_at_their_levels() {
     for limit in rest {
         assert!(is(limit.outcome, LabOutcome::Holds), "{limit:?}");
         assert_eq!(limit.level.connections, 2);
+    }
+}
+
+/// Where the other client is installed: nothing of this project needs it.
+#[test]
+fn the_other_client_runs_beside() {
+    let dir = tempfile::tempdir().unwrap();
+    floor(dir.path());
+    for (name, package) in [("wrk", "wrk"), ("h2load", "nghttp2-client")] {
+        let text = format!(
+            "title = 'x'\nrepeats = 1\ncross_check = '{name}'\n[workload]\npath = '/{{n}}.txt'\ncount = 3\n\
+             connections = 2\ndepth = 2\nwarmup = '5ms'\nduration = '20ms'\nheaders = ['X-Any: thing']\n\
+             [[server]]\nname = 'floor'\nstart = ['{{here}}/floor', '{{port}}', '100', '50']\n"
+        );
+        let experiment = Experiment::read(&text, dir.path()).unwrap();
+        if let [missing] = &experiment.missing()[..] {
+            assert_eq!(
+                (missing.program.as_str(), missing.package.as_str()),
+                (name, package)
+            );
+            continue;
+        }
+        let found = carry_out(&experiment);
+        assert_eq!(found.cross_check.as_deref(), Some(name));
+        let other = found.runs[0].other.unwrap();
+        assert!(other.throughput > 0.0 && other.errors == 0, "{other:?}");
+        assert!(found.findings[0].other_ratio.is_some());
     }
 }

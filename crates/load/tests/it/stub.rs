@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use millpond_load::{Loop, Plan, Run, Stop, run};
+use millpond_load::{Hdr, Loop, Plan, Run, Stop, run};
 
 /// A good answer of five bytes.
 pub(crate) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -172,5 +172,22 @@ pub(crate) fn check(run: &Run) {
     assert_eq!(response.is_null(), !is_open || all.good == 0, "{response}");
     for time in ["send_lag", "waiting", "lateness"] {
         assert!(is_open || json["latency_us"][time].is_null(), "{time}");
+    }
+    check_series(run, is_open);
+}
+
+/// The histograms of the intervals have every sample of the run, and a closed loop has one of them only.
+fn check_series(run: &Run, is_open: bool) {
+    let series = &run.series;
+    let samples = |times: &[Option<Hdr>]| -> u64 { times.iter().flatten().map(Hdr::samples).sum() };
+    assert_eq!(samples(&series.histograms), run.accounting.good);
+    let (service, send_lag) = (samples(&series.service), samples(&series.send_lag));
+    if is_open {
+        let sent = run.latency_us.send_lag.map_or(0, |lag| lag.count);
+        assert_eq!((service, send_lag), (run.accounting.good, sent));
+        assert_eq!(series.service.len(), series.points.len());
+        assert_eq!(series.send_lag.len(), series.points.len());
+    } else {
+        assert!(series.service.is_empty() && series.send_lag.is_empty());
     }
 }

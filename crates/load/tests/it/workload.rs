@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use millpond_load::{Plan, Process, Run, Schedule, Stop, Workload};
+use millpond_load::{Loop, Plan, Process, Run, Schedule, Stop, Workload};
 
 use crate::stub::{HELLO, Server, counted, measure, serve};
 
@@ -78,6 +78,20 @@ fn check_classes(run: &Run) {
     assert_eq!(sum(|c| c.issued), all.issued - all.abandoned);
     let times = sum(|c| c.service_us.map_or(0, |time| time.count));
     assert_eq!(times, all.good);
+    let is_open = run.kind == Loop::Open;
+    let times = sum(|c| c.response_us.map_or(0, |time| time.count));
+    assert_eq!(times, if is_open { all.good } else { 0 });
+    let sent = run.latency_us.send_lag.map_or(0, |time| time.count);
+    assert_eq!(sum(|c| c.send_lag_us.map_or(0, |time| time.count)), sent);
+    assert_eq!(
+        sum(|c| c.send_lag.as_ref().map_or(0, |times| times.samples())),
+        sent
+    );
+    let asked = |(kind, _): &(&String, &u64)| *kind != "unsolicited";
+    for (kind, count) in run.errors.by_kind.iter().filter(asked) {
+        let of_classes = run.classes.iter().map(|class| class.errors.count(kind));
+        assert_eq!(of_classes.sum::<u64>(), *count, "{kind}");
+    }
 }
 
 #[test]

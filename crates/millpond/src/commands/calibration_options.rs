@@ -33,7 +33,12 @@ pub(crate) struct CalibrationOptions {
 impl CalibrationOptions {
     /// Measures the client for `plan`. A calibration that cannot be made is no reason not to measure: it is said, and left
     /// out.
-    pub(crate) fn measure(&self, plan: &Plan, stop: &AtomicBool) -> Outcome<Option<Calibration>> {
+    pub(crate) fn measure(
+        &self,
+        plan: &Plan,
+        line: &Progress,
+        stop: &AtomicBool,
+    ) -> Outcome<Option<Calibration>> {
         let is_long = matches!(plan.stop, Stop::Duration(length) if length >= LOOK);
         let length = match self.calibration {
             Some(length) if length < SHORTEST => {
@@ -43,7 +48,6 @@ impl CalibrationOptions {
             None if is_long && !self.no_calibration => USUAL,
             None => return Ok(None),
         };
-        let line = Progress::new();
         line.show("measuring the client itself");
         let found = millpond_load::calibrate(plan, length, stop);
         line.clear();

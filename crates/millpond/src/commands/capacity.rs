@@ -7,17 +7,20 @@ use millpond_load::{
     CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Schedule,
     Stage, Stop, Verdict,
 };
-use millpond_report::{capacity_csv, capacity_report, capacity_table, number, text_table};
+use millpond_report::{
+    capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
+};
 use millpond_site::Config;
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
+use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use super::single_options::SingleOptions;
 use super::values;
 use super::values::whole;
-use super::workload_options::WorkloadOptions;
+use super::workload_options::{SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -28,7 +31,8 @@ use crate::output::note;
 ///
 /// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
 /// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
-/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one.
+/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one. Where the
+/// server runs on this machine it is sampled, and what limits it at these ends is named.
 ///
 /// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
 /// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
@@ -62,9 +66,9 @@ pub(crate) struct Capacity {
     /// How requests are spread over time
     #[arg(long, value_enum, default_value_t = Spread::Poisson)]
     arrivals: Spread,
-    /// The same seed gives the same random arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of random arrivals and of a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
     connections: usize,
@@ -74,6 +78,8 @@ pub(crate) struct Capacity {
     pace: PaceOptions,
     #[command(flatten)]
     workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
     #[command(flatten)]
     calibration: CalibrationOptions,
     #[command(flatten)]
@@ -96,7 +102,9 @@ impl Capacity {
             ..plan.plan.clone()
         };
         highest.notes().into_iter().for_each(note);
-        plan.plan.calibration = self.calibration.measure(&highest, &events.stop)?;
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest, &self.results.line(), &events.stop)?;
         let mut capacity = {
             let title = format!("millpond capacity {}  {}", plan.plan.url, self.objective);
             let mut live = self.results.live(title).steps(steps());
@@ -125,13 +133,14 @@ impl Capacity {
             connections: self.connections,
             stop: Stop::Duration(self.trial),
             warmup: self.warmup,
+            probe: self.probe.plan(),
             ..self
                 .requests
                 .plan(self.url.as_deref().unwrap_or_default())?
         };
         let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
         Ok(CapacityPlan {
-            process: self.arrivals.process(self.seed),
+            process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             from: self.from,
             to: self.to,
             precision: self.precision,
@@ -141,12 +150,13 @@ impl Capacity {
     }
 }
 
-/// What is said at the end: the trials, the doubts, and the answer last.
+/// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
 fn summary(capacity: &millpond_load::Capacity) -> String {
     let mut text = text_table(&capacity_table(capacity));
     for reason in &capacity.reasons {
         text.push_str(&format!("{}: {reason}\n", capacity.verdict));
     }
+    text.push_str(&capacity_limits_text(capacity).unwrap_or_default());
     text.push_str(&format!("\n{}\n", capacity.answer));
     text
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use millpond_db::Requirement;
+use millpond_db::{Advice, Requirement};
 use millpond_report::{Column, Table, text_table};
 use millpond_site::{Config, QueryReport, Report};
 
@@ -20,10 +20,10 @@ pub(crate) struct Check {
     site: PathBuf,
     #[command(flatten)]
     database: DatabaseOption,
-    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as they harm nobody
+    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role may, after asking
     #[arg(long)]
     fix: bool,
-    /// Answer yes to what --fix asks before it changes your tables
+    /// Answer yes to what --fix asks before it changes anything
     #[arg(long, requires = "fix")]
     yes: bool,
 }
@@ -41,13 +41,14 @@ impl Check {
             note(format_args!("note: {found}"));
         }
         for lacking in &requirements {
-            tell_lacking(lacking);
+            tell_lacking(lacking, self.fix);
         }
         if self.fix {
             self.mend(&config, &requirements, &pending)?;
         }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
+            say_advice(&queries);
         }
         note(format_args!(
             "{}: {}, {} queries",
@@ -64,7 +65,7 @@ impl Check {
 }
 
 impl Check {
-    /// Runs what may be run, and says so.
+    /// Runs what may be run once the owner agrees, and says so.
     fn mend(&self, config: &Config, requirements: &[Requirement], pending: &[String]) -> Outcome {
         if config.has_hosts() {
             return Err(
@@ -79,52 +80,85 @@ impl Check {
             ))
             .hint("start the site once, as \"millpond serve\" applies them; then run this again"));
         }
-        let fixable = || requirements.iter().filter(|lacking| lacking.may_fix);
-        let asking = fixable().filter(|lacking| lacking.asks).count();
-        let agreed = asking == 0 || self.yes || is_agreed(asking);
-        let wanted: Vec<Requirement> = fixable()
-            .filter(|lacking| agreed || !lacking.asks)
-            .cloned()
-            .collect();
-        millpond_site::mend(&self.site, config, &wanted, |lacking| {
+        let fixable = requirements.iter().filter(|lacking| lacking.may_fix);
+        let count = fixable.count();
+        if count == 0 || !(self.yes || is_agreed(count)?) {
+            return Ok(());
+        }
+        millpond_site::mend(&self.site, config, requirements, |lacking| {
             let statement = lacking.statement.as_deref().unwrap_or_default();
-            note(format_args!("done: {statement};"));
+            let then = restart(lacking);
+            note(format_args!("done: {statement};{then}"));
         })?;
         Ok(())
     }
 }
 
-/// Asks whether statements that change the owner's tables are to be run; without a terminal nobody answers.
-fn is_agreed(count: usize) -> bool {
-    let statements = match count {
-        1 => "one of the statements above changes".to_owned(),
-        more => format!("{more} of the statements above change"),
+/// Asks whether the statements marked as mending something are to be run; without a terminal nobody answers.
+fn is_agreed(count: usize) -> Result<bool, Failure> {
+    let (statements, change, them) = match count {
+        1 => ("the statement".to_owned(), "changes", "it"),
+        more => (format!("the {more} statements"), "change", "them"),
     };
     if !io::stdin().is_terminal() {
-        note(format_args!(
-            "note: {statements} your tables, and nobody is here to be asked: run this again with --yes"
-        ));
-        return false;
+        return Err(Failure::new(format!(
+            "{statements} marked \"fix\" above {change} your database, and nobody is here to be asked"
+        ))
+        .hint("run this again with --yes"));
     }
-    note(format_args!("{statements} your tables. Run them? [y/N]"));
+    note(format_args!(
+        "{statements} marked \"fix\" above {change} your database. Run {them}? [y/N]"
+    ));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What the database lacks, why that matters, and the statement that mends it.
-fn tell_lacking(lacking: &Requirement) {
+/// What the database lacks, why that matters, and the statement that mends it; with `fix`, whether this command would run it.
+fn tell_lacking(lacking: &Requirement, fix: bool) {
     note(format_args!(
         "note: {}: {}",
         lacking.missing, lacking.reason
     ));
     if let Some(statement) = &lacking.statement {
-        let then = if lacking.restart {
-            ", then start the server anew"
+        let then = restart(lacking);
+        let label = if fix && lacking.may_fix {
+            "fix"
         } else {
-            ""
+            "hint"
         };
-        note(format_args!("  hint: {statement};{then}"));
+        note(format_args!("  {label}: {statement};{then}"));
+    }
+}
+
+/// What is to be done after the statement.
+fn restart(lacking: &Requirement) -> &'static str {
+    if lacking.restart {
+        " then start the server anew"
+    } else {
+        ""
+    }
+}
+
+/// What would make the queries depend on less, and what that costs; the same advice is given once for all that it is for.
+fn say_advice(queries: &[QueryReport]) {
+    let mut all: Vec<(&Advice, Vec<String>)> = Vec::new();
+    for query in queries {
+        let name = format!("{} {}", query.file.display(), query.name);
+        for advice in &query.advice {
+            match all.iter_mut().find(|(known, _)| *known == advice) {
+                Some((_, names)) => names.push(name.clone()),
+                None => all.push((advice, vec![name.clone()])),
+            }
+        }
+    }
+    for (advice, names) in all {
+        say(format_args!("{}: {}", advice.effect, advice.cause));
+        say(format_args!("  in: {}", names.join(", ")));
+        if let Some(remedy) = &advice.remedy {
+            say(format_args!("  remedy: {}", remedy.change));
+            say(format_args!("  cost: {}", remedy.cost));
+        }
     }
 }
 

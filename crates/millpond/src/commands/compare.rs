@@ -67,9 +67,9 @@ pub(crate) struct Compare {
     /// The processes of server B
     #[arg(long, value_name = "PID", value_delimiter = ',', requires = "pid_a")]
     pid_b: Vec<u32>,
-    /// The same seed asks the same of both servers with --from-log
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of random choices, the same for both servers [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]
@@ -114,7 +114,9 @@ impl Compare {
         let events = Events::listen()?;
         let one = compare.plan_of(Side::A);
         one.notes().into_iter().for_each(note);
-        compare.plan.calibration = self.calibration.measure(&one, &events.stop)?;
+        compare.plan.calibration =
+            self.calibration
+                .measure(&one, &self.results.line(), &events.stop)?;
         let mut comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];
             let [a, b] = &names;

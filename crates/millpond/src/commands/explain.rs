@@ -168,27 +168,9 @@ fn page(text: &mut String, told: &Value) {
         );
     }
     visitor(text, told);
+    key(text, &told["key"]);
     entry(text, "", &told["page"]);
-    let route = &told["route_so_far"];
-    let _ = writeln!(
-        text,
-        "so far {} from memory, {} made, {} waited, {} past it; {} saved",
-        number::count(route["hits"].as_u64().unwrap_or(0)),
-        number::count(route["misses"].as_u64().unwrap_or(0)),
-        number::count(route["waits"].as_u64().unwrap_or(0)),
-        number::count(route["bypassed"].as_u64().unwrap_or(0)),
-        seconds(&route["saved_s"]),
-    );
-    if let (Some(made), Some(database)) =
-        (route["made_in_ms"].as_f64(), route["database_ms"].as_f64())
-    {
-        let _ = writeln!(
-            text,
-            "made in {} on average, {} of it the database's",
-            number::seconds(made / 1e3),
-            number::seconds(database / 1e3)
-        );
-    }
+    route(text, &told["route_so_far"]);
     for query in told["queries"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
@@ -202,6 +184,51 @@ fn page(text: &mut String, told: &Value) {
         }
     }
     text.push('\n');
+}
+
+/// What tells the page from others in memory.
+fn key(text: &mut String, key: &Value) {
+    let mut parts = vec![word(&key["route"]).to_owned()];
+    for (kind, before) in [
+        ("parameters", ""),
+        ("claims", "claims."),
+        ("fields", "field "),
+    ] {
+        let values = key[kind].as_object().into_iter().flatten();
+        parts.extend(values.map(|(name, value)| match value {
+            Value::Null => format!("{before}{name} absent"),
+            value => format!("{before}{name} = {value}"),
+        }));
+    }
+    let _ = writeln!(
+        text,
+        "its key is {}, in reading {} of the folder",
+        parts.join(", "),
+        key["reading"]
+    );
+}
+
+/// The figures are counted by route: one for each page would cost every hit.
+fn route(text: &mut String, route: &Value) {
+    let _ = writeln!(
+        text,
+        "all pages of this route so far: {} from memory, {} made, {} waited, {} past it; {} saved",
+        number::count(route["hits"].as_u64().unwrap_or(0)),
+        number::count(route["misses"].as_u64().unwrap_or(0)),
+        number::count(route["waits"].as_u64().unwrap_or(0)),
+        number::count(route["bypassed"].as_u64().unwrap_or(0)),
+        seconds(&route["saved_s"]),
+    );
+    if let (Some(made), Some(database)) =
+        (route["made_in_ms"].as_f64(), route["database_ms"].as_f64())
+    {
+        let _ = writeln!(
+            text,
+            "one of them is made in {} on average, {} of it the database's",
+            number::seconds(made / 1e3),
+            number::seconds(database / 1e3)
+        );
+    }
 }
 
 /// What the page makes of who asks.
@@ -268,21 +295,35 @@ fn entry(text: &mut String, indent: &str, entry: &Value) {
             ahead["times"], ahead["in_vain"]
         );
     }
-    let cause = &entry["ended_by"];
-    if !cause.is_null() {
-        let _ = writeln!(
-            text,
-            "{indent}ended by transaction {} at {}, {} ago{}",
-            cause["transaction"],
-            word(&cause["position"]),
-            seconds(&cause["ago_s"]),
-            if cause["certain"] == true {
-                ""
-            } else {
-                " (it touched too much to be sure)"
-            }
-        );
+    cause(text, &format!("{indent}ended by"), &entry["ended_by"]);
+    let before = format!("{indent}the one before it was ended by");
+    cause(text, &before, &entry["ended_before"]);
+}
+
+/// The transaction that ended something, if one did.
+fn cause(text: &mut String, what: &str, cause: &Value) {
+    if cause.is_null() {
+        return;
     }
+    let tables = cause["tables"].as_array().into_iter().flatten();
+    let tables: Vec<&str> = tables.map(word).collect();
+    let changed = if tables.is_empty() {
+        String::new()
+    } else {
+        format!(", which changed {}", tables.join(", "))
+    };
+    let _ = writeln!(
+        text,
+        "{what} transaction {} at {}, {} ago{changed}{}",
+        cause["transaction"],
+        word(&cause["position"]),
+        seconds(&cause["ago_s"]),
+        if cause["certain"] == true {
+            ""
+        } else {
+            " (it touched too much to be sure)"
+        }
+    );
 }
 
 fn feed(text: &mut String, feed: &Value) {

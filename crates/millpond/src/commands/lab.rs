@@ -15,7 +15,7 @@ use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, note, say};
+use crate::output::{note, say};
 
 /// Measure several servers alike: an experiment from a file
 #[derive(Args)]
@@ -103,6 +103,7 @@ impl Check {
 impl Run {
     fn run(self) -> Outcome {
         let experiment = self.experiment()?;
+        self.results.teller()?;
         let options = LabOptions {
             millpond: std::env::current_exe()
                 .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?,
@@ -110,7 +111,7 @@ impl Run {
         };
         let events = Events::listen()?;
         let mut found = {
-            let line = Progress::new();
+            let line = self.results.line();
             let mut logged = 0;
             let mut show = |progress: &LabProgress<'_>| {
                 line.show(progress_line(progress));

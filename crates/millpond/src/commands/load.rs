@@ -8,8 +8,11 @@ use super::calibration_options::CalibrationOptions;
 use super::fileset::Fileset;
 use super::headings::{BESIDE, WORKLOAD};
 use super::loop_options::{Asked, LoopOptions};
+use super::only_options::SENDING;
 use clap::{Args, Subcommand, ValueEnum};
-use millpond_load::{DiagnoseProgress, Met, Objective, Order, Plan, Run, Stop, Verdict};
+use millpond_load::{
+    DiagnoseProgress, Diagnosis, Met, Objective, Order, Plan, Run, Stop, Verdict, diagnosed,
+};
 use millpond_report::{
     diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
     probe_table, run_csv, run_report, run_table, text_table,
@@ -23,7 +26,7 @@ use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use super::values;
 use super::values::whole;
-use super::workload_options::{LogOptions, WorkloadOptions};
+use super::workload_options::{LogOptions, SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -61,7 +64,7 @@ pub(crate) struct Load {
     /// Send requests for this long before measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration)]
     warmup: Duration,
-    /// What must be reached, such as '99% < 50ms'; if not, exit status 3
+    /// What must be reached, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all connections
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
     #[command(flatten)]
@@ -74,9 +77,9 @@ pub(crate) struct Load {
     /// How the next line of --urls is chosen
     #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
     order: Choice,
-    /// The same seed chooses the same lines and the same random arrivals
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD, hide_short_help = true)]
-    seed: u64,
+    /// The seed of what is random: lines, arrivals, a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N", help_heading = WORKLOAD, hide_short_help = true)]
+    seed: Option<u64>,
     // What is asked for in more than one line.
     #[command(flatten)]
     workload: WorkloadOptions,
@@ -92,7 +95,7 @@ pub(crate) struct Load {
     #[arg(long, help_heading = BESIDE, conflicts_with_all = ["rate", "requests", "no_probe"])]
     diagnose: bool,
     /// Send nothing, only sample for --duration, on the server's machine
-    #[arg(long, help_heading = BESIDE, conflicts_with_all = ["url", "no_probe", "diagnose", "csv"])]
+    #[arg(long, help_heading = BESIDE, conflicts_with_all = SENDING)]
     probe_only: bool,
     // The database behind the server.
     #[command(flatten)]
@@ -120,22 +123,18 @@ impl Load {
         if self.log.teach(&self.workload)? {
             return Ok(());
         }
+        self.results.teller()?;
         if self.probe_only {
-            let probe = self.probe.only(self.duration.unwrap_or(USUAL))?;
-            let table = text_table(&probe_table(&probe));
-            // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
-            return self
-                .results
-                .write(&probe, &table, |_| String::new(), probe_report);
+            return self.sample();
         }
         let mut plan = self.plan()?;
         plan.notes().into_iter().for_each(note);
-        self.results.teller()?;
         if self.diagnose {
             return self.diagnose(plan);
         }
         let events = Events::listen()?;
-        plan.calibration = self.calibration.measure(&plan, &events.stop)?;
+        let line = self.results.line();
+        plan.calibration = self.calibration.measure(&plan, &line, &events.stop)?;
         let mut run = {
             let mut live = self.results.live(format!(
                 "millpond load {}",
@@ -165,7 +164,17 @@ impl Load {
             return Err(Failure::Said);
         }
         self.objective
-            .map_or(Ok(()), |objective| reached(objective, &run))
+            .map_or(Ok(()), |objective| reached(objective, &run, ""))
+    }
+
+    /// Only the samples of the host.
+    fn sample(&self) -> Outcome {
+        let duration = self.duration.unwrap_or(USUAL);
+        let probe = self.probe.only(duration, &self.results.line())?;
+        let table = text_table(&probe_table(&probe));
+        // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
+        self.results
+            .write(&probe, &table, |_| String::new(), probe_report)
     }
 
     fn plan(&self) -> Outcome<Plan> {
@@ -184,7 +193,7 @@ impl Load {
         let plan = Plan {
             urls,
             order: match self.order {
-                Choice::Random => Order::Random(self.seed),
+                Choice::Random => Order::Random(self.seed.unwrap_or(SEED)),
                 Choice::Sequence => Order::Sequence,
             },
             connections: self.connections,
@@ -202,7 +211,7 @@ impl Load {
             .apply(&self.workload, self.pace.apply(plan), self.seed)?;
         let asked = Asked {
             rate: self.rate,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(SEED),
             duration: self.duration,
             times,
         };
@@ -213,10 +222,16 @@ impl Load {
     fn diagnose(&self, plan: Plan) -> Outcome {
         let duration = self.duration.unwrap_or(USUAL);
         let events = Events::listen()?;
-        let plan = Plan {
+        let mut plan = Plan {
             stop: Stop::Duration(duration / 4),
             ..plan
         };
+        let highest = Plan {
+            connections: diagnosed(plan.connections).into_iter().fold(1, usize::max),
+            ..plan.clone()
+        };
+        let line = self.results.line();
+        plan.calibration = self.calibration.measure(&highest, &line, &events.stop)?;
         let mut diagnosis = {
             let mut live = self.results.live("millpond load --diagnose".to_owned());
             let mut show = |progress: &DiagnoseProgress| {
@@ -239,25 +254,42 @@ impl Load {
             .write(&diagnosis, &text, diagnosis_csv, diagnosis_report)?;
         match diagnosis.verdict {
             Verdict::Invalid => Err(Failure::Said),
-            Verdict::Valid | Verdict::Suspect => Ok(()),
+            Verdict::Valid | Verdict::Suspect => self.objective.map_or(Ok(()), |objective| {
+                reached_in_diagnosis(objective, &diagnosis)
+            }),
         }
     }
 }
 
-/// Says whether the run has reached `objective`.
-fn reached(objective: Objective, run: &Run) -> Outcome {
+/// Says whether the run has reached `objective`; `at` says where it was made, if there were others.
+fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
     match objective.judge(run) {
         Met::Yes => {
-            note(format!("{objective}: reached"));
+            note(format!("{objective}{at}: reached"));
             return Ok(());
         }
-        Met::No => note(format!("{objective}: missed")),
+        Met::No => match run.backlog {
+            Some(grown) => note(format!("{objective}{at}: missed, for {grown}")),
+            None => note(format!("{objective}{at}: missed")),
+        },
         Met::Undecided => note(format!(
-            "{objective}: not decided, for {} requests are too few",
+            "{objective}{at}: not decided, for {} requests are too few",
             number::count(run.accounting.issued)
         )),
     }
     Err(Failure::Missed)
+}
+
+/// The same of a diagnosis: of the level with the connections that were asked for.
+fn reached_in_diagnosis(objective: Objective, diagnosis: &Diagnosis) -> Outcome {
+    let Some(level) = diagnosis.at_all_connections() else {
+        note(format!(
+            "{objective}: not decided, for the diagnosis was stopped before the level that it is about"
+        ));
+        return Err(Failure::Missed);
+    };
+    let at = format!(" with {} in flight", number::count(level.in_flight));
+    reached(objective, &level.run, &at)
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {

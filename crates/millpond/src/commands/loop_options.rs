@@ -28,6 +28,9 @@ pub(crate) struct LoopOptions {
     /// Before the warm-up, let the rate or the number of connections rise for this long
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration, hide_short_help = true)]
     ramp_up: Duration,
+    /// After the measured time, go on sending for this long; it is not measured
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = Config::duration, conflicts_with = "requests", hide_short_help = true)]
+    ramp_down: Duration,
     /// Let the statistics decide when the run is warm and long enough
     #[arg(long, conflicts_with_all = ["duration", "requests", "warmup"])]
     auto: bool,
@@ -118,6 +121,7 @@ impl LoopOptions {
             schedule,
             stop,
             ramp_up: self.ramp_up,
+            ramp_down: self.ramp_down,
             auto: self.auto.then_some(Auto {
                 precision: self.auto_precision.0,
                 max: self.auto_max,

@@ -15,6 +15,7 @@ mod load;
 mod loop_options;
 mod new;
 mod null;
+mod only_options;
 mod pace_options;
 mod postgres_options;
 mod probe_options;

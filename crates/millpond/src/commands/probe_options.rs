@@ -45,7 +45,7 @@ impl ProbeOptions {
     }
 
     /// Samples for `duration`, or until Ctrl-C.
-    pub(crate) fn only(&self, duration: Duration) -> Outcome<Probe> {
+    pub(crate) fn only(&self, duration: Duration, line: &Progress) -> Outcome<Probe> {
         let events = Events::listen()?;
         let prober = Prober::start(Options {
             interval: self.probe_interval,
@@ -56,9 +56,9 @@ impl ProbeOptions {
             perf: !self.no_perf,
         })
         .map_err(|error| Failure::new(format!("the host cannot be probed: {error}")))?;
-        let line = Progress::new();
         line.show(format!("sampling for {duration:?}"));
         events.stopped_within(duration);
+        line.clear();
         Ok(prober.stop())
     }
 }

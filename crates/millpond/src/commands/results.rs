@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::headings::OUTPUT;
 use crate::failure::{Failure, Outcome};
 use crate::live::{Live, LiveOptions};
-use crate::output::{note, say, write_out};
+use crate::output::{Progress, note, say, write_out};
 
 /// Files for the result that are no JSON.
 #[derive(Args)]
@@ -35,6 +35,7 @@ impl FileOptions {
         for path in [json, csv, report].into_iter().flatten() {
             has_folder(path)?;
         }
+        is_folder(self.svg.as_deref())?;
         match (is_stdout(json), is_stdout(csv)) {
             (true, true) => {
                 let message = "JSON and comma-separated values cannot both go to standard output";
@@ -94,6 +95,11 @@ impl ResultOptions {
         Live::start(&self.live, title, paths.into_iter().any(is_stdout))
     }
 
+    /// A line of progress for what needs no more, or nothing if that is asked for.
+    pub(crate) fn line(&self) -> Progress {
+        self.live.line()
+    }
+
     /// Says `text` on standard output, unless a result goes there, and writes the files that are asked for.
     pub(crate) fn write<T: Serialize>(
         &self,
@@ -137,6 +143,17 @@ fn has_folder(path: &Path) -> Outcome {
         }
         _ if path.is_dir() => Err(Failure::new(format!(
             "cannot write {}: it is a folder",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether graphs can have this folder: one that is not there will be made.
+fn is_folder(path: Option<&Path>) -> Outcome {
+    match path {
+        Some(path) if path.exists() && !path.is_dir() => Err(Failure::new(format!(
+            "cannot write graphs into {}: it is no folder",
             path.display()
         ))),
         _ => Ok(()),

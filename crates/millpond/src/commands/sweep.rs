@@ -19,7 +19,7 @@ use super::probe_options::ProbeOptions;
 use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use super::single_options::SingleOptions;
-use super::workload_options::WorkloadOptions;
+use super::workload_options::{SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -60,7 +60,8 @@ pub(crate) struct Sweep {
     /// Send requests for this long before measuring, at each step
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Config::duration)]
     warmup: Duration,
-    /// How often to go through all levels; three or more make the intervals of the fit narrower
+    /// How often to go through all levels; three or more make the intervals of the fit narrower, and give one
+    /// for the level with the highest throughput over response time
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: usize,
     /// Go down again after the top, to see whether the server recovers
@@ -69,9 +70,9 @@ pub(crate) struct Sweep {
     /// What the response times must hold, such as '99% < 50ms'; exit status 3 if they do at no level
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
-    /// The same seed gives the same random arrivals and the same intervals
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The seed of random arrivals, of the intervals and of a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     requests: RequestOptions,
     #[command(flatten)]
@@ -114,7 +115,9 @@ impl Sweep {
         highest(&plan).notes().into_iter().for_each(note);
         let tell = self.results.teller()?;
         let events = Events::listen()?;
-        plan.plan.calibration = self.calibration.measure(&highest(&plan), &events.stop)?;
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest(&plan), &self.results.line(), &events.stop)?;
         let rows = Rows::new(plan.by);
         let (mut found, was_screen) = {
             let mut live = self
@@ -170,11 +173,11 @@ impl Sweep {
             plan,
             ladder,
             by,
-            process: self.arrivals.process(self.seed),
+            process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             repeats: self.repeats,
             down: self.down,
             objective: self.objective,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(SEED),
         })
     }
 

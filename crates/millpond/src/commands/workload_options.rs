@@ -8,8 +8,12 @@ use clap::Args;
 use millpond_load::{Learned, Plan, Replay, Workload};
 
 use super::headings::WORKLOAD;
+use super::only_options::MEASURING;
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
+
+/// What is random comes from this where nothing names another seed.
+pub(crate) const SEED: u64 = 1;
 
 /// Where the workload comes from.
 #[derive(Args)]
@@ -25,8 +29,12 @@ pub(crate) struct WorkloadOptions {
 
 impl WorkloadOptions {
     /// A plan for each of `bases` that asks for the workload, if these options name one. URL, fields and expected statuses
-    /// that it does not say itself are those of the base.
-    pub(crate) fn apply<const N: usize>(&self, bases: [Plan; N], seed: u64) -> Outcome<[Plan; N]> {
+    /// that it does not say itself are those of the base; a `seed` that was asked for goes before its own.
+    pub(crate) fn apply<const N: usize>(
+        &self,
+        bases: [Plan; N],
+        seed: Option<u64>,
+    ) -> Outcome<[Plan; N]> {
         let source = match (&self.plan, &self.from_log) {
             (None, None) => return Ok(bases),
             (Some(path), _) => Source::Plan(path),
@@ -39,8 +47,16 @@ impl WorkloadOptions {
         let mut plans = bases;
         for plan in &mut plans {
             let workload = match &source {
-                Source::Plan(path) => read_plan(path, plan)?,
-                Source::Log(learned) => learned.workload(plan, seed).map_err(Failure::new)?,
+                Source::Plan(path) => {
+                    let workload = read_plan(path, plan)?;
+                    match seed {
+                        Some(seed) => workload.with_seed(seed),
+                        None => workload,
+                    }
+                }
+                Source::Log(learned) => learned
+                    .workload(plan, seed.unwrap_or(SEED))
+                    .map_err(Failure::new)?,
             };
             *plan = asking(workload, plan.clone());
         }
@@ -62,7 +78,7 @@ pub(crate) struct LogOptions {
     #[arg(
         long,
         requires = "from_log",
-        conflicts_with = "replay",
+        conflicts_with_all = MEASURING,
         hide_short_help = true
     )]
     pub(crate) learn_only: bool,
@@ -92,7 +108,7 @@ impl LogOptions {
         &self,
         workload: &WorkloadOptions,
         plan: Plan,
-        seed: u64,
+        seed: Option<u64>,
     ) -> Outcome<(Plan, Option<Vec<u64>>)> {
         match &workload.from_log {
             Some(path) if self.replay => {

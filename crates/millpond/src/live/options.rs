@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use crate::output::Progress;
+
 /// What is shown meanwhile.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct LiveOptions {
@@ -11,4 +13,15 @@ pub(crate) struct LiveOptions {
     /// Show no progress, only the result
     #[arg(long, conflicts_with = "plain")]
     pub(super) quiet: bool,
+}
+
+impl LiveOptions {
+    /// A line for what has no screen: `--plain` changes nothing about it, `--quiet` takes it away.
+    pub(crate) fn line(&self) -> Progress {
+        if self.quiet {
+            Progress::silent()
+        } else {
+            Progress::new()
+        }
+    }
 }

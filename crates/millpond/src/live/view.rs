@@ -93,6 +93,7 @@ pub(crate) fn doing(phase: Phase) -> &'static str {
         Phase::Connecting => "connecting",
         Phase::WarmUp => "warming up",
         Phase::Measuring => "measuring",
+        Phase::RampDown => "ramping down",
     }
 }
 

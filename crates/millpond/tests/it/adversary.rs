@@ -7,6 +7,8 @@ use millpond_adversary::{Feed, Fight, Ground, fight, ground};
 
 /// A run of less than this has checked nothing, however busy the machine is.
 const LEAST_READS: u64 = 2_000;
+/// The same of the pages of the node with the long bound that were asked for while all was well.
+const LEAST_IN_LULLS: u64 = 50;
 
 #[test]
 fn no_fault_makes_a_page_late_or_mixed() {
@@ -35,6 +37,9 @@ fn no_fault_makes_a_page_late_or_mixed() {
     let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
     assert!(all.reads >= least, "{report}");
     assert!(all.hits * 2 >= all.reads, "{report}");
+    let lull = report.lull;
+    assert!(lull.reads >= LEAST_IN_LULLS && lull.hits > 0, "{report}");
+    assert!(report.is_prompt(), "{report}");
 }
 
 /// How the nodes learn of changes: a fight by triggers takes as long as the other, so it is one of `cargo xtask soak adversary`.

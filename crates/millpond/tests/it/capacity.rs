@@ -174,6 +174,10 @@ fn bad_arguments_are_told() {
             "lowest rate",
         ),
         (
+            with(&[&objective[..], &["--pid", "2147483647"]].concat()),
+            "2147483647",
+        ),
+        (
             with(&[&objective[..], &["--precision", "0%"]].concat()),
             "percentage",
         ),

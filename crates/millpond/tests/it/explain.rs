@@ -104,6 +104,7 @@ fn an_answer_and_what_ended_it_are_explained() {
     let cause = &ended["page"]["ended_by"];
     assert_eq!(cause["certain"], true);
     assert!(cause["transaction"].as_u64() > Some(0), "{ended}");
+    assert_eq!(cause["tables"], serde_json::json!(["article"]));
 
     for (target, kind) in [
         ("/a.txt", "file"),
@@ -124,11 +125,21 @@ fn an_answer_and_what_ended_it_are_explained() {
     for part in [
         "is the page /read",
         "not in memory: a change",
-        "ended by transaction",
+        "its key is /read, id = 1, in reading ",
+        "\nended by transaction",
+        " ago, which changed article\n",
+        "all pages of this route so far: ",
         "the bound is 1",
     ] {
         assert!(shown.contains(part), "{part:?} in\n{shown}");
     }
+    // What ended the answer before this one stays told.
+    server.get("/read?id=1");
+    let before = ask("/read?id=1");
+    assert_eq!(
+        before["page"]["ended_before"]["transaction"],
+        cause["transaction"]
+    );
 }
 
 #[test]

@@ -59,7 +59,10 @@ fn arrivals_sessions_and_pauses_are_said_in_table_json_and_report() {
         "200ms",
         "--ramp-up",
         "50ms",
+        "--ramp-down",
+        "100ms",
     ]);
+    assert!(found["ramp_down"]["requests"].as_u64().unwrap() > 0);
     assert!(table.contains("one request every 10ms"), "{table}");
     assert!((found["warmup_s"].as_f64().unwrap() - 0.05).abs() < 1e-9);
 }

@@ -9,6 +9,8 @@ mod databases;
 mod demo;
 mod descriptors;
 mod explain;
+mod fixing;
+mod gates;
 mod hostile;
 mod hosts;
 mod lab;

@@ -1,6 +1,7 @@
 //! `millpond load --pg`: the database behind a server.
 
 use std::fs;
+use std::path::Path;
 
 use millpond_pgtest::Postgres;
 
@@ -16,9 +17,7 @@ fn a_watched_database_is_in_the_table_the_json_and_the_report_without_its_passwo
     let args = [
         "load", &url, "-n", "300", "--pg", &watched, "--json", "run.json", "--report", "run.html",
     ];
-    let output = run(site.path(), &args);
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    let said = successful(site.path(), &args);
     for word in ["PostgreSQL", "CPU of its processes", "commits"] {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -29,6 +28,31 @@ fn a_watched_database_is_in_the_table_the_json_and_the_report_without_its_passwo
     let run: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(run["postgres"]["server"]["max_connections"], 100);
     assert!(run["postgres"]["summary"]["per_request"]["cpu_us"].is_number());
+    let diagnosis = [
+        "load",
+        &url,
+        "--diagnose",
+        "--duration",
+        "1s",
+        "--pg",
+        &watched,
+        "--report",
+        "why.html",
+    ];
+    let said = successful(site.path(), &diagnosis);
+    assert!(
+        said.contains("PostgreSQL") && said.contains(" in flight"),
+        "{said}"
+    );
+    let page = fs::read_to_string(site.path().join("why.html")).unwrap();
+    assert!(page.contains("PostgreSQL") && !page.contains("hush"));
+}
+
+fn successful(dir: &Path, args: &[&str]) -> String {
+    let output = run(dir, args);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    said
 }
 
 #[test]

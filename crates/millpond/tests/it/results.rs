@@ -30,7 +30,7 @@ fn a_run_leaves_rows_and_graphs() {
     let output = run(site.path(), &args);
     let rows = text(&output.stdout);
     assert!(
-        rows.starts_with("at_s,interval_s,requests,errors,p50_us,p99_us,max_us\n"),
+        rows.starts_with("at_s,interval_s,requests,errors,p50_us,p99_us,max_us,service_p50_us,"),
         "{rows}"
     );
     let counts = rows
@@ -176,7 +176,7 @@ fn what_is_no_result_is_named_with_its_place() {
 }
 
 /// A terminal of 80 columns and 24 rows: our end, and that of the program.
-fn terminal() -> (OwnedFd, fs::File) {
+pub(crate) fn terminal() -> (OwnedFd, fs::File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();

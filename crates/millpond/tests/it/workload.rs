@@ -120,6 +120,40 @@ fn a_plan_is_run_and_its_mistakes_are_told_before_anything_is_sent() {
 }
 
 #[test]
+fn a_seed_that_is_asked_for_goes_before_the_plans_own() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let plan = format!(
+        "url = 'http://{}/'\n[[class]]\nname = 'front'\ntarget = '/'\n[[class]]\nname = 'note'\ntarget = '/notes/1'\n",
+        server.address()
+    );
+    let fronts = |own: &str, options: &[&str]| {
+        write(site.path(), "plan.toml", &(own.to_owned() + &plan));
+        let args = [
+            "load",
+            "--plan",
+            "plan.toml",
+            "-n",
+            "100",
+            "--json",
+            "run.json",
+        ];
+        let output = run(site.path(), &[&args, options].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        result(site.path())["classes"][0]["good"].as_u64().unwrap()
+    };
+    let usual = fronts("", &[]);
+    let mut is_other = false;
+    for seed in ["2", "3", "4"] {
+        let own = format!("seed = {seed}\n");
+        let asked = fronts("seed = 9\n", &["--seed", seed]);
+        assert_eq!(asked, fronts(&own, &[]), "seed {seed}");
+        is_other |= asked != usual;
+    }
+    assert!(is_other, "{usual} each time");
+}
+
+#[test]
 fn a_log_is_replayed_faster_than_it_was() {
     let site = new_site();
     let server = Server::start(site.path());

@@ -54,9 +54,16 @@ pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
         name: name.to_owned(),
         points: points.iter().map(|point| (point.at_s, of(point))).collect(),
     };
+    let has_service = points.iter().any(|point| point.service_p50_us.is_some());
+    let note = match has_service {
+        true => {
+            "Service times count from the actual send: where response times leave them, requests waited to be sent."
+        }
+        false => "",
+    };
     LineChart {
         title: format!("{} over time", name_of_time(run)),
-        note: String::new(),
+        note: note.to_owned(),
         x: Axis::linear("time", Unit::Seconds),
         y: Axis::log("time", Unit::Micros),
         // Short intervals of a slow run have too few samples for a percentile.
@@ -64,6 +71,8 @@ pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
             line("median", |point| point.p50_us),
             line("99th percentile", |point| point.p99_us),
             line("longest", |point| point.max_us),
+            line("median service time", |point| point.service_p50_us),
+            line("99th percentile of service", |point| point.service_p99_us),
         ]
         .into_iter()
         .filter(|line| line.points.iter().any(|(_, time)| time.is_some()))

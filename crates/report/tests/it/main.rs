@@ -1,5 +1,6 @@
 //! A whole report: what is in it, and that nothing handed in becomes markup.
 
+mod classes;
 mod collection;
 mod compare;
 
@@ -41,6 +42,7 @@ fn run() -> Run {
             p50_us: Some(221.0 / load),
             p99_us: Some(1_240.0 / load / load),
             max_us: Some(4_000.0 * wave(n * 2.3) / load),
+            ..Point::default()
         }
     };
     let quantile = |n: i32| {
@@ -112,7 +114,7 @@ fn run() -> Run {
         series: Timeline {
             interval_s: 0.2,
             points: (0..50).map(point).collect(),
-            histograms: Vec::new(),
+            ..Timeline::default()
         },
         percentiles: (0..130).map(quantile).collect(),
         ..Run::default()

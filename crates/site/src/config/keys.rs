@@ -142,7 +142,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 34] = [
+pub(super) const KEYS: [Key; 36] = [
     Key {
         section: "server",
         name: "listen",
@@ -168,9 +168,9 @@ pub(super) const KEYS: [Key; 34] = [
         default: Some("\"sqlite:site.db\""),
         example: "\"sqlite:site.db\"",
         about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
-                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn, a unix \
-                socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, `verify-full`) may \
-                follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
+                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn until one \
+                is no standby, a unix socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, \
+                `verify-full`) may follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
                 into a file. `--database URL` of the commands that open a site overrides it.",
     },
     Key {
@@ -192,6 +192,29 @@ pub(super) const KEYS: [Key; 34] = [
         example: "8",
         about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, the feed \
                 of changes has two of its own, and to each replica there are up to as many again.",
+    },
+    Key {
+        section: "database",
+        name: "queue",
+        kind: Kind::Count(|config| &mut config.queue, 1, 65_536),
+        default: Some("1024"),
+        example: "1024",
+        about: "How many reads, and how many writes, may wait for a connection; one more is answered 503 with Retry-After at once. On PostgreSQL \
+                they wait together. What waits takes memory, and whoever waits longer than his patience asks again: raise it for bursts, not for \
+                a database that is too slow.",
+    },
+    Key {
+        section: "database",
+        name: "statement_timeout",
+        kind: Kind::Time(
+            |config| &mut config.statement_timeout,
+            Duration::from_millis(100),
+            Duration::from_secs(3600),
+        ),
+        default: Some("\"5s\""),
+        example: "\"5s\"",
+        about: "How long one statement may run; then it is interrupted and rolled back, and the request is answered 503. On PostgreSQL also how long a form \
+                waits until its change has come back through the feed, and how long a transaction may stand idle. Migrations have no such limit.",
     },
     Key {
         section: "database",

@@ -81,6 +81,31 @@ fn settings_are_read() {
 }
 
 #[test]
+fn how_long_and_how_many_may_wait_has_limits() {
+    let config = parse("").unwrap();
+    let five_s = Duration::from_secs(5);
+    assert_eq!((config.queue, config.statement_timeout), (1_024, five_s));
+    let config = parse("[database]\nqueue = 16\nstatement_timeout = \"30s\"\n").unwrap();
+    let half_a_minute = Duration::from_secs(30);
+    assert_eq!(
+        (config.queue, config.statement_timeout),
+        (16, half_a_minute)
+    );
+    for wrong in [
+        "queue = 0",
+        "queue = 65537",
+        "queue = \"many\"",
+        "statement_timeout = \"50ms\"",
+        "statement_timeout = \"2h\"",
+        "statement_timeout = 5",
+    ] {
+        let said = parse(&format!("[database]\n{wrong}\n")).unwrap_err();
+        assert!(said.starts_with("millpond.toml:2:"), "{said}");
+        assert!(said.contains("hint:"), "{said}");
+    }
+}
+
+#[test]
 fn a_feed_is_one_of_two() {
     assert_eq!(parse("").unwrap().feed, FeedKind::Logical);
     let config = parse("database.feed = \"triggers\"").unwrap();

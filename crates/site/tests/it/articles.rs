@@ -5,9 +5,15 @@ use std::{fs, path::Path};
 use millpond_http::OwnedRequest;
 
 use crate::{
+    both::{Housed, Kind, on_both},
     sessions::cookie,
     support::{Answer, TestSite},
 };
+
+on_both!(
+    comments_are_signed_and_found_again_by_their_author_alone,
+    all_sessions_of_an_account_end_at_once
+);
 
 /// The texts of the example's folder, but for its settings.
 fn files(dir: &Path, below: &str, files: &mut Vec<(String, String)>) {
@@ -21,7 +27,7 @@ fn files(dir: &Path, below: &str, files: &mut Vec<(String, String)>) {
     }
 }
 
-fn site() -> TestSite {
+fn site(kind: Kind) -> Housed {
     let mut found = Vec::new();
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles");
     for part in ["pages", "templates", "migrations"] {
@@ -32,17 +38,19 @@ fn site() -> TestSite {
         fs::read_to_string(dir.join("millpond.toml")).unwrap(),
     ));
     // The support's own table has the same name.
-    found.push((
-        "migrations/0001_start.sql".to_owned(),
-        "select 1;".to_owned(),
-    ));
+    for own in [
+        "migrations/0001_start.sql",
+        "migrations/0001_start.postgres.sql",
+    ] {
+        found.push((own.to_owned(), "select 1;".to_owned()));
+    }
     let files: Vec<_> = found
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    let site = TestSite::new(&files);
+    let site = Housed::new(kind, &files);
     let article = "insert into article (id, slug, title, published_at, words, body_html, body_text) values (1, 'a', 'First', '2026-01-01T00:00:00Z', 1, 'x', 'x')";
-    site.foreign().execute(article, []).unwrap();
+    site.run(article);
     site.until("the article is there", || {
         site.get("/read?id=1").status == 200
     });
@@ -63,9 +71,8 @@ fn register(site: &TestSite, name: &str) -> String {
     cookie(&answer)
 }
 
-#[test]
-fn comments_are_signed_and_found_again_by_their_author_alone() {
-    let site = site();
+fn comments_are_signed_and_found_again_by_their_author_alone(kind: Kind) {
+    let site = site(kind);
     let (ann, bob) = (register(&site, "Ann"), register(&site, "Bob"));
     for (cookie, body) in [
         (&*ann, "id=1&who=Bob&body=from+Ann"),
@@ -99,9 +106,8 @@ fn comments_are_signed_and_found_again_by_their_author_alone() {
     assert_eq!(nobody.field("location"), "/login?next=%2Faccount");
 }
 
-#[test]
-fn all_sessions_of_an_account_end_at_once() {
-    let site = site();
+fn all_sessions_of_an_account_end_at_once(kind: Kind) {
+    let site = site(kind);
     let here = register(&site, "Ann");
     let body = "name=Ann&password=correct+horse&next=%2Fread%3Fid%3D1";
     let login = site.post("/login", body);

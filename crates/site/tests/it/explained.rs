@@ -4,6 +4,7 @@ use millpond_http::OwnedRequest;
 use millpond_site::Whom;
 
 use crate::{
+    postgres::{client, database, site},
     sessions::{SITE, register},
     support::TestSite,
 };
@@ -47,4 +48,45 @@ fn each_visitors_answer_is_explained_from_its_own_key() {
     assert_eq!(desk["closed"], true);
     // Nobody was let in by what was claimed.
     assert_eq!(site.get("/members").status, 303);
+}
+
+#[test]
+fn the_transaction_that_ended_a_page_is_named_as_postgresql_names_it() {
+    let database = database();
+    let queries = "-- name: a :one\nselect title from article where id = :id;\n\
+                   -- name: who :many\nselect who from comment where article_id = :id;\n";
+    let site = site(&database, &[("pages/a.sql", queries)]);
+    site.until("a hit", || site.get("/a?id=1").cache() == "hit");
+    let told = || site.site.explain("/a?id=1", Whom::Nobody).unwrap();
+    let key = told()["key"].clone();
+    assert_eq!(
+        (&key["route"], &key["parameters"]["id"]),
+        (&"/a".into(), &1.into())
+    );
+
+    let mut other = client(&database);
+    let mut open = other.transaction().unwrap();
+    open.batch_execute(
+        "insert into comment (article_id, who) values (1, 'Ann'); \
+         update article set title = 'Other' where id = 1",
+    )
+    .unwrap();
+    let asked = "select pg_current_xact_id()::text, pg_current_wal_insert_lsn()::text";
+    let row = open.query_one(asked, &[]).unwrap();
+    let (id, from): (String, String) = (row.get(0), row.get(1));
+    open.commit().unwrap();
+    site.until("its end", || {
+        !told()["page"]["ended_by"].is_null() || !told()["page"]["ended_before"].is_null()
+    });
+    site.until("a hit", || site.get("/a?id=1").cache() == "hit");
+    let cause = told()["page"]["ended_before"].clone();
+    assert_eq!(cause["transaction"].to_string(), id);
+    assert_eq!(cause["tables"], serde_json::json!(["article", "comment"]));
+    assert_eq!(cause["certain"], true);
+    // Its commit record ends there.
+    let position = cause["position"].as_str().unwrap();
+    let asked =
+        "select $1::text::pg_lsn > $2::text::pg_lsn and $1::text::pg_lsn <= pg_current_wal_lsn()";
+    let row = other.query_one(asked, &[&position, &from]).unwrap();
+    assert!(row.get::<_, bool>(0), "{position} after {from}");
 }

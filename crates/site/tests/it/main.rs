@@ -1,17 +1,21 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
+mod accounts;
 mod addresses;
 mod ahead;
 mod ahead_postgres;
 mod articles;
+mod both;
 mod errors;
 mod explained;
 mod folder;
 mod forms;
 mod fuzz;
+mod max_age;
 mod nodes;
 mod nodes_triggers;
 mod pages;
+mod policies;
 mod postgres;
 mod privacy;
 mod replicas;

@@ -38,17 +38,26 @@ fn the_change_that_ended_an_entry_is_named() {
     assert_eq!(over.state, Err(Why::Invalidated));
     let cause = over.ended_by.expect("it is remembered");
     assert_eq!((cause.mark, cause.is_certain), (3, true));
+    assert_eq!(
+        (&cause.touched[..], over.ended_before),
+        (&[Tag::broad(5)][..], None)
+    );
     keep(&store, b"key", vec![Tag::narrow(2)]);
-    assert_eq!(store.explain(b"key", NOW).state, Ok(()));
+    let again = store.explain(b"key", NOW);
+    assert_eq!((again.state, again.ended_by), (Ok(()), None));
+    assert_eq!(again.ended_before.expect("it is remembered").mark, 4);
 }
 
 #[test]
 fn what_touched_too_much_is_only_a_suspect_and_what_is_long_ago_is_forgotten() {
     let store = store(Config::default());
     keep(&store, b"key", vec![Tag::narrow(2)]);
-    apply(&store, 1, (0..100).map(|n| Tag::narrow(n * 2)).collect());
+    let many = (0..100).map(|n| Tag::narrow(n * 2));
+    apply(&store, 1, many.chain([Tag::broad(7)]).collect());
     let cause = store.explain(b"key", NOW).ended_by.expect("a suspect");
     assert_eq!((cause.mark, cause.is_certain), (1, false));
+    // What it touched as a whole is remembered all the same.
+    assert_eq!(&cause.touched[..], [Tag::broad(7)]);
     (2..2_000).for_each(|mark| apply(&store, mark, vec![Tag::narrow(4)]));
     let over = store.explain(b"key", NOW);
     assert_eq!((over.state, over.ended_by), (Err(Why::Invalidated), None));

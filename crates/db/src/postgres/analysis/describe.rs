@@ -1,9 +1,10 @@
-//! What a query depends on, in the owner's words.
+//! What a query depends on, in the owner's words, and what would make that less.
 
 use super::constants::Operand;
 use super::restrict::Restriction;
 use super::{Analysis, FamilyDep};
 use crate::Value;
+use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 
 /// What the feed tells about rows of a table as they were.
@@ -24,6 +25,18 @@ impl Precision {
     }
 }
 
+impl Precision {
+    /// Why old values are not told.
+    fn untold(&self) -> &'static str {
+        match self.identity {
+            Identity::None => "without a replica identity no old values are told",
+            Identity::Columns | Identity::Full => {
+                "REPLICA IDENTITY DEFAULT tells the old values of keys only"
+            }
+        }
+    }
+}
+
 impl Analysis {
     /// One readable line for each dependency.
     pub(crate) fn describe(&self) -> Vec<String> {
@@ -37,20 +50,34 @@ impl Analysis {
             if dep.references.is_empty() {
                 lines.push(format!("{tables}: every change"));
             }
-            for restriction in dep
-                .references
-                .iter()
-                .filter_map(|alternatives| alternatives.first())
-            {
+            for restriction in dep.best() {
                 lines.push(format!(
                     "{tables}: rows with {}{}",
                     self.condition(restriction),
-                    dep.cost(restriction)
+                    dep.beside(restriction)
                 ));
             }
         }
         lines.dedup();
         lines
+    }
+
+    /// What would make it depend on less, or have it kept.
+    pub(crate) fn advice(&self) -> Vec<Advice> {
+        if let Some(reason) = &self.uncacheable {
+            return vec![advice::uncacheable(reason)];
+        }
+        let whole = self.depends.iter().filter(|dep| dep.references.is_empty());
+        let mut all = advice::of_whole(whole.map(|dep| {
+            let cause = dep.cause.as_ref().unwrap_or(&Cause::Unconditional);
+            (dep.tables.join(", "), cause)
+        }));
+        let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
+        all.extend(self.depends.iter().filter(is_loose).map(|dep| {
+            let Precision { quoted, .. } = &dep.precision;
+            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.untold())
+        }));
+        all
     }
 
     fn condition(&self, restriction: &Restriction) -> String {
@@ -86,21 +113,19 @@ impl Analysis {
 }
 
 impl FamilyDep {
-    /// What makes the dependency less exact than it reads, and the remedy.
-    fn cost(&self, restriction: &Restriction) -> String {
+    /// The restriction of each reference that is looked at first.
+    fn best(&self) -> impl Iterator<Item = &Restriction> {
+        self.references
+            .iter()
+            .filter_map(|alternatives| alternatives.first())
+    }
+
+    /// What makes the dependency less exact than it reads.
+    fn beside(&self, restriction: &Restriction) -> &'static str {
         if restriction.precise {
-            return String::new();
+            ""
+        } else {
+            " (and updates and deletions elsewhere in the table)"
         }
-        let why = match self.precision.identity {
-            Identity::None => "without a replica identity no old values are told",
-            Identity::Columns | Identity::Full => {
-                "REPLICA IDENTITY DEFAULT tells the old values of keys only"
-            }
-        };
-        format!(
-            " (updates and deletions elsewhere in the table count too: {why}; \
-             \"alter table {} replica identity full\" makes it exact, and the log a little larger)",
-            self.precision.quoted
-        )
     }
 }

@@ -9,6 +9,7 @@ mod constants;
 mod describe;
 mod functions;
 mod lookup;
+mod nearest;
 mod nodes;
 mod params;
 mod resolve;
@@ -21,11 +22,13 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
 use super::interest::Wanted;
 use super::tags;
+use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
 use constants::Operand;
@@ -49,6 +52,9 @@ pub(crate) struct Analysis {
     pub(crate) readonly: bool,
     /// The tables and views that it names.
     pub(crate) tables: Vec<String>,
+    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance adds, and materialized views. `None` if
+    /// nobody knows.
+    pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
     uncacheable: Option<Arc<str>>,
     clock_words: ClockWords,
@@ -64,6 +70,8 @@ struct FamilyDep {
     tables: Vec<String>,
     /// One entry for each reference, each with alternatives; none: all rows.
     references: Vec<Vec<Restriction>>,
+    /// Why all rows count, if they do.
+    cause: Option<Cause>,
     precision: Precision,
 }
 
@@ -91,6 +99,7 @@ pub(crate) async fn analyse(
             .collect(),
         readonly: params::seems_readonly(sql),
         tables: Vec::new(),
+        files: None,
         depends: Vec::new(),
         uncacheable: None,
         clock_words: ClockWords::of(statement.params()),
@@ -123,6 +132,7 @@ pub(crate) async fn analyse(
         .objections
         .first()
         .map(|reason| reason.as_str().into());
+    analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
     Ok(analysis)
 }
@@ -145,15 +155,32 @@ pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
     }
 }
 
+/// Those of the relations that are read which have files.
+fn files(catalog: &Catalog, readings: &Readings) -> Vec<u32> {
+    let direct = readings.direct.keys();
+    let read = direct.chain(readings.whole.keys()).chain(&readings.others);
+    let has_file = |oid: &u32| {
+        let relation = catalog.relation(*oid);
+        relation.is_some_and(|relation| matches!(relation.kind, 'r' | 'm'))
+    };
+    let all: BTreeSet<u32> = read.flat_map(|oid| catalog.tree(*oid)).collect();
+    all.into_iter().filter(has_file).collect()
+}
+
 /// Puts together what is of one family.
 fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
     let mut families: BTreeMap<u32, FamilyDep> = BTreeMap::new();
-    let direct = readings.direct.into_iter();
+    let mut causes = readings.causes;
+    let direct = readings
+        .direct
+        .into_iter()
+        .map(|(table, references)| (table, references, causes.remove(&table)));
+    let direct: Vec<_> = direct.collect();
     let whole = readings
         .whole
         .into_iter()
-        .map(|table| (table, vec![Vec::new()]));
-    for (table, references) in direct.chain(whole) {
+        .map(|(table, cause)| (table, vec![Vec::new()], Some(cause)));
+    for (table, references, cause) in direct.into_iter().chain(whole) {
         let Some(family) = catalog.families.of(table) else {
             continue;
         };
@@ -162,9 +189,11 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
             oids: BTreeSet::new(),
             tables: Vec::new(),
             references: Vec::new(),
+            cause: None,
             precision: Precision::of(catalog, table),
         });
         dep.oids.insert(table);
+        dep.cause = dep.cause.take().max(cause);
         let name = catalog.display(table);
         if !dep.tables.contains(&name) {
             dep.tables.push(name);
@@ -183,6 +212,21 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
 }
 
 impl Analysis {
+    /// Of a statement of which only this is known.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: Option<Vec<u32>>) -> Self {
+        Self {
+            params: [].into(),
+            columns: [].into(),
+            readonly: true,
+            tables: Vec::new(),
+            files,
+            depends: Vec::new(),
+            uncacheable: None,
+            clock_words: ClockWords::of(&[]),
+        }
+    }
+
     /// The columns whose values the feed must name for these dependencies.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
         self.depends.iter().flat_map(|dep| {
@@ -197,6 +241,12 @@ impl Analysis {
     /// The tables that its results are read from.
     pub(crate) fn reads(&self) -> impl Iterator<Item = u32> + '_ {
         self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
+    }
+
+    /// The tables that its results are read from, with what every change to them touches. Those of one family are told as one.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, Tag)> + '_ {
+        let depends = self.depends.iter();
+        depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)))
     }
 
     /// The dependencies of one execution.
@@ -214,7 +264,7 @@ impl Analysis {
 }
 
 impl FamilyDep {
-    fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
+    fn tags(&self, params: &[Value], into: &mut Vec<Tag>) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
             // A value whose equality has no canonical form rules an alternative out.
@@ -239,7 +289,7 @@ impl FamilyDep {
 
 impl Restriction {
     /// The tag of changes that do not tell the column's old value, and those of the values; `None` if a value has no tag.
-    fn tags(&self, params: &[Value]) -> Option<Vec<millpond_store::Tag>> {
+    fn tags(&self, params: &[Value]) -> Option<Vec<Tag>> {
         let mut all = vec![self.name.unknown()];
         for operand in &self.values {
             match operand {

@@ -10,6 +10,7 @@ use super::restrict::Restriction;
 use super::walk::{self, Names};
 use super::{Depends, lookup};
 use crate::SqlError;
+use crate::advice::Cause;
 use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, Untold};
 
 /// How often one thing may stand behind another.
@@ -20,8 +21,14 @@ const MAX_ROUNDS: usize = 32;
 pub(crate) struct Readings {
     /// References in the query's own text, by table.
     pub(crate) direct: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    /// Why some of them are not restricted.
+    pub(crate) causes: BTreeMap<u32, Cause>,
     /// Tables that are reached through something else.
-    pub(crate) whole: BTreeSet<u32>,
+    pub(crate) whole: BTreeMap<u32, Cause>,
+    /// What is read besides tables whose changes are told.
+    pub(crate) others: BTreeSet<u32>,
+    /// Whether a function may read tables that nobody knows.
+    pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
     pub(crate) objections: Vec<String>,
@@ -39,14 +46,19 @@ pub(crate) async fn follow(
         depends,
         readings: Readings::default(),
         seen: Seen::default(),
+        origin: String::new(),
     };
+    // What is not understood may read anything.
+    search.readings.is_partial = !names.objections.is_empty();
     search
         .readings
         .objections
         .extend(names.objections.iter().cloned());
     search.readings.named.extend(names.relations.keys());
+    search.readings.causes.clone_from(&names.causes);
     let mut round = search.take(names, true);
     if let Some(owners) = depends {
+        "the functions of its \"-- depends:\"".clone_into(&mut search.origin);
         for table in lookup::tables(client, owners).await? {
             search.relation(table, Vec::new(), false, &mut round);
         }
@@ -60,12 +72,17 @@ pub(crate) async fn follow(
         for tree in &trees {
             match nodes::parse(tree) {
                 Some(tree) => walk::names(&tree, catalog, &mut behind),
-                None => search.object("something in it is in a form that Millpond does not know"),
+                None => {
+                    search.readings.is_partial = true;
+                    search.object("something in it is in a form that Millpond does not know");
+                }
             }
         }
+        search.readings.is_partial |= !behind.objections.is_empty();
         search.readings.objections.append(&mut behind.objections);
         round = search.take(behind, false);
     }
+    search.readings.is_partial = true;
     search.object("views and functions are nested too deeply");
     Ok(search.readings)
 }
@@ -108,6 +125,8 @@ struct Search<'a> {
     depends: &'a Depends<'a>,
     readings: Readings,
     seen: Seen,
+    /// Behind what it looks now.
+    origin: String,
 }
 
 impl Search<'_> {
@@ -160,7 +179,8 @@ impl Search<'_> {
                         .or_default()
                         .extend(references);
                 } else {
-                    self.readings.whole.insert(oid);
+                    let cause = Cause::Behind(self.origin.clone());
+                    self.readings.whole.entry(oid).or_insert(cause);
                 }
                 let secured = catalog
                     .tree(oid)
@@ -174,13 +194,21 @@ impl Search<'_> {
                     }
                 }
             }
-            _ => self.object(no_table(relation)),
+            _ => {
+                self.readings.others.insert(oid);
+                self.object(no_table(relation));
+            }
         }
     }
 
     /// Asks for everything in the round; gives the trees that stand behind it.
     async fn expand(&mut self, client: &Client, round: Round) -> Result<Vec<String>, SqlError> {
         let mut trees = Vec::new();
+        let views = round.views.iter().map(|view| self.catalog.display(*view));
+        let mut origins: Vec<String> = views.map(|name| format!("the view {name}")).collect();
+        if !round.secured.is_empty() || !round.secured_behind.is_empty() {
+            origins.push("a policy".to_owned());
+        }
         if !round.system.is_empty() {
             for name in lookup::names(client, &round.system).await? {
                 self.object(format!(
@@ -198,7 +226,10 @@ impl Search<'_> {
             let found = lookup::functions(client, &round.functions).await?;
             let mut aggregates = Vec::new();
             for function in found.functions {
-                self.function(function, found.json_casts, &mut trees, &mut aggregates);
+                let name = format!("the function {}()", function.name);
+                if self.function(function, found.json_casts, &mut trees, &mut aggregates) {
+                    origins.push(name);
+                }
             }
             if !aggregates.is_empty() {
                 let made_of = lookup::made_of(client, &aggregates).await?;
@@ -208,26 +239,33 @@ impl Search<'_> {
                 }
             }
         }
+        self.origin = origins.join(" or ");
         Ok(trees)
     }
 
+    /// Whether its body is to be looked into.
     fn function(
         &mut self,
         function: Function,
         json_casts: bool,
         trees: &mut Vec<String>,
         aggregates: &mut Vec<u32>,
-    ) {
+    ) -> bool {
         match functions::judge(&function, self.depends, json_casts) {
             Verdict::Fine => {}
             Verdict::Aggregate => aggregates.push(function.oid),
             Verdict::Body => {
                 if self.seen.expanded.insert(function.oid) {
                     trees.extend(function.body);
+                    return true;
                 }
             }
-            Verdict::Objection(reason) => self.object(reason),
+            Verdict::Objection(reason) => {
+                self.readings.is_partial |= function.oid >= FIRST_OWN;
+                self.object(reason);
+            }
         }
+        false
     }
 
     fn object(&mut self, reason: impl Into<String>) {
@@ -254,7 +292,9 @@ fn untold(catalog: &Catalog, table: u32, reason: &Untold) -> String {
     let publication = &catalog.publication().name;
     match reason {
         Untold::Foreign => format!("{name} is a foreign table, whose changes are not told"),
-        Untold::Unlogged => format!("{name} is UNLOGGED, so its changes are not told"),
+        Untold::Unlogged => format!(
+            "{name} is UNLOGGED, so its changes are not told; \"alter table {name} set logged\" has them in the log, at the cost of each write"
+        ),
         Untold::Temporary => format!("{name} is a temporary table, whose changes are not told"),
         Untold::NoPublication => {
             format!("there is no publication {publication}; \"millpond check --fix\" makes it")

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::constants::{self, Operand};
 use super::nodes::{Node, Object};
-use crate::postgres::catalog::{Catalog, types};
+use crate::postgres::catalog::{Catalog, Column, Relation, types};
 use crate::postgres::tags::{Class, ColumnName};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
@@ -41,7 +41,9 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
         entries: query.get("rtable").items(),
         found: HashMap::new(),
     };
-    search.join(query.get("jointree"));
+    for (condition, inside) in conditions(query) {
+        search.condition(condition, &inside);
+    }
     let mut found = search.found;
     for alternatives in found.values_mut() {
         // A key finds one row and its old value is told; of the others nothing is known, so the first that was written.
@@ -69,6 +71,68 @@ pub(crate) fn uses_row_versions(query: &Object) -> bool {
         .any(|field| search(query.get(field)))
 }
 
+/// The conditions of the query's WHERE and ON that stand by themselves, each with the references that it restricts.
+pub(super) fn conditions(query: &Object) -> Vec<(&Node, BTreeSet<usize>)> {
+    let mut found = Vec::new();
+    join(query.get("jointree"), &mut found);
+    found
+}
+
+/// Looks into a part of the FROM clause; gives the references in it.
+fn join<'a>(node: &'a Node, found: &mut Vec<(&'a Node, BTreeSet<usize>)>) -> BTreeSet<usize> {
+    // `JoinType`
+    const INNER: u32 = 0;
+    const LEFT: u32 = 1;
+    const RIGHT: u32 = 3;
+    let mut inside = BTreeSet::new();
+    let Some(object) = node.object() else {
+        return inside;
+    };
+    match object.name.as_str() {
+        "RANGETBLREF" => inside.extend(object.number::<usize>("rtindex")),
+        "FROMEXPR" => {
+            for item in object.get("fromlist").items() {
+                inside.extend(join(item, found));
+            }
+            conjunction(object.get("quals"), &inside, found);
+        }
+        "JOINEXPR" => {
+            let left = join(object.get("larg"), found);
+            let right = join(object.get("rarg"), found);
+            inside.extend(left.union(&right));
+            let restricted = match object.number("jointype") {
+                Some(INNER) => &inside,
+                Some(LEFT) => &right,
+                Some(RIGHT) => &left,
+                _ => &BTreeSet::new(),
+            };
+            conjunction(object.get("quals"), restricted, found);
+        }
+        _ => {}
+    }
+    inside
+}
+
+/// Takes a conjunction apart; a list is one too.
+fn conjunction<'a>(
+    node: &'a Node,
+    inside: &BTreeSet<usize>,
+    found: &mut Vec<(&'a Node, BTreeSet<usize>)>,
+) {
+    let items = match node.object() {
+        Some(object)
+            if object.name == "BOOLEXPR" && object.get("boolop").token() == Some("and") =>
+        {
+            object.get("args").items()
+        }
+        Some(_) => return found.push((node, inside.clone())),
+        None => node.items(),
+    };
+    for item in items {
+        conjunction(item, inside, found);
+    }
+}
+
 struct Search<'a> {
     catalog: &'a Catalog,
     entries: &'a [Node],
@@ -76,63 +140,18 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks into a part of the FROM clause; gives the references in it.
-    fn join(&mut self, node: &Node) -> BTreeSet<usize> {
-        // `JoinType`
-        const INNER: u32 = 0;
-        const LEFT: u32 = 1;
-        const RIGHT: u32 = 3;
-        let mut inside = BTreeSet::new();
-        let Some(object) = node.object() else {
-            return inside;
-        };
-        match object.name.as_str() {
-            "RANGETBLREF" => inside.extend(object.number::<usize>("rtindex")),
-            "FROMEXPR" => {
-                for item in object.get("fromlist").items() {
-                    inside.extend(self.join(item));
-                }
-                self.conjunction(object.get("quals"), &inside);
-            }
-            "JOINEXPR" => {
-                let left = self.join(object.get("larg"));
-                let right = self.join(object.get("rarg"));
-                inside.extend(left.union(&right));
-                let restricted = match object.number("jointype") {
-                    Some(INNER) => &inside,
-                    Some(LEFT) => &right,
-                    Some(RIGHT) => &left,
-                    _ => return inside,
-                };
-                self.conjunction(object.get("quals"), restricted);
-            }
-            _ => {}
-        }
-        inside
-    }
-
-    /// Takes the equalities on the references `inside` out of a conjunction.
-    fn conjunction(&mut self, node: &Node, inside: &BTreeSet<usize>) {
-        if node.items().iter().any(|item| item.object().is_some()) {
-            // A list is a conjunction too.
-            for item in node.items() {
-                self.conjunction(item, inside);
-            }
-        }
+    /// Takes the equality on one of the references `inside`, if the condition is one.
+    fn condition(&mut self, node: &Node, inside: &BTreeSet<usize>) {
         let Some(object) = node.object() else {
             return;
         };
         let arguments = object.get("args").items();
         match object.name.as_str() {
-            "BOOLEXPR" => match (object.get("boolop").token(), arguments) {
-                (Some("and"), all) => {
-                    for item in all {
-                        self.conjunction(item, inside);
-                    }
+            "BOOLEXPR" => {
+                if let (Some("not"), [column]) = (object.get("boolop").token(), arguments) {
+                    self.truth(column, false, inside);
                 }
-                (Some("not"), [column]) => self.truth(column, false, inside),
-                _ => {}
-            },
+            }
             "VAR" => self.truth(node, true, inside),
             "OPEXPR" => {
                 if let [left, right] = arguments {
@@ -192,20 +211,10 @@ impl Search<'_> {
 
     /// The reference and the column that an expression is, if its values have a canonical form.
     fn column(&self, node: &Node, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
-        let object = bare(node)?;
-        if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
-            return None;
-        }
-        let reference: usize = object.number("varno")?;
+        let (reference, table, column) = column(node, self.entries, self.catalog)?;
         if !inside.contains(&reference) {
             return None;
         }
-        let entry = self.entries.get(reference.checked_sub(1)?)?.object()?;
-        if entry.number("rtekind") != Some(0_u32) {
-            return None;
-        }
-        let table = self.catalog.relation(entry.number("relid")?)?;
-        let column = table.column(object.number("varattno")?)?;
         let class = self.catalog.class(column)?;
         let family = self.catalog.families.of(table.oid)?;
         let restriction = Restriction {
@@ -219,6 +228,26 @@ impl Search<'_> {
     }
 }
 
+/// The reference to a table, the table and the column that an expression is.
+pub(super) fn column<'a>(
+    node: &Node,
+    entries: &[Node],
+    catalog: &'a Catalog,
+) -> Option<(usize, &'a Relation, &'a Column)> {
+    let object = bare(node)?;
+    if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
+        return None;
+    }
+    let reference: usize = object.number("varno")?;
+    let entry = entries.get(reference.checked_sub(1)?)?.object()?;
+    if entry.number("rtekind") != Some(0_u32) {
+        return None;
+    }
+    let table = catalog.relation(entry.number("relid")?)?;
+    let column = table.column(object.number("varattno")?)?;
+    Some((reference, table, column))
+}
+
 /// An expression without the changes of its type that leave its bytes as they are: from `varchar` to `text`, from a domain to
 /// the type beneath. A collation is not taken off.
 pub(super) fn bare(node: &Node) -> Option<&Object> {
@@ -230,7 +259,7 @@ pub(super) fn bare(node: &Node) -> Option<&Object> {
 }
 
 /// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in every version.
-fn equality(operator: u32) -> Option<Class> {
+pub(super) fn equality(operator: u32) -> Option<Class> {
     match operator {
         // Each of int2, int4 and int8 with each.
         94 | 532 | 1862 | 533 | 96 | 15 | 1868 | 416 | 410 => Some(Class::Integer),

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::nearest;
 use super::nodes::{Node, Object};
 use super::restrict::{self, Restriction};
+use crate::advice::Cause;
 use crate::postgres::catalog::{Catalog, types};
 
 /// Nodes that do nothing but hold others, or whose functions and operators stand in fields that [`Names`] looks at.
@@ -88,6 +90,8 @@ const KNOWN: &[&str] = &[
 pub(crate) struct Names {
     /// Each reference to a relation, with the restrictions of which each one alone would do.
     pub(crate) relations: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    /// Why a reference to a relation has no restriction, of those that have none.
+    pub(crate) causes: BTreeMap<u32, Cause>,
     pub(crate) functions: BTreeSet<u32>,
     pub(crate) operators: BTreeSet<u32>,
     /// Types whose values are read from text.
@@ -100,6 +104,16 @@ pub(crate) struct Names {
     pub(crate) writes: bool,
     /// A date or time stands in it as a constant.
     pub(crate) has_time_constant: bool,
+}
+
+impl Names {
+    /// Of several causes the one that says most.
+    fn cause(&mut self, relation: u32, cause: Cause) {
+        let known = self.causes.entry(relation).or_insert_with(|| cause.clone());
+        if *known < cause {
+            *known = cause;
+        }
+    }
 }
 
 /// Adds what `tree` names.
@@ -191,6 +205,7 @@ impl Walk<'_> {
             self.object_to("it locks rows".into());
         }
         let mut restrictions = restrict::of(query, self.catalog);
+        let mut causes = nearest::causes(query, self.catalog, &restrictions);
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
             const RELATION: u32 = 0;
             let Some(entry) = entry.object() else {
@@ -200,12 +215,16 @@ impl Walk<'_> {
                 continue;
             }
             match entry.number("relid") {
-                Some(relation) => self
-                    .names
-                    .relations
-                    .entry(relation)
-                    .or_default()
-                    .push(restrictions.remove(&(index + 1)).unwrap_or_default()),
+                Some(relation) => {
+                    if let Some(cause) = causes.remove(&(index + 1)) {
+                        self.names.cause(relation, cause);
+                    }
+                    self.names
+                        .relations
+                        .entry(relation)
+                        .or_default()
+                        .push(restrictions.remove(&(index + 1)).unwrap_or_default());
+                }
                 None => self.object_to("PostgreSQL names a table in an unknown way".into()),
             }
         }

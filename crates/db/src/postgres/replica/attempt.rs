@@ -10,7 +10,8 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
-use crate::postgres::read::Table;
+use crate::postgres::files::Files;
+use crate::postgres::read::{Table, items_of, question};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::Failure;
 use crate::postgres::seen::{self, Seen};
@@ -25,6 +26,8 @@ pub(super) enum Refused {
     Behind,
     /// The call with this index failed there, which may be its own fault. The connection is good.
     Failed(usize),
+    /// A table was emptied or written anew while it was read. The connection is good.
+    Rewritten,
     /// What is prepared there is of another schema, and was forgotten. The connection is good.
     Outdated,
     /// The call with this index has a result that is too large; the rest of it is still on its way.
@@ -46,7 +49,11 @@ impl Refused {
             }
             // The server keeps its answers back until it has them all, so nobody knows which is missing.
             Self::Late { asked: true } => found,
-            Self::Late { asked: false } | Self::Behind | Self::Outdated | Self::Broken(_) => &[],
+            Self::Late { asked: false }
+            | Self::Behind
+            | Self::Rewritten
+            | Self::Outdated
+            | Self::Broken(_) => &[],
         }
     }
 }
@@ -72,15 +79,10 @@ async fn at_leisure(
 ) -> Result<Read, Refused> {
     let before = replayed(lease, needed).await?;
     asked.set(true);
+    let question = question(&lease.connection, found);
     let mut items = Vec::with_capacity(calls.len() + 2);
-    items.push(Item {
-        shape: seen::shape(FeedKind::Logical),
-        params: &[],
-    });
-    items.extend(calls.iter().zip(found).map(|(call, found)| Item {
-        shape: &found.shape,
-        params: &call.params,
-    }));
+    items.extend(items_of(calls, found));
+    items.push(seen::item(FeedKind::Logical, &question));
     items.push(Item {
         shape: probe::shape(),
         params: &[],
@@ -94,11 +96,14 @@ async fn at_leisure(
     })?;
     let broken = |why: &str| Refused::Broken(why.to_owned());
     let mut tables = tables.into_iter();
-    let seen = Seen::read(&tables.next().unwrap_or_default()).map_err(Refused::Broken)?;
     let after = Probe::read(&tables.next_back().unwrap_or_default());
+    let seen = Seen::read(&tables.next_back().unwrap_or_default()).map_err(Refused::Broken)?;
     let (Some(seen), Some(after)) = (seen, after) else {
         return Err(broken("it does not say what it is"));
     };
+    if lease.connection.files.answer(&question, &seen.files) != Files::Same {
+        return Err(Refused::Rewritten);
+    }
     // A place where the log is written is what a primary has.
     if seen.position.is_some() || !after.follows(&before) {
         return Err(broken("it has become another server while it was read"));
@@ -144,13 +149,15 @@ fn assemble(
         results: rows.collect(),
         snapshot: Snapshot::Applied(before.replayed),
         position: after.received.max(after.replayed),
+        // What is needed of a replica is no less than what the feed covers.
+        uncovered: None,
         elapsed: Duration::ZERO,
     }
 }
 
-/// What failed in a batch, whose first statement is ours: the primary is asked, and its answer told.
+/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer told.
 fn sort(failed: Failed) -> Refused {
-    let call = failed.index.saturating_sub(1);
+    let call = failed.index;
     match failed.wrong {
         Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
             Refused::Broken(trouble.sentence())
@@ -170,7 +177,7 @@ mod tests {
     use crate::postgres::said::{Said, Trouble};
 
     fn of(wrong: Wrong) -> Refused {
-        sort(Failed { index: 2, wrong })
+        sort(Failed { index: 1, wrong })
     }
 
     fn said(code: &str) -> Refused {

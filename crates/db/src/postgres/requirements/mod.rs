@@ -2,8 +2,8 @@
 //!
 //! What must be published, or be given triggers, is what the site's queries read. Partitions are told under their own names (`publish_via_partition_root`
 //! stays off): then the replica identity that the feed is told is that of the table which holds the row, and old values can be
-//! believed. A table without a replica identity is never published here: from then on PostgreSQL would refuse the application's
-//! UPDATE and DELETE (COHERENCE, rule 20).
+//! believed. A table without a replica identity is never published as it is: from then on PostgreSQL would refuse the application's
+//! UPDATE and DELETE (COHERENCE, rule 20). It is given one first.
 
 mod publication;
 mod server;
@@ -31,10 +31,8 @@ pub struct Requirement {
     pub reason: String,
     /// The statement that mends it.
     pub statement: Option<String>,
-    /// Whether `millpond check --fix` may run the statement: it harms nobody, and the role has the right to.
+    /// Whether `millpond check --fix` may run the statement once the owner has agreed: the role has the right to.
     pub may_fix: bool,
-    /// Whether the owner is to be asked before that: the statement changes his tables.
-    pub asks: bool,
     /// Whether the server has to be started anew afterwards.
     pub restart: bool,
 }
@@ -46,7 +44,6 @@ impl Requirement {
             reason: reason.into(),
             statement: None,
             may_fix: false,
-            asks: false,
             restart: false,
         }
     }
@@ -57,11 +54,6 @@ impl Requirement {
             may_fix,
             ..self
         }
-    }
-
-    /// The same, but only after the owner was asked.
-    fn asking(self) -> Self {
-        Self { asks: true, ..self }
     }
 }
 

@@ -83,7 +83,21 @@ pub(super) fn lacks(
     } else {
         vec![absent(facts, catalog, &wanted)]
     };
-    all.extend(silent.into_iter().map(|table| mute(catalog, table)));
+    let may_publish = if catalog.publication().exists {
+        facts.superuser || facts.owns_publication
+    } else {
+        wanted.owned && (facts.superuser || facts.creates)
+    };
+    let owns = |table: u32| facts.superuser || owned.contains(&table);
+    all.extend(silent.into_iter().map(|table| {
+        let whole = catalog.tree(table);
+        // ✗ *A partition that is made later has no identity, and as its root is published the server refuses to update it.*
+        let is_whole = catalog
+            .relation(table)
+            .is_some_and(|table| table.kind != 'p');
+        let may_fix = may_publish && is_whole && whole.into_iter().all(owns);
+        mute(catalog, table, may_fix)
+    }));
     all.extend(tables.iter().filter_map(|table| partial(catalog, *table)));
     all
 }
@@ -149,13 +163,20 @@ fn absent(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Requirement {
     )
 }
 
-/// A table that must not be published as it is.
-fn mute(catalog: &Catalog, table: u32) -> Requirement {
+/// A table that must not be published as it is: it gets an identity first, in the same transaction.
+fn mute(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
+    let statement = format!(
+        "{}; alter publication {} add table {}",
+        identity_statements(catalog, table),
+        quoted(catalog),
+        entry(catalog, table)
+    );
     Requirement::new(
         format!("{} has no replica identity", catalog.display(table)),
-        "it has no primary key; once it were published, PostgreSQL would refuse to update or delete its rows",
+        "it has no primary key, and published as it is PostgreSQL would refuse to update or delete its rows; \
+         a primary key is best, with FULL each update and deletion writes the whole old row to the log",
     )
-    .mended_by(identity_statements(catalog, table), false)
+    .mended_by(statement, may_fix)
 }
 
 fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {

@@ -8,7 +8,6 @@ use crate::{FeedKind, SqlError};
 
 /// What the server says about itself and the role.
 pub(super) struct Facts {
-    version: i32,
     wal_level: String,
     role: String,
     database: String,
@@ -22,7 +21,7 @@ pub(super) struct Facts {
     any_standby: bool,
 }
 
-const FACTS: &str = "select pg_catalog.current_setting('server_version_num')::int, pg_catalog.current_setting('wal_level'), \
+const FACTS: &str = "select pg_catalog.current_setting('wal_level'), \
     pg_catalog.quote_ident(current_user), pg_catalog.quote_ident(pg_catalog.current_database()), r.rolsuper, r.rolreplication, \
     pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY'), \
     pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'), \
@@ -39,18 +38,17 @@ impl Facts {
             .await
             .map_err(|error| refused(&error))?;
         Ok(Self {
-            version: row.get(0),
-            wal_level: row.get(1),
-            role: row.get(2),
-            database: row.get(3),
-            superuser: row.get(4),
-            replication: row.get(5),
-            temporary: row.get(6),
-            creates: row.get(7),
-            owns_publication: row.get(8),
-            slots: (row.get(9), row.get(10)),
-            senders: (row.get(11), row.get(12)),
-            any_standby: row.get(13),
+            wal_level: row.get(0),
+            role: row.get(1),
+            database: row.get(2),
+            superuser: row.get(3),
+            replication: row.get(4),
+            temporary: row.get(5),
+            creates: row.get(6),
+            owns_publication: row.get(7),
+            slots: (row.get(8), row.get(9)),
+            senders: (row.get(10), row.get(11)),
+            any_standby: row.get(12),
         })
     }
 }
@@ -58,7 +56,6 @@ impl Facts {
 /// `running` says that the feed has its slot already.
 pub(super) fn lacks(facts: &Facts, kind: FeedKind, running: bool) -> Vec<Requirement> {
     let mut all = Vec::new();
-    version(facts, &mut all);
     if kind == FeedKind::Logical {
         replication(facts, &mut all);
     }
@@ -71,16 +68,6 @@ pub(super) fn lacks(facts: &Facts, kind: FeedKind, running: bool) -> Vec<Require
 
 /// What is left where logical replication cannot be had.
 const OTHERWISE: &str = "where it cannot be had, feed = \"triggers\" in [database] does without it";
-
-fn version(facts: &Facts, all: &mut Vec<Requirement>) {
-    const OLDEST: i32 = 140_000;
-    if facts.version < OLDEST {
-        all.push(Requirement::new(
-            "the server is older than PostgreSQL 14",
-            "older ones send a large transaction only once it has ended, and do not tell what a query names",
-        ));
-    }
-}
 
 fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
     if facts.wal_level != "logical" {

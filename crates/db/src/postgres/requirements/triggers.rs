@@ -103,8 +103,7 @@ pub(super) fn lacks(
                 format!("{CHANGES} and what belongs to it is missing, or of another version"),
                 "triggers record changes there; without it nothing is kept",
             )
-            .mended_by(parts::install(schema), objects.makes)
-            .asking(),
+            .mended_by(parts::install(schema), objects.makes),
         );
     } else if !objects.reads {
         all.push(
@@ -163,8 +162,7 @@ fn table_lacks(catalog: &Catalog, schema: &str, table: u32, may_mend: bool) -> O
                     format!("{name} lacks triggers that record its changes"),
                     format!("results that are read from there cannot be kept{whose}"),
                 )
-                .mended_by(parts::watch(schema, &relation.display_quoted()), may_mend)
-                .asking(),
+                .mended_by(parts::watch(schema, &relation.display_quoted()), may_mend),
             )
         }
     }
@@ -188,7 +186,6 @@ pub(super) fn left_over(
             "triggers of the other feed are left",
             "they still record changes that nobody reads",
         )
-        .mended_by(parts::remove(schema, &tables), may_mend)
-        .asking(),
+        .mended_by(parts::remove(schema, &tables), may_mend),
     )
 }

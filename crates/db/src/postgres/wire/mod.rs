@@ -18,10 +18,11 @@
 //! of one, and else counts commands. Its isolation is the session's default, repeatable read, whose first snapshot, that of the
 //! first Parse or Bind, serves all statements. What could break this is looked at in every batch:
 //!
-//! * The analysis takes queries only. Where it cannot look (a standby), the end of each statement says what it was
+//! * The analysis takes queries only. Where it cannot look (a role that may make no temporary objects), the end of each statement says what it was
 //!   ([`answers`]): ✗ *a page whose second query is a `call` that commits sees two states.*
-//! * The first statement says, besides the snapshot, in which isolation it ran ([`super::read`]): ✗ *a function of
-//!   the owner's has set another default for its session.*
+//! * The last statement says, besides the snapshot, in which isolation it ran ([`super::seen`]): ✗ *a function of
+//!   the owner's has set another default for its session.* The snapshot that it names is that of all only because none of those in
+//!   front has ended the transaction, which their ends say.
 //!
 //! # When it goes wrong
 //! At the first error the server skips the rest up to the Sync; that error is the batch's, and the connection is good. A batch that is

@@ -2,13 +2,20 @@
 
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{SslMode, SslNegotiation, TargetSessionAttrs};
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::batch::Wire;
 use super::dial::{Address, addresses, in_turn};
 use super::share::Share;
 use crate::postgres::Shared;
 use crate::postgres::failure::chain;
+use crate::postgres::options::Target;
+
+/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). How old its rows are nobody can say: that is told by a
+/// heartbeat of the primary, and without one a standby where nothing was written looks as one that was cut off hours ago
+/// (`pg_last_xact_replay_timestamp` is the same for both).
+pub(in crate::postgres) const STANDBY: &str = "it is a standby, and nobody can say how far it is behind: it is read from here once it has been \
+    promoted; database.replicas names standbys that are to be read beside the primary";
 
 /// A session: the driver's side, and ours.
 pub(crate) struct Opened {
@@ -18,53 +25,34 @@ pub(crate) struct Opened {
     pub(crate) driver: JoinHandle<()>,
 }
 
-/// Tries the servers of the URL in turn; why the last of them would not do. Where it names several and takes any, a standby, which may be
-/// behind, is the last resort.
+/// Tries the servers of the URL in turn; why none of them would do.
 pub(crate) async fn open(shared: &Shared) -> Result<Opened, String> {
     let config = &shared.target.config;
-    let mut last = "the URL names no host".to_owned();
     let places = in_turn(config);
-    let prefers_primary =
-        places.len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any;
-    let mut standby = None;
-    for place in places {
-        let found = match addresses(&place, config).await {
+    let mut reasons = Vec::new();
+    for place in &places {
+        let mut refused = |why: String| match places.len() {
+            1 => reasons.push(why),
+            _ => reasons.push(format!("{}: {why}", place.describe())),
+        };
+        let found = match addresses(place, config).await {
             Ok(found) => found,
             Err(error) => {
-                last = format!("{}: {error}", place.describe());
+                refused(error.to_string());
                 continue;
             }
         };
         for address in found {
             match at(shared, address).await {
-                Ok(opened) if prefers_primary => match is_standby(&opened.client).await {
-                    Ok(false) => return Ok(opened),
-                    Ok(true) => standby = standby.or(Some(opened)),
-                    Err(why) => last = why,
-                },
                 Ok(opened) => return Ok(opened),
-                Err(why) => last = why,
+                Err(why) => refused(why),
             }
         }
     }
-    standby.ok_or(last)
-}
-
-async fn is_standby(client: &Client) -> Result<bool, String> {
-    Ok(first_word(client, "select pg_is_in_recovery()")
-        .await?
-        .as_deref()
-        == Some("t"))
-}
-
-/// The first column of the only row.
-async fn first_word(client: &Client, sql: &str) -> Result<Option<String>, String> {
-    let rows = client.simple_query(sql).await;
-    let rows = rows.map_err(|error| chain(&error))?;
-    Ok(rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-        _ => None,
-    }))
+    if reasons.is_empty() {
+        return Err("the URL names no host".to_owned());
+    }
+    Err(reasons.join("; "))
 }
 
 async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
@@ -84,7 +72,7 @@ async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
         // Whoever waits for an answer is told by the client; notices are nobody's here.
         let _ = connection.await;
     });
-    check_kind(&client, config).await?;
+    check_kind(&client, &shared.target).await?;
     Ok(Opened {
         client,
         wire: Wire::new(share, address),
@@ -92,18 +80,29 @@ async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
     })
 }
 
-/// Whether the server takes writes or not, where the URL asks for one of the two.
-async fn check_kind(client: &Client, config: &Config) -> Result<(), String> {
-    let wanted = config.get_target_session_attrs();
-    if wanted == TargetSessionAttrs::Any {
-        return Ok(());
+/// Whether the server is a standby, and whether it takes no writes.
+const KIND: &str = "select pg_catalog.pg_is_in_recovery(), \
+    pg_catalog.current_setting('transaction_read_only')::boolean";
+
+/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as `target_session_attrs` in the URL says.
+///
+/// A server that is none now becomes none while the connection lives: for that it has to be started anew.
+async fn check_kind(client: &Client, target: &Target) -> Result<(), String> {
+    let rows = client.simple_query(KIND).await;
+    let rows = rows.map_err(|error| chain(&error))?;
+    let row = rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some((row.get(0) == Some("t"), row.get(1) == Some("t"))),
+        _ => None,
+    });
+    let (is_standby, is_read_only) = row.ok_or("it does not say what it is")?;
+    if is_standby && !target.is_replica {
+        return Err(STANDBY.to_owned());
     }
-    let read_only = first_word(client, "show transaction_read_only").await?;
-    match (wanted, read_only.as_deref()) {
-        (TargetSessionAttrs::ReadWrite, Some("on")) => {
+    match target.config.get_target_session_attrs() {
+        TargetSessionAttrs::ReadWrite if is_read_only => {
             Err("it takes no writes, and target_session_attrs asks for a server that does".into())
         }
-        (TargetSessionAttrs::ReadOnly, Some("off")) => {
+        TargetSessionAttrs::ReadOnly if !is_read_only => {
             Err("it takes writes, and target_session_attrs asks for one that does not".into())
         }
         _ => Ok(()),

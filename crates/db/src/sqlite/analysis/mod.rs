@@ -4,8 +4,10 @@
 //! stands between. Each of them is a dependency as a whole, unless the statement's text shows that every reference to it
 //! is restricted to rows with certain values. Text that is not understood therefore only widens.
 
+mod describe;
 mod functions;
 mod kinds;
+mod nearest;
 mod restrict;
 mod scope;
 
@@ -17,6 +19,7 @@ use sqlparser::ast::Statement;
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
+use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
@@ -46,6 +49,8 @@ struct TableDep {
     table: String,
     /// One entry for each reference to the table, each with alternatives; none: the whole table.
     references: Vec<Vec<Restriction>>,
+    /// Why the whole table counts, if it does.
+    cause: Option<Cause>,
 }
 
 /// Prepares `sql` on `connection`, whose schema is `catalog`, and finds out what it depends on.
@@ -94,7 +99,7 @@ pub(crate) fn analyse(
         connection,
         recorder,
         catalog,
-        whole: BTreeSet::new(),
+        whole: BTreeMap::new(),
         tables: BTreeSet::new(),
         objection: None,
     };
@@ -177,7 +182,7 @@ struct Readings<'a> {
     recorder: &'a Recorder,
     catalog: &'a Catalog,
     /// Dependencies as a whole, whatever the text says.
-    whole: BTreeSet<String>,
+    whole: BTreeMap<String, Cause>,
     /// Dependencies that the text may narrow.
     tables: BTreeSet<String>,
     /// The names of common table expressions.
@@ -211,13 +216,19 @@ impl Readings<'_> {
                 Some(TableKind::Table | TableKind::Shadow) => {
                     self.tables.insert(name.clone());
                 }
-                _ => self.behind(name, 0),
+                kind => {
+                    let what = match kind {
+                        Some(TableKind::View) => "view",
+                        _ => "index",
+                    };
+                    self.behind(name, &Cause::Behind(format!("the {what} {name}")), 0);
+                }
             }
         }
     }
 
     /// Adds what stands behind a view or a virtual table.
-    fn behind(&mut self, name: &str, depth: usize) {
+    fn behind(&mut self, name: &str, cause: &Cause, depth: usize) {
         // SQLite refuses views that are nested a hundred deep; an index over a view over an index goes no deeper.
         const MAX_DEPTH: usize = 16;
         let catalog = self.catalog;
@@ -229,7 +240,7 @@ impl Readings<'_> {
         }
         match &table.kind {
             TableKind::Table | TableKind::Shadow => {
-                self.whole.insert(name.to_owned());
+                self.whole.insert(name.to_owned(), cause.clone());
             }
             TableKind::View => {
                 let quoted = name.replace('"', "\"\"");
@@ -250,7 +261,7 @@ impl Readings<'_> {
                         // Its tables are in the list already: the authorizer sees through all levels.
                         continue;
                     }
-                    self.behind(inner, depth + 1);
+                    self.behind(inner, cause, depth + 1);
                 }
             }
             TableKind::Virtual(virtual_table) => {
@@ -264,9 +275,11 @@ impl Readings<'_> {
                         virtual_table.module
                     ));
                 }
-                self.whole.extend(virtual_table.shadows.iter().cloned());
+                let shadows = virtual_table.shadows.iter().cloned();
+                self.whole
+                    .extend(shadows.map(|shadow| (shadow, cause.clone())));
                 if let Some(content) = &virtual_table.content {
-                    self.behind(content, depth + 1);
+                    self.behind(content, cause, depth + 1);
                 }
             }
         }
@@ -291,18 +304,25 @@ impl Readings<'_> {
 
     fn depends(self, mut references: References) -> Vec<TableDep> {
         let mut depends = BTreeMap::new();
-        for table in self.whole {
-            depends.insert(table, Vec::new());
+        for (table, cause) in self.whole {
+            depends.insert(table, (Vec::new(), Some(cause)));
         }
         for table in self.tables {
             let named = references.named.get(&table).copied().unwrap_or(0);
             let restricted = references.restricted.remove(&table).unwrap_or_default();
             // Every reference in the text is restricted, and the name can mean nothing else.
-            let narrow =
-                named > 0 && restricted.len() == named && !references.shadowed.contains(&table);
-            depends
-                .entry(table)
-                .or_insert(if narrow { restricted } else { Vec::new() });
+            let is_shadowed = references.shadowed.contains(&table);
+            let narrow = named > 0 && restricted.len() == named && !is_shadowed;
+            let cause = if is_shadowed {
+                Some(Cause::Shadowed)
+            } else {
+                references.causes.remove(&table)
+            };
+            depends.entry(table).or_insert(if narrow {
+                (restricted, None)
+            } else {
+                (Vec::new(), cause)
+            });
         }
         // A name in the text that the authorizer was not asked about is of a table that was optimised away, or of
         // something that is not a table. It costs little to depend on the former.
@@ -312,12 +332,20 @@ impl Readings<'_> {
                 .table(name)
                 .is_some_and(|table| matches!(table.kind, TableKind::Table | TableKind::Shadow));
             if is_table {
-                depends.entry(name.clone()).or_default();
+                let cause = references
+                    .shadowed
+                    .contains(name)
+                    .then_some(Cause::Shadowed);
+                depends.entry(name.clone()).or_insert((Vec::new(), cause));
             }
         }
         depends
             .into_iter()
-            .map(|(table, references)| TableDep { table, references })
+            .map(|(table, (references, cause))| TableDep {
+                table,
+                references,
+                cause,
+            })
             .collect()
     }
 }
@@ -334,6 +362,12 @@ impl Analysis {
         })
     }
 
+    /// The tables that its results are read from, with what every change to them touches.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, millpond_store::Tag)> + '_ {
+        let depends = self.depends.iter();
+        depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)))
+    }
+
     /// The dependencies of one execution.
     pub(crate) fn deps(&self, params: &[Value], clock_was_read: bool) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
@@ -346,50 +380,6 @@ impl Analysis {
         Deps {
             tags: all,
             uncacheable: self.uncacheable.clone().or_else(clock),
-        }
-    }
-
-    /// One readable line for each dependency.
-    pub(crate) fn describe(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self
-            .uncacheable
-            .iter()
-            .map(|reason| format!("not cacheable: {reason}"))
-            .collect();
-        for TableDep { table, references } in &self.depends {
-            if references.is_empty() {
-                lines.push(format!("{table}: every change"));
-            }
-            for restriction in references
-                .iter()
-                .filter_map(|alternatives| alternatives.first())
-            {
-                let values: Vec<String> = restriction
-                    .values
-                    .iter()
-                    .map(|value| self.describe_operand(value))
-                    .collect();
-                let line = match values.as_slice() {
-                    [value] => format!("{table}: rows with {} = {value}", restriction.column),
-                    values => format!(
-                        "{table}: rows with {} in ({})",
-                        restriction.column,
-                        values.join(", ")
-                    ),
-                };
-                lines.push(line);
-            }
-        }
-        lines.dedup();
-        lines
-    }
-
-    fn describe_operand(&self, operand: &Operand) -> String {
-        match operand {
-            Operand::Parameter(index) => format!(":{}", self.params[*index].name),
-            Operand::Constant(Value::Integer(integer)) => integer.to_string(),
-            Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
-            Operand::Constant(_) => "NULL".into(),
         }
     }
 }

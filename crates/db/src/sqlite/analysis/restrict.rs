@@ -17,13 +17,15 @@ use sqlparser::ast::{
     Value as Literal, Visit, Visitor,
 };
 
+use super::nearest;
 use super::scope::{Scope, base_name, last_part, lower};
 use crate::Value;
+use crate::advice::Cause;
 use crate::sqlite::catalog::{Catalog, Found};
 use crate::sqlite::tags::{Class, ColumnName};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
-const MAX_VALUES: usize = 64;
+pub(super) const MAX_VALUES: usize = 64;
 
 /// What a column is compared with.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +52,8 @@ pub(crate) struct References {
     pub(crate) named: HashMap<String, usize>,
     /// For each reference that is restricted, the restrictions of which each one alone would do, the best first.
     pub(crate) restricted: HashMap<String, Vec<Vec<Restriction>>>,
+    /// Why a reference to a table has no restriction, of those that have none.
+    pub(crate) causes: HashMap<String, Cause>,
     /// The names of common table expressions.
     pub(crate) shadowed: BTreeSet<String>,
 }
@@ -69,6 +73,7 @@ pub(crate) fn references(
             shadowed: names.0,
             ..References::default()
         },
+        takes_first: false,
     };
     let _ = tree.visit(&mut walk);
     walk.found
@@ -96,6 +101,8 @@ struct Walk<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
     found: References,
+    /// Whether the query whose text begins here takes the first rows in some order.
+    takes_first: bool,
 }
 
 impl Visitor for Walk<'_> {
@@ -106,6 +113,11 @@ impl Visitor for Walk<'_> {
             .or_else(|| last_part(relation))
             .unwrap_or_default();
         *self.found.named.entry(name).or_default() += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.takes_first = query.order_by.is_some() && query.limit_clause.is_some();
         ControlFlow::Continue(())
     }
 
@@ -123,35 +135,23 @@ impl Walk<'_> {
         if let Some(selection) = &select.selection {
             self.conjunction(&scope, selection, None, &mut restrictions);
         }
-        let operators = || {
-            select
-                .from
-                .iter()
-                .flat_map(|tables| &tables.joins)
-                .map(|join| &join.join_operator)
-        };
-        let only_left_joins = operators().all(|operator| side(operator).is_some());
-        let mut index = 0;
-        for tables in &select.from {
-            for join in &tables.joins {
-                index += 1;
-                match side(&join.join_operator) {
-                    Some((Side::Both, JoinConstraint::On(on))) if only_left_joins => {
-                        self.conjunction(&scope, on, None, &mut restrictions);
-                    }
-                    Some((Side::Right, JoinConstraint::On(on))) => {
-                        self.conjunction(&scope, on, Some(index), &mut restrictions);
-                    }
-                    _ => {}
-                }
-            }
-            index += 1;
+        for (on, only) in joined(select) {
+            self.conjunction(&scope, on, only, &mut restrictions);
         }
-        for (factor, mut alternatives) in scope.factors.iter().zip(restrictions) {
+        let is_value = |expr: &Expr| self.operand(expr).is_some();
+        let mut causes = nearest::causes(select, &scope, &is_value, self.takes_first);
+        for (index, (factor, mut alternatives)) in
+            scope.factors.iter().zip(restrictions).enumerate()
+        {
             let Some((name, table)) = factor.base() else {
                 continue;
             };
             if alternatives.is_empty() {
+                let known = self.found.causes.remove(name);
+                let cause = known.max(causes.remove(&index));
+                self.found
+                    .causes
+                    .extend(cause.map(|cause| (name.to_owned(), cause)));
                 continue;
             }
             // The rowid finds one row; of the others nothing is known, so the first that was written.
@@ -267,6 +267,34 @@ fn restrict(
         name,
         values,
     });
+}
+
+/// The conditions of the joins that restrict something: everything, or the one factor that is given.
+fn joined(select: &Select) -> Vec<(&Expr, Option<usize>)> {
+    let operators = || {
+        select
+            .from
+            .iter()
+            .flat_map(|tables| &tables.joins)
+            .map(|join| &join.join_operator)
+    };
+    let only_left_joins = operators().all(|operator| side(operator).is_some());
+    let mut found = Vec::new();
+    let mut index = 0;
+    for tables in &select.from {
+        for join in &tables.joins {
+            index += 1;
+            match side(&join.join_operator) {
+                Some((Side::Both, JoinConstraint::On(on))) if only_left_joins => {
+                    found.push((on, None));
+                }
+                Some((Side::Right, JoinConstraint::On(on))) => found.push((on, Some(index))),
+                _ => {}
+            }
+        }
+        index += 1;
+    }
+    found
 }
 
 /// Which sides of a join its ON restricts.

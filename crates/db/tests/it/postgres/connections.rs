@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_db::{Call, Database, Error, Expect, PostgresOptions, Step};
+use millpond_db::{Call, Database, Error, PostgresOptions};
 use millpond_pgtest::Options;
 
 use super::{Fixture, options, prepare, try_read};
@@ -180,30 +180,4 @@ fn sessions_are_set_for_results_that_can_be_compared() {
     assert_eq!(rows, [expected]);
     // A write asks for a transaction that writes.
     fixture.write("insert into t values (1)", vec![]);
-}
-
-#[test]
-fn a_standby_is_read_but_nothing_of_it_is_kept_and_it_takes_no_writes() {
-    let mut server = Options::new().start().unwrap();
-    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
-    client.batch_execute("create table t (n integer)").unwrap();
-    server.stop();
-    std::fs::write(server.data_folder().join("standby.signal"), "").unwrap();
-    server.restart().unwrap();
-    let database = Database::connect(options(server.url())).unwrap();
-    let query = prepare(&database, "select count(*) from t");
-    let read = try_read(&database, &query, vec![]).unwrap();
-    assert_eq!(read.results[0].rows, [[int(0)]]);
-    assert!(read.deps[0].uncacheable.is_some());
-    assert_eq!(read.position, u64::MAX);
-    let write = wait(database.write(vec![Step {
-        query: prepare(&database, "insert into t values (1)"),
-        bind: vec![],
-        expect: Expect::Exec,
-    }]));
-    match write {
-        Err(Error::Unavailable { message }) => assert!(message.contains("standby"), "{message}"),
-        other => panic!("{other:?}"),
-    }
-    database.stop();
 }

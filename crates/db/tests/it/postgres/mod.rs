@@ -8,12 +8,14 @@ mod model;
 mod reads;
 mod replicas;
 mod requirements;
+mod rewritten;
 mod same;
 mod silence;
+mod standbys;
 mod tls;
 mod triggers;
-mod truncation;
 mod types;
+mod visibility;
 mod writes;
 
 use std::sync::LazyLock;

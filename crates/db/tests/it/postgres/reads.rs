@@ -36,7 +36,7 @@ fn nothing_is_kept_before_there_is_a_feed() {
     let fixture = Fixture::new(SCHEMA);
     let query = fixture.prepare("select name from t where id = :id");
     let read = fixture.try_read(&query, vec![int(1)]).unwrap();
-    assert!(read.deps[0].uncacheable.is_some());
+    assert!(read.uncovered.is_some());
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn what_no_feed_tells_is_not_cacheable() {
         ],
         &expect![[r#"
             select * from noise
-                not cacheable: noise is UNLOGGED, so its changes are not told
+                not cacheable: noise is UNLOGGED, so its changes are not told; "alter table noise set logged" has them in the log, at the cost of each write
                 noise: every change
             select * from digest
                 not cacheable: digest is a materialized view, whose refreshes are not told; read a plain view or a table

@@ -1,5 +1,6 @@
 //! The analysis against a real server.
 
+mod advice;
 mod behind;
 mod fingerprint;
 mod narrowing;

@@ -76,7 +76,7 @@ fn equalities_narrow() {
             select * from article where published = true and topic = $1
                 article: rows with published = true
             select * from comment where article_id = $1 order by id limit $2
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from AUTHOR as X where x.ID = $1
                 author: rows with id = :a
             select * from public.author where author.id = $1
@@ -84,19 +84,19 @@ fn equalities_narrow() {
             select * from "Odd Name" where "Id" = $1
                 Odd Name: rows with Id = :a
             select * from "Odd Name" as ":x" where ":x"."a:b" = '(a {b} \ '
-                Odd Name: rows with a:b = '(a {b} \ ' (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table "public"."Odd Name" replica identity full" makes it exact, and the log a little larger)
+                Odd Name: rows with a:b = '(a {b} \ ' (and updates and deletions elsewhere in the table)
             select * from event where id = $1
                 event: rows with id = :a
             select * from event_1 where id = $1
                 event_1: rows with id = :a
             select * from place where id = $1
-                place: rows with id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table place replica identity full" makes it exact, and the log a little larger)
+                place: rows with id = :a (and updates and deletions elsewhere in the table)
             select * from only city where id = $1
-                city: rows with id = :a (updates and deletions elsewhere in the table count too: without a replica identity no old values are told; "alter table city replica identity full" makes it exact, and the log a little larger)
+                city: rows with id = :a (and updates and deletions elsewhere in the table)
             select * from other.comment where id = $1
                 other.comment: rows with id = :a
             select id, count(*) from comment where article_id = $1 group by id having count(*) = $2
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             table author
                 author: every change
             values (1), ($1::int)
@@ -266,10 +266,10 @@ fn each_reference_counts_by_itself() {
                 comment: every change
             select * from article a left join comment c on c.article_id = $1
                 article: every change
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from article a left join comment c on c.article_id = a.id where c.article_id = $1
                 article: every change
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from article a right join comment c on c.article_id = a.id and a.id = $1
                 article: rows with id = :a
                 comment: every change
@@ -282,14 +282,14 @@ fn each_reference_counts_by_itself() {
             select * from author u left join (article a join comment c on c.article_id = a.id and c.article_id = $1) on a.author_id = u.id
                 article: every change
                 author: every change
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from author u left join (article a left join comment c on c.article_id = $2) on a.id = $1
                 article: rows with id = :a
                 author: every change
-                comment: rows with article_id = :b (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :b (and updates and deletions elsewhere in the table)
             select * from article a, comment c where a.id = $1 and article_id = $1
                 article: rows with id = :a
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from comment join author using (id) where id = $1
                 author: every change
                 comment: rows with id = :a
@@ -300,17 +300,17 @@ fn each_reference_counts_by_itself() {
                 author: every change
                 comment: every change
             select * from comment natural join author where author.name = $1
-                author: rows with name = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table author replica identity full" makes it exact, and the log a little larger)
+                author: rows with name = :a (and updates and deletions elsewhere in the table)
                 comment: every change
             select * from author where id = $1 and exists (select 1 from comment where who = author.name)
                 author: rows with id = :a
                 comment: every change
             select * from author where exists (select 1 from comment where article_id = $1 and author.id = $2)
                 author: every change
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select (select count(*) from comment where article_id = $1) from article where id = $1
                 article: rows with id = :a
-                comment: rows with article_id = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table comment replica identity full" makes it exact, and the log a little larger)
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select id from comment where id = $1 union select id from comment where id = $2
                 comment: rows with id = :a
                 comment: rows with id = :b
@@ -323,7 +323,7 @@ fn each_reference_counts_by_itself() {
             select * from (select * from comment where id = $1) c where c.who = 'a'
                 comment: rows with id = :a
             select * from (comment c join author u on u.id = c.id) j where j.name = $1
-                author: rows with name = :a (updates and deletions elsewhere in the table count too: REPLICA IDENTITY DEFAULT tells the old values of keys only; "alter table author replica identity full" makes it exact, and the log a little larger)
+                author: rows with name = :a (and updates and deletions elsewhere in the table)
                 comment: every change
             select * from article a, lateral (select * from comment c where c.article_id = a.id and c.id = $1) l where a.id = 3
                 article: rows with id = 3

@@ -327,35 +327,3 @@ fn a_sink_that_panics_gets_an_epoch_and_the_feed_lives_on() {
     sink.0.settle();
     handle.stop();
 }
-
-/// The environment variable that has the URL for [`lives_until_it_is_killed`].
-const URL: &str = "MILLPOND_FEED_TEST_URL";
-
-#[test]
-#[ignore = "the other process of a_process_that_is_killed_leaves_no_slot"]
-fn lives_until_it_is_killed() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let _feed = Feed::start(settings(&url, "00000000000000ac"));
-    // Until its standard input ends, should nobody kill it.
-    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-}
-
-#[test]
-fn a_process_that_is_killed_leaves_no_slot() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
-    let mut other = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact"])
-        .arg("postgres::feed::tests::lives::lives_until_it_is_killed")
-        .env(URL, &fixture.url)
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let its = "exists (select from pg_replication_slots where slot_name like 'millpond_00000000000000ac_%' \
-        and database = current_database())";
-    wait_until(&mut fixture.client, its);
-    other.kill().unwrap();
-    other.wait().unwrap();
-    wait_until(&mut fixture.client, &format!("not {its}"));
-    assert_eq!(fixture.slots(), 1);
-}

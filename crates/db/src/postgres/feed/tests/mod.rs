@@ -4,6 +4,7 @@ mod changes;
 mod large;
 mod lives;
 mod login;
+mod processes;
 mod triggers;
 mod visibility;
 

@@ -1,4 +1,4 @@
-//! Why this client's throughput is not wrk's.
+//! Why this client's throughput is not the other's.
 //!
 //! A closed loop gives what the slowest of server and client can do. Where the server's core was busy throughout under both
 //! clients, the difference is in what a request costs the server: most of all in how often it has to wake the client, which a
@@ -7,17 +7,17 @@
 
 use super::outcome::{LabRun, OtherClient, Spread};
 
-/// How far from wrk's the throughput may be without a word.
+/// How far from the other's the throughput may be without a word.
 const NEAR: f64 = 0.03;
 /// Busy share from which a core or a thread is taken to be saturated.
 const SATURATED: f64 = 0.97;
 /// What the kernel counts the time of cores in.
 const TICK_S: f64 = 0.01;
 
-/// Throughput over wrk's, of a run that has one beside it.
-pub(super) fn over_wrk(run: &LabRun) -> Option<f64> {
-    let wrk = run.wrk.filter(|wrk| wrk.throughput > 0.0)?;
-    Some(run.throughput / wrk.throughput)
+/// Throughput over the other client's, of a run that has one beside it.
+pub(super) fn over_other(run: &LabRun) -> Option<f64> {
+    let other = run.other.filter(|other| other.throughput > 0.0)?;
+    Some(run.throughput / other.throughput)
 }
 
 /// Whether such a ratio has to be explained.
@@ -26,28 +26,28 @@ pub(super) fn is_far(ratio: f64) -> bool {
 }
 
 /// Medians over the pairs, of one client.
-struct Side {
-    name: &'static str,
+struct Side<'a> {
+    name: &'a str,
     /// Of the server's cores.
     core_busy: f64,
     server_us: Option<f64>,
     client: Option<OtherClient>,
 }
 
-impl Side {
+impl Side<'_> {
     fn client_is_saturated(&self) -> bool {
         self.client.is_some_and(|client| client.busy >= SATURATED)
     }
 }
 
-/// Which side was the limit, of the pairs among `runs`, whose median ratio is `ratio`.
-pub(super) fn difference(runs: &[&LabRun], ratio: f64) -> String {
+/// Which side was the limit, of the pairs among `runs`, whose median ratio is `ratio`; `name` is the other client.
+pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
     let pairs: Vec<&LabRun> = runs
         .iter()
         .copied()
-        .filter(|run| run.wrk.is_some())
+        .filter(|run| run.other.is_some())
         .collect();
-    let Some((ours, theirs)) = ours(&pairs).zip(theirs(&pairs)) else {
+    let Some((ours, theirs)) = ours(&pairs).zip(theirs(&pairs, name)) else {
         return "the server is pinned to no core, so which side was the limit is not known"
             .to_owned();
     };
@@ -72,34 +72,34 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64) -> String {
         "server and client waited for each other".to_owned()
     };
     let mut sentence = format!(
-        "{who}: the server’s cores {:.0} % busy, under wrk {:.0} %",
+        "{who}: the server’s cores {:.0} % busy, under {name} {:.0} %",
         ours.core_busy * 100.0,
         theirs.core_busy * 100.0
     );
     if let Some((cpu, other)) = ours.server_us.zip(theirs.server_us) {
         sentence.push_str(&format!(", {cpu:.1} and {other:.1} µs a request"));
     }
-    if let Some((own, wrk)) = ours.client.zip(theirs.client) {
+    if let Some((own, theirs)) = ours.client.zip(theirs.client) {
         sentence.push_str("; ");
         let spins = pairs.iter().any(|run| run.client_spin);
-        sentence.push_str(&clients(own, wrk, spins));
+        sentence.push_str(&clients(own, theirs, spins, name));
     }
     sentence
 }
 
 /// What the two clients did.
-fn clients(own: OtherClient, wrk: OtherClient, spins: bool) -> String {
-    let (busy, wrk_busy) = (own.busy * 100.0, wrk.busy * 100.0);
+fn clients(own: OtherClient, other: OtherClient, spins: bool, name: &str) -> String {
+    let (busy, other_busy) = (own.busy * 100.0, other.busy * 100.0);
     if spins {
         return format!(
-            "this client spun and had something to do for {busy:.0} % of the time, {:.1} µs a request, wrk {wrk_busy:.0} % busy, \
+            "this client spun and had something to do for {busy:.0} % of the time, {:.1} µs a request, {name} {other_busy:.0} % busy, \
              {:.1} µs and {:.2} wake-ups",
-            own.cpu_us, wrk.cpu_us, wrk.turns
+            own.cpu_us, other.cpu_us, other.turns
         );
     }
     format!(
-        "this client {busy:.0} % busy, {:.1} µs and {:.2} wake-ups a request, wrk {wrk_busy:.0} %, {:.1} µs and {:.2}",
-        own.cpu_us, own.turns, wrk.cpu_us, wrk.turns
+        "this client {busy:.0} % busy, {:.1} µs and {:.2} wake-ups a request, {name} {other_busy:.0} %, {:.1} µs and {:.2}",
+        own.cpu_us, own.turns, other.cpu_us, other.turns
     )
 }
 
@@ -107,7 +107,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
 }
 
-fn ours(pairs: &[&LabRun]) -> Option<Side> {
+fn ours(pairs: &[&LabRun]) -> Option<Side<'static>> {
     let runs = || pairs.iter();
     let client = || {
         Some(OtherClient {
@@ -129,9 +129,9 @@ fn ours(pairs: &[&LabRun]) -> Option<Side> {
     })
 }
 
-fn theirs(pairs: &[&LabRun]) -> Option<Side> {
-    let runs = || pairs.iter().filter_map(|run| run.wrk);
-    let clients = || runs().filter_map(|wrk| wrk.client);
+fn theirs<'a>(pairs: &[&LabRun], name: &'a str) -> Option<Side<'a>> {
+    let runs = || pairs.iter().filter_map(|run| run.other);
+    let clients = || runs().filter_map(|other| other.client);
     let client = || {
         Some(OtherClient {
             cpu_us: median(clients().map(|client| client.cpu_us))?,
@@ -140,9 +140,9 @@ fn theirs(pairs: &[&LabRun]) -> Option<Side> {
         })
     };
     Some(Side {
-        name: "wrk",
-        core_busy: median(runs().filter_map(|wrk| wrk.core_busy))?,
-        server_us: median(runs().filter_map(|wrk| wrk.cpu_us)),
+        name,
+        core_busy: median(runs().filter_map(|other| other.core_busy))?,
+        server_us: median(runs().filter_map(|other| other.cpu_us)),
         client: client(),
     })
 }
@@ -165,7 +165,7 @@ mod tests {
         run.core_busy = Some(ours.1);
         run.client_cpu_us = Some(8.0);
         run.client_turns = Some(0.3);
-        run.wrk = Some(CrossCheck {
+        run.other = Some(CrossCheck {
             throughput: run.throughput / ratio,
             errors: 0,
             cpu_us: Some(theirs.0),
@@ -175,8 +175,8 @@ mod tests {
                 ..CLIENT
             }),
         });
-        assert_eq!(over_wrk(&run), Some(ratio));
-        difference(&[&run], ratio)
+        assert_eq!(over_other(&run), Some(ratio));
+        difference(&[&run], ratio, "wrk")
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 98 %, \
              12.5 and 11.2 µs a request; this client 50 % busy, 8.0 µs and 0.30 wake-ups a request, wrk 80 %, 8.0 µs and 0.10"
         );
-        let spun = clients(CLIENT, CLIENT, true);
+        let spun = clients(CLIENT, CLIENT, true, "wrk");
         assert_eq!(
             spun,
             "this client spun and had something to do for 70 % of the time, 8.0 µs a request, wrk 70 % busy, 8.0 µs and 0.10 wake-ups"
@@ -204,7 +204,7 @@ mod tests {
         let mut run = run_of("it", 1, 20.0);
         run.requests = 1_000_000;
         run.core_busy = Some(0.4);
-        run.wrk = Some(CrossCheck {
+        run.other = Some(CrossCheck {
             throughput: run.throughput / 1.1,
             errors: 0,
             cpu_us: None,
@@ -212,10 +212,13 @@ mod tests {
             client: None,
         });
         assert_eq!(
-            difference(&[&run], 1.1),
-            "server and client waited for each other: the server’s cores 40 % busy, under wrk 35 %"
+            difference(&[&run], 1.1, "h2load"),
+            "server and client waited for each other: the server’s cores 40 % busy, under h2load 35 %"
         );
         run.core_busy = None;
-        starts(difference(&[&run], 1.1), "the server is pinned to no core");
+        starts(
+            difference(&[&run], 1.1, "h2load"),
+            "the server is pinned to no core",
+        );
     }
 }

@@ -1,0 +1,210 @@
+//! What would make a query depend on less, and what that costs: advice for the owner.
+//!
+//! The analyses narrow what they can prove. Where they cannot, they note the cause here, and this module has its words. A cause
+//! decides nothing: it is found again by looking at what came nearest to a restriction.
+
+/// Why results of a query end more often than they need to, or are not kept, and what could be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// Whether its results are kept at all.
+    pub is_kept: bool,
+    /// What that means for results of the query.
+    pub effect: String,
+    /// Why it is so.
+    pub cause: String,
+    /// What would help, if anything, and what it costs.
+    pub remedy: Option<Remedy>,
+}
+
+/// What would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// What to do.
+    pub change: String,
+    /// What it costs.
+    pub cost: String,
+}
+
+impl Remedy {
+    fn new(change: impl Into<String>, cost: &str) -> Self {
+        Self {
+            change: change.into(),
+            cost: cost.to_owned(),
+        }
+    }
+}
+
+/// Why a reference to a table is not restricted to some of its rows. What stands later is nearer to a restriction, or says more.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// No condition is on the table alone.
+    Unconditional,
+    /// The same, and only the first rows in some order are wanted.
+    First,
+    /// The same, and what is wanted is a count, a sum or their like.
+    Aggregate,
+    /// There is a condition, but no equality.
+    NoEquality,
+    /// The columns stand within expressions.
+    Computed,
+    /// Its rows are those that a subquery finds.
+    Subquery,
+    /// The condition is one of several of which any will do.
+    Or,
+    /// Its rows are found by those of another table, by this column.
+    Join(String),
+    /// This column is generated, or its type or collation finds values that are written in several ways.
+    Type(String),
+    /// This column is compared with something that is computed, or of another type.
+    Value(String),
+    /// More values than are looked at one by one.
+    TooMany,
+    /// The equality is in the ON of an outer join, which keeps rows of this side whatever it says.
+    Outer(String),
+    /// A common table expression has the name of the table.
+    Shadowed,
+    /// It is reached through something else.
+    Behind(String),
+}
+
+/// Advice on tables of which every row counts, each for its cause; those with the same together.
+pub(crate) fn of_whole<'a>(tables: impl Iterator<Item = (String, &'a Cause)>) -> Vec<Advice> {
+    let mut by_cause: Vec<(&Cause, Vec<String>)> = Vec::new();
+    for (table, cause) in tables {
+        match by_cause.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, tables)) => tables.push(table),
+            None => by_cause.push((cause, vec![table])),
+        }
+    }
+    by_cause
+        .into_iter()
+        .map(|(cause, tables)| Advice {
+            is_kept: true,
+            effect: format!("every change to {} ends its results", tables.join(", ")),
+            cause: cause.reason(),
+            remedy: cause.remedy(),
+        })
+        .collect()
+}
+
+impl Cause {
+    fn reason(&self) -> String {
+        match self {
+            Self::Unconditional => "no condition selects its rows".into(),
+            Self::First => "any row may come to be among the first in that order".into(),
+            Self::Aggregate => "any row counts for what is counted or summed".into(),
+            Self::NoEquality => "no condition on it is an equality with a value".into(),
+            Self::Computed => {
+                "its columns are compared within functions or other expressions".into()
+            }
+            Self::Subquery => "its rows are found by a subquery".into(),
+            Self::Or => "its conditions are joined by OR".into(),
+            Self::Join(column) => format!("its rows are found by another table's, by {column}"),
+            Self::Type(column) => format!(
+                "{column} is generated, or of a type or collation whose equal values have several forms"
+            ),
+            Self::Value(column) => {
+                format!("{column} is not compared with a plain value of its own type")
+            }
+            Self::TooMany => "there are more than 64 values in one IN".into(),
+            Self::Outer(column) => {
+                format!("the outer join keeps rows whatever its ON says of {column}")
+            }
+            Self::Shadowed => "a WITH of the query has its name".into(),
+            Self::Behind(what) => format!("it is read behind {what}, where nothing is narrowed"),
+        }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        const SELECT: &str = "\"where column = :parameter\" on an integer or text column";
+        const FEWER_ROWS: &str =
+            "the query gives these rows alone, so the address has to say which";
+        const UPKEEP: &str = "each write keeps that up, by a trigger or in the form";
+        Some(match self {
+            Self::Unconditional => Remedy::new(format!("add {SELECT}"), FEWER_ROWS),
+            Self::First => Remedy::new(
+                format!(
+                    "take the first of a group, by {SELECT}; or keep the first in a small table of their own"
+                ),
+                UPKEEP,
+            ),
+            Self::Aggregate => Remedy::new(
+                "keep the figure in a table with one row for each value, and select that row",
+                UPKEEP,
+            ),
+            Self::NoEquality => Remedy::new(
+                format!("add {SELECT} that holds as well, such as the group of what is looked for"),
+                "a column for it, if there is none",
+            ),
+            Self::Computed => Remedy::new(
+                "keep what is computed in a column of its own, not a generated one, and compare that",
+                UPKEEP,
+            ),
+            Self::Subquery => Remedy::new(
+                "say the value itself, \"column = :parameter\", where the address has it",
+                "nothing where it has; else a longer address",
+            ),
+            Self::Or => Remedy::new(
+                "write \"in (…)\" where it is one column, else a query for each part",
+                "a query more, in the same round trip",
+            ),
+            Self::Join(column) => Remedy::new(
+                format!(
+                    "say the value for this table too, \"{column} = :parameter\", where the address has it"
+                ),
+                "nothing where it has; else a longer address",
+            ),
+            Self::Type(_) => Remedy::new(
+                "compare another column, or keep its values in one form in a plain text column, and compare that",
+                UPKEEP,
+            ),
+            Self::Value(column) => Remedy::new(
+                format!("compare it with the parameter alone, \"{column} = :parameter\""),
+                "nothing",
+            ),
+            Self::TooMany => Remedy::new(
+                "ask for at most 64 at a time",
+                "a query more, in the same round trip",
+            ),
+            Self::Outer(_) => Remedy::new(
+                "put the equality into WHERE, if rows without it are not wanted",
+                "nothing",
+            ),
+            Self::Shadowed => Remedy::new("give the WITH another name", "nothing"),
+            Self::Behind(what) if what.contains("view") => Remedy::new(
+                format!("name the table in the query itself, with {SELECT}"),
+                "the view's text stands in the query",
+            ),
+            Self::Behind(_) => return None,
+        })
+    }
+}
+
+/// Advice on a query whose results are not kept. A reason that quotes what to write has its remedy in it.
+pub(crate) fn uncacheable(reason: &str) -> Advice {
+    let says_more = reason.contains('"');
+    Advice {
+        is_kept: false,
+        effect: "its results are not kept, so the database is asked each time".into(),
+        cause: reason.into(),
+        remedy: (!says_more).then(|| {
+            Remedy::new(
+                "\"-- max-age: 60s\" below its name keeps them for so long",
+                "what is shown may be that old",
+            )
+        }),
+    }
+}
+
+/// Advice on a table of which the server does not tell old values; `quoted` is its name as SQL.
+pub(crate) fn old_values(table: &str, quoted: &str, cause: &str) -> Advice {
+    Advice {
+        is_kept: true,
+        effect: format!("every update and deletion in {table} ends its results, of other rows too"),
+        cause: cause.into(),
+        remedy: Some(Remedy::new(
+            format!("\"alter table {quoted} replica identity full\""),
+            "each update and deletion writes the whole old row to the log",
+        )),
+    }
+}

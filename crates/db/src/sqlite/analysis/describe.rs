@@ -1,0 +1,67 @@
+//! What a query depends on, in the owner's words, and what would make that less.
+
+use super::restrict::Operand;
+use super::{Analysis, TableDep};
+use crate::Value;
+use crate::advice::{self, Advice, Cause};
+
+impl Analysis {
+    /// What would make it depend on less, or have it kept.
+    pub(crate) fn advice(&self) -> Vec<Advice> {
+        if let Some(reason) = &self.uncacheable {
+            return vec![advice::uncacheable(reason)];
+        }
+        let whole = self.depends.iter().filter(|dep| dep.references.is_empty());
+        advice::of_whole(whole.map(|dep| {
+            let cause = dep.cause.as_ref().unwrap_or(&Cause::Unconditional);
+            (dep.table.clone(), cause)
+        }))
+    }
+
+    /// One readable line for each dependency.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .uncacheable
+            .iter()
+            .map(|reason| format!("not cacheable: {reason}"))
+            .collect();
+        for TableDep {
+            table, references, ..
+        } in &self.depends
+        {
+            if references.is_empty() {
+                lines.push(format!("{table}: every change"));
+            }
+            for restriction in references
+                .iter()
+                .filter_map(|alternatives| alternatives.first())
+            {
+                let values: Vec<String> = restriction
+                    .values
+                    .iter()
+                    .map(|value| self.describe_operand(value))
+                    .collect();
+                let line = match values.as_slice() {
+                    [value] => format!("{table}: rows with {} = {value}", restriction.column),
+                    values => format!(
+                        "{table}: rows with {} in ({})",
+                        restriction.column,
+                        values.join(", ")
+                    ),
+                };
+                lines.push(line);
+            }
+        }
+        lines.dedup();
+        lines
+    }
+
+    fn describe_operand(&self, operand: &Operand) -> String {
+        match operand {
+            Operand::Parameter(index) => format!(":{}", self.params[*index].name),
+            Operand::Constant(Value::Integer(integer)) => integer.to_string(),
+            Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
+            Operand::Constant(_) => "NULL".into(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the owner is told of queries that depend on more than they need to.
+
+use expect_test::expect;
+
+use crate::support::Fixture;
+
+const SCHEMA: &str = "
+create table user (id integer primary key, name text not null, email text collate nocase);
+create table article (id integer primary key, author_id integer references user, title text, score real);
+create view recent as select a.id, u.name from article a join user u on u.id = a.author_id;
+create virtual table note using fts5(body);
+";
+
+#[test]
+fn each_cause_has_its_remedy_and_its_cost() {
+    let fixture = Fixture::new(SCHEMA);
+    let mut said = String::new();
+    for sql in [
+        "select * from user",
+        "select * from user order by id desc limit 10",
+        "select count(*) from user",
+        "select * from user where name like :a",
+        "select * from user where lower(name) = :a",
+        "select * from user where id in (select author_id from article where id = :a)",
+        "select * from user where id = (select author_id from article where id = :a)",
+        "select * from user where id = :a or name = :b",
+        "select u.name from article a join user u on u.id = a.author_id where a.id = :a",
+        "select * from user where email = :a",
+        "select * from user where id = :a + 1",
+        "select a.id from article a left join user u on a.id = :a where u.id = :b",
+        "with user as (select * from article where id = :a) select * from user",
+        "select * from recent where id = :a",
+        "select * from note where note match :a",
+        "select random()",
+        "select * from user where id = :a",
+        "select 1",
+    ] {
+        said += &format!("{sql}\n");
+        for advice in fixture.prepare(sql).advice() {
+            said += &format!("    {}: {}\n", advice.effect, advice.cause);
+            if let Some(remedy) = advice.remedy {
+                said += &format!("        {} ({})\n", remedy.change, remedy.cost);
+            }
+        }
+    }
+    expect![[r#"
+        select * from user
+            every change to user ends its results: no condition selects its rows
+                add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
+        select * from user order by id desc limit 10
+            every change to user ends its results: any row may come to be among the first in that order
+                take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
+        select count(*) from user
+            every change to user ends its results: any row counts for what is counted or summed
+                keep the figure in a table with one row for each value, and select that row (each write keeps that up, by a trigger or in the form)
+        select * from user where name like :a
+            every change to user ends its results: no condition on it is an equality with a value
+                add "where column = :parameter" on an integer or text column that holds as well, such as the group of what is looked for (a column for it, if there is none)
+        select * from user where lower(name) = :a
+            every change to user ends its results: its columns are compared within functions or other expressions
+                keep what is computed in a column of its own, not a generated one, and compare that (each write keeps that up, by a trigger or in the form)
+        select * from user where id in (select author_id from article where id = :a)
+            every change to user ends its results: its rows are found by a subquery
+                say the value itself, "column = :parameter", where the address has it (nothing where it has; else a longer address)
+        select * from user where id = (select author_id from article where id = :a)
+            every change to user ends its results: its rows are found by a subquery
+                say the value itself, "column = :parameter", where the address has it (nothing where it has; else a longer address)
+        select * from user where id = :a or name = :b
+            every change to user ends its results: its conditions are joined by OR
+                write "in (…)" where it is one column, else a query for each part (a query more, in the same round trip)
+        select u.name from article a join user u on u.id = a.author_id where a.id = :a
+            every change to user ends its results: its rows are found by another table's, by id
+                say the value for this table too, "id = :parameter", where the address has it (nothing where it has; else a longer address)
+        select * from user where email = :a
+            every change to user ends its results: email is generated, or of a type or collation whose equal values have several forms
+                compare another column, or keep its values in one form in a plain text column, and compare that (each write keeps that up, by a trigger or in the form)
+        select * from user where id = :a + 1
+            every change to user ends its results: id is not compared with a plain value of its own type
+                compare it with the parameter alone, "id = :parameter" (nothing)
+        select a.id from article a left join user u on a.id = :a where u.id = :b
+            every change to article ends its results: the outer join keeps rows whatever its ON says of id
+                put the equality into WHERE, if rows without it are not wanted (nothing)
+        with user as (select * from article where id = :a) select * from user
+            every change to user ends its results: a WITH of the query has its name
+                give the WITH another name (nothing)
+        select * from recent where id = :a
+            every change to article, user ends its results: it is read behind the view recent, where nothing is narrowed
+                name the table in the query itself, with "where column = :parameter" on an integer or text column (the view's text stands in the query)
+        select * from note where note match :a
+            every change to note_config, note_content, note_data, note_docsize, note_idx ends its results: it is read behind the index note, where nothing is narrowed
+        select random()
+            its results are not kept, so the database is asked each time: the result of random() may differ from one call to the next
+                "-- max-age: 60s" below its name keeps them for so long (what is shown may be that old)
+        select * from user where id = :a
+        select 1
+    "#]].assert_eq(&said);
+    let values: Vec<String> = (0..65).map(|value| value.to_string()).collect();
+    let long = format!("select * from user where id in ({})", values.join(", "));
+    let advice = fixture.prepare(&long).advice();
+    assert!(advice[0].cause.contains("more than 64"), "{advice:?}");
+}

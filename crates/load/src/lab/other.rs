@@ -1,0 +1,149 @@
+//! The same load by another client, run beside: a second opinion about throughput.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::form::Line;
+use super::outcome::OtherClient;
+use super::process::{Launch, Process};
+use super::spec::Checker;
+use super::workshop::Workshop;
+use super::{h2load, wrk};
+use crate::clock::Nanos;
+use crate::own::schedule;
+use crate::{Plan, clock};
+
+/// Between two looks at whether it is done.
+const GLANCE: Duration = Duration::from_millis(200);
+/// What it may take beyond its time.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What is asked of the other client.
+pub(super) struct Asked<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) threads: usize,
+    /// It knows whole seconds only.
+    pub(super) seconds: u64,
+    pub(super) timeout_s: u64,
+    pub(super) headers: &'a [Spanned<String>],
+}
+
+/// What it found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) requests: u64,
+    pub(super) throughput: f64,
+    pub(super) errors: u64,
+    pub(super) client: Option<OtherClient>,
+}
+
+/// What all threads of some processes have had up to a moment.
+#[derive(Clone, Copy)]
+struct Use {
+    at: Nanos,
+    on_core: Nanos,
+    turns: u64,
+    threads: usize,
+}
+
+impl Use {
+    fn of(pids: &[u32]) -> Option<Self> {
+        let mut all = Self {
+            at: clock::now(),
+            on_core: 0,
+            turns: 0,
+            threads: 0,
+        };
+        for pid in pids {
+            for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+                let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+                let [on_core, _, turns] = schedule(&text);
+                all.on_core += on_core?;
+                all.turns += turns?;
+                all.threads += 1;
+            }
+        }
+        Some(all)
+    }
+
+    /// What was used between two looks at the same threads, of which `working` have something to do.
+    fn since(self, first: Self, working: usize, throughput: f64) -> Option<OtherClient> {
+        let seconds = self.at.checked_sub(first.at)? as f64 / 1e9;
+        let requests = throughput * seconds;
+        if self.threads != first.threads || requests.is_nan() || requests <= 0.0 {
+            return None;
+        }
+        let on_core = self.on_core.checked_sub(first.on_core)? as f64;
+        Some(OtherClient {
+            cpu_us: on_core / 1e3 / requests,
+            busy: on_core / 1e9 / seconds / working as f64,
+            turns: self.turns.checked_sub(first.turns)? as f64 / requests,
+        })
+    }
+}
+
+/// Runs the other client with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
+pub(super) fn run(
+    shop: &Workshop<'_>,
+    checker: Checker,
+    plan: &Plan,
+    show: &mut dyn FnMut(),
+    stop: &AtomicBool,
+) -> Result<Option<Found>, String> {
+    let workload = shop.experiment.workload.get_ref();
+    let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
+    let cores = cores.unwrap_or_default();
+    let whole = |time: Duration| time.as_secs_f64().ceil().max(1.0) as u64;
+    let asked = Asked {
+        plan,
+        threads: cores.len().max(1).min(plan.connections),
+        seconds: whole(workload.duration.0),
+        timeout_s: whole(workload.timeout.0),
+        headers: &workload.headers,
+    };
+    let words = match checker {
+        Checker::Wrk => wrk::words(shop, &asked)?,
+        Checker::H2load => h2load::words(shop, &asked)?,
+    };
+    let (name, seconds) = (checker.name(), Duration::from_secs(asked.seconds));
+    let mut process = Process::start(&Launch {
+        line: Line::Program(words),
+        cwd: shop.experiment.here.clone(),
+        env: Vec::new(),
+        cores,
+    })?;
+    let began = clock::now();
+    let deadline = clock::after(seconds + GRACE);
+    let mut used: Option<(Use, Use)> = None;
+    while process.wait(GLANCE).is_none() {
+        // In its last moments it may be done already.
+        if clock::since(began) + GLANCE / 2 < seconds
+            && let Some(now) = Use::of(&process.pids())
+        {
+            used = Some((used.map_or(now, |(first, _)| first), now));
+        }
+        show();
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if clock::now() > deadline {
+            return Err(format!(
+                "{name} does not end; {}",
+                process.output().last_words()
+            ));
+        }
+    }
+    let text = process.output().all_output();
+    let found = match checker {
+        Checker::Wrk => wrk::read(&text),
+        Checker::H2load => h2load::read(&text),
+    };
+    let mut found =
+        found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;
+    found.client =
+        used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
+    Ok(Some(found))
+}

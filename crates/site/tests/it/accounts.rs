@@ -1,0 +1,136 @@
+//! Accounts on both databases: registering, signing in, and what that opens.
+
+use std::time::Duration;
+
+use millpond_http::{OwnedRequest, Service as _};
+use millpond_store::clock::Boottime;
+
+use crate::{
+    both::{Housed, Kind, on_both},
+    sessions::{SITE, cookie, get, login, register, request},
+};
+
+on_both!(
+    who_registers_is_signed_in_until_they_sign_out,
+    a_wrong_password_and_an_unknown_account_are_one_answer,
+    what_is_required_is_asked_each_time,
+    an_answer_that_was_kept_ends_with_its_session
+);
+
+fn who_registers_is_signed_in_until_they_sign_out(kind: Kind) {
+    let site = Housed::new(kind, SITE);
+    assert_eq!(site.get("/me").body, "I am .");
+    let ann = register(&site, "Ann", 1, "reader");
+    assert!(ann.starts_with("__Host-session=1."), "{ann}");
+    let me = get(&site, "/me", &ann);
+    assert_eq!(
+        (&*me.body, me.field("cache-control")),
+        ("I am Ann.", "private, no-cache")
+    );
+    let again = login(&site, "Ann", "pass+of+Ann");
+    assert_eq!((again.status, again.field("location")), (303, "/me"));
+    assert_eq!(again.field("cache-control"), "no-store");
+    assert!(
+        again
+            .field("set-cookie")
+            .ends_with("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure"),
+        "{}",
+        again.field("set-cookie")
+    );
+    assert_eq!(get(&site, "/me", &cookie(&again)).body, "I am Ann.");
+    let out = site.post("/logout", "");
+    assert_eq!((out.status, &*cookie(&out)), (303, "__Host-session="));
+    assert!(out.field("set-cookie").contains("Max-Age=0"));
+    let stored = site.text("select password_hash from account");
+    assert!(stored.starts_with("$argon2id$"), "{stored}");
+}
+
+fn a_wrong_password_and_an_unknown_account_are_one_answer(kind: Kind) {
+    let site = Housed::new(kind, SITE);
+    register(&site, "Ann", 1, "reader");
+    let wrong = login(&site, "Ann", "pass+of+Bob");
+    let unknown = login(&site, "Nobody", "pass+of+Bob");
+    let long = login(&site, "Ann", &"x".repeat(5_000));
+    for answer in [&wrong, &unknown, &long] {
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (303, "/login?failed=1")
+        );
+        assert_eq!(answer.field("set-cookie"), "");
+    }
+    assert_eq!(site.get("/login?failed=1").body, "wrong ");
+    let short = site.post("/register", "name=Bob&password=short&tenant=1");
+    assert_eq!((short.status, short.field("set-cookie")), (422, ""));
+    let twice = site.post("/register", "name=Ann&password=long+enough&tenant=1");
+    assert_eq!((twice.status, twice.field("set-cookie")), (409, ""));
+}
+
+fn what_is_required_is_asked_each_time(kind: Kind) {
+    let site = Housed::new(kind, SITE);
+    let ann = register(&site, "Ann", 1, "reader");
+    let nobody = site.get("/members?a=1");
+    assert_eq!(
+        (nobody.status, nobody.field("location")),
+        (303, "/login?next=%2Fmembers%3Fa%3D1")
+    );
+    let member = get(&site, "/members", &ann);
+    assert_eq!(
+        (&*member.body, member.field("cache-control")),
+        ("2 for members", "private, no-cache")
+    );
+    site.until("a hit", || get(&site, "/members", &ann).cache() == "hit");
+    assert_eq!(
+        site.get("/members").status,
+        303,
+        "kept, and not for everybody"
+    );
+    let editor = register(&site, "Eve", 1, "editor");
+    assert_eq!(get(&site, "/desk", &ann).status, 303);
+    let reader = cookie(&login(&site, "Ann", "pass+of+Ann"));
+    assert_eq!(get(&site, "/desk", &reader).status, 403);
+    assert_eq!(
+        get(&site, "/desk", &editor).status,
+        303,
+        "registered without the claim"
+    );
+    let editor = cookie(&login(&site, "Eve", "pass+of+Eve"));
+    assert_eq!(get(&site, "/desk", &editor).body, "the desk");
+    assert_eq!(get(&site, "/api/desk", &editor).status, 200);
+    assert_eq!(
+        site.get("/api/desk").status,
+        403,
+        "a program follows nobody to a form"
+    );
+    let note = site.post("/note", "body=x");
+    assert_eq!((note.status, note.field("location")), (303, "/login"));
+}
+
+fn an_answer_that_was_kept_ends_with_its_session(kind: Kind) {
+    let site = Housed::new(kind, SITE);
+    let ann = register(&site, "Ann", 7, "reader");
+    let note = OwnedRequest::new("POST", "/note")
+        .field("Cookie", &ann)
+        .field("Content-Type", "application/x-www-form-urlencoded")
+        .body("body=secret");
+    assert_eq!(site.ask(&note).status, 303);
+    let service = site.site.service();
+    for target in ["/api/notes", "/members"] {
+        assert_ne!(get(&site, target, &ann).status, 303, "filled");
+        let now = Boottime::now();
+        let at = |received| request(target, &ann).from_peer(([127, 0, 0, 1], 1).into(), received);
+        let (_, standing) = service.call_again(&at(now).as_request());
+        let standing = standing.expect("a hit can be repeated");
+        assert!(standing.stands(now), "{target}");
+        let later = now.plus(Duration::from_secs(2 * 3600));
+        assert!(!standing.stands(later), "{target}: the session is over");
+        let (_, standing) = service.call_again(&at(later).as_request());
+        assert!(standing.is_none_or(|standing| standing.stands(later)));
+    }
+    // To a request of that time it is an answer for nobody.
+    let later = Boottime::now().plus(Duration::from_secs(2 * 3600));
+    let late = request("/members", &ann).from_peer(([127, 0, 0, 1], 1).into(), later);
+    match service.call(&late.as_request()) {
+        millpond_http::Reply::Ready(response) => assert_eq!(response.status(), 303),
+        millpond_http::Reply::Later(_) => panic!("nothing is looked up for a session that is over"),
+    }
+}
