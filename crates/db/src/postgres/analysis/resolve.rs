@@ -27,7 +27,7 @@ pub(crate) struct Readings {
     pub(crate) whole: BTreeMap<u32, Cause>,
     /// What is read besides tables whose changes are told.
     pub(crate) others: BTreeSet<u32>,
-    /// Whether a function may read tables that nobody knows.
+    /// Whether it may read tables that nobody knows.
     pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
@@ -48,8 +48,7 @@ pub(crate) async fn follow(
         seen: Seen::default(),
         origin: String::new(),
     };
-    // What is not understood may read anything.
-    search.readings.is_partial = !names.objections.is_empty();
+    search.readings.is_partial = names.is_partial;
     search
         .readings
         .objections
@@ -78,7 +77,7 @@ pub(crate) async fn follow(
                 }
             }
         }
-        search.readings.is_partial |= !behind.objections.is_empty();
+        search.readings.is_partial |= behind.is_partial;
         search.readings.objections.append(&mut behind.objections);
         round = search.take(behind, false);
     }

@@ -100,6 +100,8 @@ pub(crate) struct Names {
     pub(crate) outputs: BTreeSet<u32>,
     /// Why the result must not be kept.
     pub(crate) objections: Vec<String>,
+    /// Whether it may read tables that nobody knows.
+    pub(crate) is_partial: bool,
     /// It writes, or locks rows.
     pub(crate) writes: bool,
     /// A date or time stands in it as a constant.
@@ -142,6 +144,7 @@ impl Walk<'_> {
     fn object(&mut self, object: &Object) {
         let name = object.name.as_str();
         if KNOWN.binary_search(&name).is_err() {
+            self.names.is_partial = true;
             self.object_to(format!(
                 "Millpond does not know what {} depends on",
                 name.to_ascii_lowercase()
@@ -225,7 +228,10 @@ impl Walk<'_> {
                         .or_default()
                         .push(restrictions.remove(&(index + 1)).unwrap_or_default());
                 }
-                None => self.object_to("PostgreSQL names a table in an unknown way".into()),
+                None => {
+                    self.names.is_partial = true;
+                    self.object_to("PostgreSQL names a table in an unknown way".into());
+                }
             }
         }
         if restrict::uses_row_versions(query) {

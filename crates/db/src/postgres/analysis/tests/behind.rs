@@ -210,3 +210,20 @@ fn what_depends_on_its_arguments_is_cacheable() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_not_kept_is_not_for_that_of_unknown_tables() {
+    let fixture = Fixture::new(SCHEMA);
+    let tables = |sql: &str| {
+        let analysis = fixture.analyse(sql).unwrap();
+        analysis.files.map(|files| files.len())
+    };
+    // It reads the clock, and nobody has to look at the locks for its table.
+    assert_eq!(tables("select id, current_timestamp from author"), Some(1));
+    assert_eq!(
+        tables("select id from author tablesample system (10)"),
+        Some(1)
+    );
+    assert_eq!(tables("select random()"), Some(0));
+    assert_eq!(tables("select opaque(1)"), None);
+}
