@@ -24,6 +24,9 @@ pub struct Limits {
     pub connections: usize,
     /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
     pub drain_timeout: Duration,
+    /// Whether a worker whom few talk to looks for their next requests for up to 100 µs before it sleeps. It does so only while that
+    /// finds them. Default true.
+    pub spins: bool,
 }
 
 impl Default for Limits {
@@ -37,6 +40,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(60),
             connections: 10_000,
             drain_timeout: Duration::from_secs(10),
+            spins: true,
         }
     }
 }

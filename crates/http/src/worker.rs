@@ -10,14 +10,13 @@ use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use millpond_store::clock::Boottime;
 use socket2::SockRef;
 
 use crate::conn::{Connection, Outbox, Pool, Repeats, Stage, Step};
 use crate::date::Tails;
-use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token};
+use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
 use crate::limits::{LAST_ACCEPTS, Limits, READ_BUFFER};
 use crate::response::Service;
 use crate::shared::{Counters, Place, Shared};
@@ -114,8 +113,8 @@ pub fn run_worker<S: Service>(
 impl<S: Service> Worker<S> {
     fn run(mut self) -> io::Result<()> {
         let (mut mail, mut due) = (Vec::new(), Vec::new());
-        // When it was last looked at who is late: soon enough for timers that count in milliseconds.
-        let mut now = Boottime::now();
+        // Whether each who asked has his answer, and they are few.
+        let mut is_soon = false;
         loop {
             // The turn is over: nothing that is ready waits longer.
             self.send_posts();
@@ -124,19 +123,19 @@ impl<S: Service> Worker<S> {
                 self.end_all();
                 return Ok(());
             }
-            let patience = self.patience(now);
-            self.poller.wait(patience)?;
+            self.poller
+                .wait(self.until(), is_soon && self.limits.spins)?;
             // What came after a shutdown is answered as such.
             self.heed_shutdown();
             for at in 0..self.poller.len() {
-                let (token, news) = self.poller.event(at);
-                match token {
-                    LISTENER => self.accept(),
-                    BELL => {}
-                    _ => self.hear(token, news),
+                match self.poller.event(at) {
+                    Some((LISTENER, _)) => self.accept(),
+                    Some((BELL, _)) | None => {}
+                    Some((token, news)) => self.hear(token, news),
                 }
             }
             self.mailbox.collect(&mut mail);
+            is_soon = mail.is_empty();
             for token in mail.drain(..) {
                 self.advance(token, Self::go_on_if_answering);
             }
@@ -149,24 +148,22 @@ impl<S: Service> Worker<S> {
                     self.advance(token, |worker, connection| Some(worker.go_on(connection)));
                 }
             }
-            now = Boottime::now();
-            self.look_around(now, &mut due);
+            self.look_around(Boottime::now(), &mut due);
+            is_soon &= self.outbox.has_answered(self.poller.len());
         }
     }
 
-    /// How long to wait for news from `now` on; none: for ever.
-    fn patience(&self, now: Boottime) -> Option<Duration> {
+    /// How long to wait for news.
+    fn until(&self) -> Wait {
         if !self.runnable.is_empty() {
-            return Some(Duration::ZERO);
+            return Wait::Not;
         }
         let drained = self
             .draining
             .map(|since| since.plus(self.limits.drain_timeout));
-        let others = [drained, self.accepts_at].into_iter().flatten();
-        others
-            .map(|at| at.since(now))
-            .chain(self.timers.patience(now))
-            .min()
+        let moments = [drained, self.accepts_at, self.timers.earliest()];
+        let first = moments.into_iter().flatten().min();
+        first.map_or(Wait::Forever, Wait::Until)
     }
 
     /// There is news of a connection's socket.

@@ -11,7 +11,7 @@ use millpond_store::clock::Boottime;
 use super::kept::Again;
 use super::socket::Moved;
 use super::{After, Connection, Exchange, Stage};
-use crate::event::Token;
+use crate::event::{Talkers, Token};
 use crate::response::Service;
 use crate::worker::Worker;
 
@@ -28,30 +28,44 @@ pub(super) enum Post {
 
 /// What is to be sent, in order.
 #[derive(Default)]
-pub(crate) struct Outbox(Vec<Post>);
+pub(crate) struct Outbox {
+    posts: Vec<Post>,
+    /// How many there were in this turn.
+    posted: usize,
+    talkers: Talkers,
+}
 
 impl Outbox {
     pub(super) fn push(&mut self, post: Post) {
-        self.0.push(post);
+        let (Post::Exchange(token) | Post::Again(token, ..)) = post;
+        self.talkers.note(token);
+        self.posted += 1;
+        self.posts.push(post);
     }
 
     /// Whether nothing more may wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.0.len() >= FULL
+        self.posts.len() >= FULL
+    }
+
+    /// At the end of a turn: whether each of so many who asked in it was answered in it, and they are few.
+    pub(crate) fn has_answered(&mut self, asked: usize) -> bool {
+        let posted = std::mem::take(&mut self.posted);
+        posted > 0 && posted == asked && self.talkers.are_few()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.posts.clear();
     }
 }
 
 impl<S: Service> Worker<S> {
     /// Sends what waits, in the order in which it was posted. What a socket does not take stays with its connection.
     pub(crate) fn send_posts(&mut self) {
-        if self.outbox.0.is_empty() {
+        if self.outbox.posts.is_empty() {
             return;
         }
-        let mut outbox = std::mem::take(&mut self.outbox.0);
+        let mut outbox = std::mem::take(&mut self.outbox.posts);
         for post in outbox.drain(..) {
             let (Post::Exchange(token) | Post::Again(token, ..)) = post;
             let Some(mut connection) = self.connections.take(token) else {
@@ -76,7 +90,7 @@ impl<S: Service> Worker<S> {
             self.connections.put(token, connection);
         }
         // Its memory is kept for the next turn.
-        self.outbox.0 = outbox;
+        self.outbox.posts = outbox;
     }
 
     fn send_exchange(&mut self, connection: &mut Connection, mut exchange: Box<Exchange>) {

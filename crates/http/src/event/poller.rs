@@ -3,16 +3,30 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
+use millpond_store::clock::Boottime;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::Token;
+use super::alarm::Alarm;
+use super::spin::Spin;
 use super::wait::{Event, NOTHING, wait};
 
 /// Events taken at once.
 const EVENTS: usize = 512;
+/// Its own, of which nobody is told.
+const ALARM: Token = Token::reserved(u16::MAX as u32);
+
+/// How long to wait for what is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all: there is something to do.
+    Not,
+    /// Until then; it may end before.
+    Until(Boottime),
+    Forever,
+}
 
 /// What a socket can do, as far as is known: an edge says so, and a call that could not do all it was asked to says no.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +66,8 @@ impl Ready {
 /// The set of what a worker waits for.
 pub(crate) struct Poller {
     epoll: OwnedFd,
+    alarm: Alarm,
+    spin: Spin,
     events: Box<[Event]>,
     /// How many of them the last wait gave.
     count: usize,
@@ -59,11 +75,15 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
+        let poller = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            alarm: Alarm::new()?,
+            spin: Spin::default(),
             events: vec![NOTHING; EVENTS].into(),
             count: 0,
-        })
+        };
+        poller.watch_input(poller.alarm.timer(), ALARM, true)?;
+        Ok(poller)
     }
 
     /// Watches a socket for both directions, until it is closed.
@@ -86,17 +106,28 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, of)?)
     }
 
-    /// Waits until something is ready, at most `patience` (none: for ever). A signal ends it too.
-    pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<()> {
+    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too.
+    pub(crate) fn wait(&mut self, how_long: Wait, is_soon: bool) -> io::Result<()> {
         self.count = 0;
-        match wait(self.epoll.as_fd(), &mut self.events, patience) {
-            Ok(count) => {
-                self.count = count;
-                Ok(())
-            }
-            Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
+        if let Wait::Until(at) = how_long {
+            self.alarm.ring_by(at)?;
         }
+        if is_soon && how_long != Wait::Not {
+            let (epoll, events, count) = (self.epoll.as_fd(), &mut self.events, &mut self.count);
+            let is_there = || {
+                *count = wait(epoll, events, false).unwrap_or(0);
+                *count > 0
+            };
+            if self.spin.look(is_there) {
+                return Ok(());
+            }
+        }
+        match wait(self.epoll.as_fd(), &mut self.events, how_long != Wait::Not) {
+            Ok(count) => self.count = count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
     }
 
     /// How many events the last wait gave.
@@ -104,13 +135,18 @@ impl Poller {
         self.count
     }
 
-    /// One of them.
-    pub(crate) fn event(&self, at: usize) -> (Token, Ready) {
+    /// One of them; none if it was only time.
+    pub(crate) fn event(&mut self, at: usize) -> Option<(Token, Ready)> {
         let event = &self.events[at];
         // The kernel's struct is packed.
         let (flags, data) = (event.events, event.u64);
         let flags = epoll::EventFlags::from_bits_retain(flags);
-        (Token::from_u64(data), Ready::of(flags))
+        let token = Token::from_u64(data);
+        if token == ALARM {
+            self.alarm.rang();
+            return None;
+        }
+        Some((token, Ready::of(flags)))
     }
 }
 

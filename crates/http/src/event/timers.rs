@@ -3,8 +3,6 @@
 //! Each number is in one list at most, so what is kept does not grow with what was asked for. An entry that is due says only "look":
 //! deadlines are pushed back far more often than they are reached, and a look that finds a later one puts the entry there.
 
-use std::time::Duration;
-
 use millpond_store::clock::Boottime;
 
 /// Nanoseconds of one slot, as a power of two: 16.8 ms.
@@ -114,12 +112,9 @@ impl Timers {
             .unwrap_or(u64::MAX);
     }
 
-    /// How long it is from `now` until somebody may be due; none if nobody will be.
-    pub(crate) fn patience(&self, now: Boottime) -> Option<Duration> {
-        if self.earliest == u64::MAX {
-            return None;
-        }
-        Some(Boottime::from_nanos(self.earliest << TICK_BITS).since(now))
+    /// When somebody may be due, and not before; none if nobody will be.
+    pub(crate) fn earliest(&self) -> Option<Boottime> {
+        (self.earliest != u64::MAX).then(|| Boottime::from_nanos(self.earliest << TICK_BITS))
     }
 
     fn link(&mut self, index: u32, slot: u32) {
@@ -144,6 +139,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use proptest::prelude::*;
 
@@ -188,8 +184,7 @@ mod tests {
                         waiting.remove(&index);
                     }
                     Do::Pass(ms) => {
-                        let patience = timers.patience(Boottime::from_nanos(now));
-                        prop_assert!(patience.is_some() || waiting.is_empty());
+                        prop_assert!(timers.earliest().is_some() || waiting.is_empty());
                         now += ms * 1_000_000;
                         let mut due = Vec::new();
                         timers.due(Boottime::from_nanos(now), &mut due);

@@ -1,10 +1,9 @@
 //! epoll_wait(2) itself. `rustix` makes it epoll_pwait2, which kernels before 5.11 do not have, nor sandboxes and tools that stand in
-//! for one; milliseconds are all that the loop's timers ask for.
+//! for one.
 
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -14,20 +13,16 @@ pub(super) type Event = libc::epoll_event;
 /// None.
 pub(super) const NOTHING: Event = Event { events: 0, u64: 0 };
 
-/// Waits until something in the set is ready, at most `patience` (none: for ever), rounded up to milliseconds; the number of `events` that were
-/// written.
+/// Looks for what is ready in the set, and with `sleeps` waits until something is; the number of `events` that were written.
 ///
 /// # Errors
 /// Those of epoll_wait(2).
 pub(super) fn wait(
     epoll: BorrowedFd<'_>,
     events: &mut [Event],
-    patience: Option<Duration>,
+    sleeps: bool,
 ) -> Result<usize, Errno> {
-    let millis = patience.map_or(-1, |patience| {
-        let millis = patience.as_nanos().div_ceil(1_000_000);
-        i32::try_from(millis).unwrap_or(i32::MAX)
-    });
+    let millis = if sleeps { -1 } else { 0 };
     let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
     // SAFETY: `epoll` is an open descriptor for the length of the call, and the kernel writes at most `room` events to `events`, which
     // are so many, initialised, and borrowed by nobody else.

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use crate::support::{Connection, Server, site_with, text, write};
 
 const HITS: usize = 200;
+/// A wait is one call. With `server.spin` it may be many, on a core that has nothing else to do.
+const ASLEEP: &str = "server.spin = false\n";
 /// Requests that are sent at once.
 const DEPTH: usize = 16;
 const BATCHES: usize = 200;
@@ -172,7 +174,7 @@ fn hits(connection: &mut Connection, target: &str) {
 
 #[test]
 fn a_static_hit_receives_once_and_sends_once() {
-    let Some(traced) = Traced::start("") else {
+    let Some(traced) = Traced::start(ASLEEP) else {
         return;
     };
     traced
@@ -182,7 +184,8 @@ fn a_static_hit_receives_once_and_sends_once() {
 
 #[test]
 fn a_page_from_memory_receives_once_and_sends_once() {
-    let Some(traced) = Traced::start("[cache]\nmax_staleness = \"1min\"\n") else {
+    let Some(traced) = Traced::start(&format!("{ASLEEP}[cache]\nmax_staleness = \"1min\"\n"))
+    else {
         return;
     };
     traced.server.get("/");
@@ -196,7 +199,7 @@ fn a_page_from_memory_receives_once_and_sends_once() {
 
 #[test]
 fn a_pipeline_is_received_and_sent_as_one() {
-    let Some(traced) = Traced::start("") else {
+    let Some(traced) = Traced::start(ASLEEP) else {
         return;
     };
     let batch = "GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n".repeat(DEPTH);
@@ -213,7 +216,7 @@ fn a_pipeline_is_received_and_sent_as_one() {
 
 #[test]
 fn the_access_log_adds_no_call_to_a_hit() {
-    let Some(traced) = Traced::start("[log]\naccess = \"access.log\"\n") else {
+    let Some(traced) = Traced::start(&format!("{ASLEEP}[log]\naccess = \"access.log\"\n")) else {
         return;
     };
     traced
@@ -223,6 +226,25 @@ fn the_access_log_adds_no_call_to_a_hit() {
     assert!(traced.server.stop().0.success());
     let log = fs::read_to_string(site.path().join("access.log")).unwrap();
     assert_eq!(log.lines().count(), HITS + 2);
+}
+
+/// Who waits awake must end with it: a server that nobody talks to sleeps.
+#[test]
+fn a_pause_is_slept_through() {
+    let Some(traced) = Traced::start("") else {
+        return;
+    };
+    let calls = traced.calls(|connection| {
+        hits(connection, "/file.txt");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    });
+    assert_eq!((calls.receive, calls.send), (HITS, HITS + 1), "{calls:?}");
+    // Looks for 100 µs at most after each answer, and under strace one takes tens of them.
+    assert!(calls.wait <= 20 * HITS, "{calls:?}");
+    assert!(
+        calls.other.values().sum::<usize>() <= HITS / 10,
+        "{calls:?}"
+    );
 }
 
 #[test]

@@ -142,7 +142,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 36] = [
+pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "server",
         name: "listen",
@@ -160,6 +160,17 @@ pub(super) const KEYS: [Key; 36] = [
         example: "0",
         about: "Threads that serve, each with its own event loop. 0 is one for each core in the affinity mask \
                 (`taskset`, cgroup cpusets). `millpond serve --workers` overrides it.",
+    },
+    Key {
+        section: "server",
+        name: "spin",
+        kind: Kind::Flag(|config| &mut config.limits.spins),
+        default: Some("true"),
+        example: "true",
+        about: "Whether a thread that up to four clients talk to without a pause looks for their next requests for up to 100 µs before it \
+                sleeps. To sleep and be woken costs both sides more than that: one client after the other gets several times as many \
+                answers, for the same CPU. With more clients, with pauses between requests, or when somebody else wants the core it is not \
+                done. `false` is for machines where an idle core is worth more.",
     },
     Key {
         section: "database",

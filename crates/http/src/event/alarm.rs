@@ -1,0 +1,61 @@
+//! The one deadline of an event loop, as a descriptor of its set (timerfd_create(2)).
+//!
+//! A deadline that is the timeout of each wait is a timer of the kernel's that every wait sets up and takes down again, for seconds that it
+//! never lives to see. This one is set when the deadline comes nearer, and rings by itself.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use millpond_store::clock::Boottime;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+/// Ends a wait at a moment, or before.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    timer: OwnedFd,
+    /// When it rings; never, if it has rung.
+    at: Boottime,
+}
+
+impl Alarm {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Self {
+            timer: timerfd_create(TimerfdClockId::Boottime, flags)?,
+            at: Boottime::NEVER,
+        })
+    }
+
+    /// To be watched edge-triggered: it is never read.
+    pub(super) fn timer(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Rings at `at` or before; at once if that has passed.
+    pub(super) fn ring_by(&mut self, at: Boottime) -> io::Result<()> {
+        if at >= self.at {
+            return Ok(());
+        }
+        // All zero would be to never ring.
+        let nanos = at.as_nanos().max(1);
+        let value = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let once = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        self.at = at;
+        Ok(())
+    }
+
+    /// It has rung.
+    pub(super) fn rang(&mut self) {
+        self.at = Boottime::NEVER;
+    }
+}
