@@ -89,7 +89,12 @@ impl Served {
             let mut listener = Some(listener);
             within(&mut || {
                 let listener = listener.take().expect("one call");
-                let (service, limits) = (sites.service(), Limits::default());
+                let service = sites.service();
+                // How often it looks for a request depends on time, and of that there is plenty under valgrind.
+                let limits = Limits {
+                    spins: false,
+                    ..Limits::default()
+                };
                 run_worker(listener, service, limits, Arc::clone(&asked)).expect("serves");
             });
         });
