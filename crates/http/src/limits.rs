@@ -24,7 +24,7 @@ pub struct Limits {
     pub connections: usize,
     /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
     pub drain_timeout: Duration,
-    /// Whether a worker whom few talk to looks for their next requests for up to 100 µs before it sleeps. It does so only while that
+    /// Whether a worker of which few ask looks for their next requests for up to 50 µs before it sleeps. It does so only while that
     /// finds them. Default true.
     pub spins: bool,
 }

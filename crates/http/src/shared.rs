@@ -126,6 +126,8 @@ pub struct Stats {
     pub body_timeouts: u64,
     /// Responses that were read too slowly (the connection was closed).
     pub write_timeouts: u64,
+    /// Waits for news that ended before the thread would have slept ([`Limits::spins`](crate::Limits::spins)).
+    pub waits_awake: u64,
 }
 
 /// A counter with one writer: its worker. Plain loads and stores, no locked instruction.
@@ -159,6 +161,7 @@ pub(crate) struct Counters {
     pub(crate) head_timeouts: Counter,
     pub(crate) body_timeouts: Counter,
     pub(crate) write_timeouts: Counter,
+    pub(crate) waits_awake: Counter,
     refused: [Counter; REFUSED.len()],
 }
 
@@ -181,6 +184,7 @@ impl Counters {
         stats.head_timeouts += self.head_timeouts.get();
         stats.body_timeouts += self.body_timeouts.get();
         stats.write_timeouts += self.write_timeouts.get();
+        stats.waits_awake += self.waits_awake.get();
         stats.refused.resize(REFUSED.len(), (0, 0));
         for ((sum, status), counter) in stats.refused.iter_mut().zip(REFUSED).zip(&self.refused) {
             *sum = (status, sum.1 + counter.get());

@@ -113,7 +113,7 @@ pub fn run_worker<S: Service>(
 impl<S: Service> Worker<S> {
     fn run(mut self) -> io::Result<()> {
         let (mut mail, mut due) = (Vec::new(), Vec::new());
-        // Whether each who asked has his answer, and they are few.
+        // Whether each who has asked has his answer, and they are few.
         let mut is_soon = false;
         loop {
             // The turn is over: nothing that is ready waits longer.
@@ -123,8 +123,8 @@ impl<S: Service> Worker<S> {
                 self.end_all();
                 return Ok(());
             }
-            self.poller
-                .wait(self.until(), is_soon && self.limits.spins)?;
+            let was_awake = self.poller.wait(self.until(), is_soon)?;
+            self.counters.waits_awake.add(u64::from(was_awake));
             // What came after a shutdown is answered as such.
             self.heed_shutdown();
             for at in 0..self.poller.len() {
@@ -135,7 +135,6 @@ impl<S: Service> Worker<S> {
                 }
             }
             self.mailbox.collect(&mut mail);
-            is_soon = mail.is_empty();
             for token in mail.drain(..) {
                 self.advance(token, Self::go_on_if_answering);
             }
@@ -149,7 +148,9 @@ impl<S: Service> Worker<S> {
                 }
             }
             self.look_around(Boottime::now(), &mut due);
-            is_soon &= self.outbox.has_answered(self.poller.len());
+            let has_answered = self.outbox.has_answered(self.poller.len());
+            // Whoever makes an answer elsewhere may want this core.
+            is_soon = has_answered && self.limits.spins && !self.mailbox.is_expecting();
         }
     }
 

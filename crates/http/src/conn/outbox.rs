@@ -140,3 +140,23 @@ impl<S: Service> Worker<S> {
         connection.exchange = Some(exchange);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_has_answered_when_each_who_asked_was() {
+        let mut outbox = Outbox::default();
+        assert!(!outbox.has_answered(0), "nobody has asked");
+        let mut answer = |numbers: std::ops::Range<u32>, asked| {
+            numbers.for_each(|number| outbox.push(Post::Exchange(Token::reserved(number))));
+            outbox.clear();
+            outbox.has_answered(asked)
+        };
+        assert!(answer(0..2, 2));
+        assert!(!answer(0..2, 3), "somebody waits for his answer");
+        assert!(answer(0..1, 1));
+        assert!(!answer(0..8, 8), "they are many");
+    }
+}

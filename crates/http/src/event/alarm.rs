@@ -59,3 +59,35 @@ impl Alarm {
         self.at = Boottime::NEVER;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn has_rung(alarm: &Alarm) -> bool {
+        rustix::io::read(alarm.timer(), &mut [0; 8]).is_ok()
+    }
+
+    #[test]
+    fn it_rings_at_the_earliest_of_what_was_asked_and_again_when_it_is_asked_again() {
+        let mut alarm = Alarm::new().unwrap();
+        let soon = || Boottime::now().plus(Duration::from_millis(2));
+        alarm.ring_by(Boottime::NEVER).unwrap();
+        let late = Boottime::now().plus(Duration::from_secs(3600));
+        alarm.ring_by(late).unwrap();
+        assert!(!has_rung(&alarm));
+        for at in [soon(), Boottime::from_nanos(0), soon()] {
+            alarm.ring_by(at).unwrap();
+            // A later one changes nothing.
+            alarm.ring_by(late).unwrap();
+            while !has_rung(&alarm) {
+                std::thread::yield_now();
+            }
+            assert!(Boottime::now() >= at);
+            alarm.rang();
+        }
+        assert!(!has_rung(&alarm));
+    }
+}

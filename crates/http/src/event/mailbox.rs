@@ -10,6 +10,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::Token;
 
+/// Who holds it for good: the worker, and what all workers share.
+const HOLDERS: usize = 2;
+
 /// Tokens of connections that can go on, and a bell that ends the worker's sleep.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
@@ -38,6 +41,11 @@ impl Mailbox {
     pub(crate) fn ring(&self) {
         // It fails only when the count is full, and then the bell has been rung often enough.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Whether somebody has a waker, and so may put something in.
+    pub(crate) fn is_expecting(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > HOLDERS
     }
 
     fn post(&self, token: Token) {

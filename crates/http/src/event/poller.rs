@@ -106,8 +106,9 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, of)?)
     }
 
-    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too.
-    pub(crate) fn wait(&mut self, how_long: Wait, is_soon: bool) -> io::Result<()> {
+    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too. Whether it ended
+    /// without sleeping.
+    pub(crate) fn wait(&mut self, how_long: Wait, is_soon: bool) -> io::Result<bool> {
         self.count = 0;
         if let Wait::Until(at) = how_long {
             self.alarm.ring_by(at)?;
@@ -119,7 +120,7 @@ impl Poller {
                 *count > 0
             };
             if self.spin.look(is_there) {
-                return Ok(());
+                return Ok(true);
             }
         }
         match wait(self.epoll.as_fd(), &mut self.events, how_long != Wait::Not) {
@@ -127,7 +128,7 @@ impl Poller {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        Ok(())
+        Ok(false)
     }
 
     /// How many events the last wait gave.

@@ -87,3 +87,32 @@ fn a_response_that_is_cut_off_is_told_of() {
     };
     assert!((1..32 << 20).contains(&body_bytes), "{body_bytes}");
 }
+
+#[test]
+fn one_who_asks_again_at_once_is_waited_for_awake() {
+    for spins in [true, false] {
+        let limits = Limits {
+            spins,
+            ..Limits::default()
+        };
+        let mut server = Server::start(limits);
+        let mut client = server.connect();
+        // A machine that is busy with other things may interrupt each wait for a while.
+        for asked in 0..200_000 {
+            client.get("/a");
+            assert_eq!(client.response().text(), "/a");
+            let is_over = if spins {
+                server.shared.stats().waits_awake > 0
+            } else {
+                asked == 100
+            };
+            if is_over {
+                break;
+            }
+        }
+        assert_eq!(server.shared.stats().waits_awake > 0, spins);
+        server.shared.shutdown();
+        drop(client);
+        server.join();
+    }
+}

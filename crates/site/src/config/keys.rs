@@ -167,10 +167,12 @@ pub(super) const KEYS: [Key; 37] = [
         kind: Kind::Flag(|config| &mut config.limits.spins),
         default: Some("true"),
         example: "true",
-        about: "Whether a thread that up to four clients talk to without a pause looks for their next requests for up to 100 µs before it \
-                sleeps. To sleep and be woken costs both sides more than that: one client after the other gets several times as many \
-                answers, for the same CPU. With more clients, with pauses between requests, or when somebody else wants the core it is not \
-                done. `false` is for machines where an idle core is worth more.",
+        about: "Whether a thread whose last answers, all from memory, went to at most four connections looks for their next requests for up to \
+                50 µs before it sleeps. Sleeping and being woken takes CPU, and each side time: clients that ask again at once get up to \
+                two and a half times as many answers, for about the same CPU. It goes on only while it finds requests soon enough to pay for \
+                itself; where there are pauses it is tried now and then, which takes less than 1 % of a core. While clients ask without a \
+                pause the thread looks busy all the time: `false` is for measuring what an answer costs at few connections, and for \
+                machines where an idle core is worth more.",
     },
     Key {
         section: "database",
