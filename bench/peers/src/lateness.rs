@@ -1,7 +1,8 @@
 //! How late the client sends, by its own account and by the null server's.
 //!
 //! Constant arrivals from one thread on the client's core to a null server on the server's. The client stamps each request before
-//! it is written; the server stamps it when it has read it. Both count from when the request was due.
+//! it is written; the server stamps it when it has read it, and never sleeps, since otherwise its stamps tell how fast its own core wakes up.
+//! Both count from when the request was due.
 
 use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
@@ -99,6 +100,7 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
     let room = rate * (seconds as f64 + WARMUP.as_secs_f64()) * 1.1 + 1_000.0;
     let server = NullServer::start(&NullPlan {
         cores: vec![SERVER_CORE],
+        spin: true,
         log: room as usize,
         ..NullPlan::default()
     })

@@ -6,6 +6,8 @@
 //! paid from what it saved, and from an allowance. When that is used up all waits are slept through for a while, a longer one each
 //! time. So looking in vain, whoever brings it about, takes what it saved before and the allowance for each rest, and no more.
 
+use std::mem;
+use std::thread;
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
@@ -23,8 +25,13 @@ const ALLOWANCE: Duration = Duration::from_millis(10);
 const FIRST_REST: u32 = 256;
 /// And at most so many, with 200 in vain between them: half a microsecond for each.
 const LONGEST_REST: u32 = 16_384;
-/// Two looks that are further apart were not interrupted by the machine alone, which takes less: somebody else wants this core.
-const INTERRUPTED: Duration = Duration::from_micros(500);
+/// To give way takes so long if somebody has taken it, and less than half of that if not.
+const TAKEN: Duration = Duration::from_micros(2);
+/// Of so many waits in a row…
+const SAMPLE: u32 = 16;
+/// …way was given in so many: somebody else wants this core, the client perhaps, and a thread that sleeps is out of its way. (Interrupts
+/// look the same, and are rarer.)
+const OFTEN: u32 = 4;
 
 /// Decides for one thread.
 #[derive(Debug)]
@@ -35,6 +42,9 @@ pub(super) struct Spin {
     resting: u32,
     /// How many that were last time.
     rest: u32,
+    /// Waits of the sample, and in how many of them way was given.
+    waits: u32,
+    gave_way: u32,
 }
 
 impl Default for Spin {
@@ -43,6 +53,8 @@ impl Default for Spin {
             left: ALLOWANCE,
             resting: 0,
             rest: 0,
+            waits: 0,
+            gave_way: 0,
         }
     }
 }
@@ -50,32 +62,46 @@ impl Default for Spin {
 impl Spin {
     /// Looks until there is something, for as long as that is worthwhile; whether there was.
     pub(super) fn look(&mut self, is_there: impl FnMut() -> bool) -> bool {
-        self.look_by(Boottime::now, is_there)
+        self.look_by(Boottime::now, is_there, thread::yield_now)
     }
 
     fn look_by(
         &mut self,
         mut now: impl FnMut() -> Boottime,
         mut is_there: impl FnMut() -> bool,
+        mut give_way: impl FnMut(),
     ) -> bool {
         if self.resting > 0 {
             self.resting -= 1;
             return false;
         }
         let began = now();
-        let mut before = began;
+        let mut is_taken = false;
         loop {
             let (found, at) = (is_there(), now());
-            let (passed, is_interrupted) = (at.since(began), at.since(before) > INTERRUPTED);
-            if found || is_interrupted || passed > WINDOW {
+            let passed = at.since(began);
+            if found || passed > WINDOW {
                 self.account(passed, found);
-                if is_interrupted || self.left.is_zero() {
+                if self.is_in_the_way(is_taken) || self.left.is_zero() {
                     self.begin_rest();
                 }
                 return found;
             }
-            before = at;
+            give_way();
+            is_taken |= now().since(at) > TAKEN;
         }
+    }
+
+    /// Counts a wait; at the end of a sample, whether others want this core.
+    fn is_in_the_way(&mut self, is_taken: bool) -> bool {
+        self.waits += 1;
+        self.gave_way += u32::from(is_taken);
+        if self.waits < SAMPLE {
+            return false;
+        }
+        let gave_way = mem::take(&mut self.gave_way);
+        self.waits = 0;
+        gave_way >= OFTEN
     }
 
     fn account(&mut self, passed: Duration, found: bool) {
@@ -130,6 +156,8 @@ impl Talkers {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -138,6 +166,8 @@ mod tests {
     struct Looks {
         spin: Spin,
         step: Duration,
+        /// What somebody else takes when way is given.
+        taken: Duration,
         /// Waits in which it was looked at all.
         awake: u32,
         /// The time that looking took, and that it saved.
@@ -150,6 +180,7 @@ mod tests {
             Self {
                 spin: Spin::default(),
                 step,
+                taken: Duration::ZERO,
                 awake: 0,
                 took: Duration::ZERO,
                 saved: Duration::ZERO,
@@ -158,17 +189,17 @@ mod tests {
 
         /// Waits for what comes after `delay`.
         fn wait(&mut self, delay: Duration) {
-            let (mut looks, mut at, step) = (0, Boottime::from_nanos(1), self.step);
-            let now = || {
-                at = at.plus(step);
-                at
+            let (began, step, taken) = (Boottime::from_nanos(1), self.step, self.taken);
+            let (at, looks) = (Cell::new(began), Cell::new(0));
+            let pass = |by| at.set(at.get().plus(by));
+            let is_there = || {
+                pass(step);
+                looks.set(looks.get() + 1);
+                at.get().since(began) > delay
             };
-            let found = self.spin.look_by(now, || {
-                looks += 1;
-                step * looks > delay
-            });
-            self.awake += u32::from(looks > 0);
-            self.took += step * looks;
+            let found = self.spin.look_by(|| at.get(), is_there, || pass(taken));
+            self.awake += u32::from(looks.get() > 0);
+            self.took += at.get().since(began);
             self.saved += if found { SAVED } else { Duration::ZERO };
         }
 
@@ -230,12 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_leaves_the_core_to_others() {
-        let mut looks = Looks::new(2 * INTERRUPTED);
-        assert_eq!(looks.waits(1 + FIRST_REST, NEVER), 1);
-        // Also if there was something when it came back.
-        let mut looks = Looks::new(2 * INTERRUPTED);
-        assert_eq!(looks.waits(1 + FIRST_REST, Duration::ZERO), 1);
+    fn who_is_in_the_way_leaves_the_core_to_others() {
+        let mut looks = Looks::new(MICRO);
+        looks.taken = 5 * MICRO;
+        assert_eq!(looks.waits(SAMPLE + FIRST_REST, SOON), SAMPLE);
+        // An interrupt now and then is nobody.
+        let mut looks = Looks::new(MICRO);
+        for _ in 0..1000 {
+            looks.taken = 5 * MICRO;
+            assert_eq!(looks.waits(1, SOON), 1);
+            looks.taken = Duration::ZERO;
+            assert_eq!(looks.waits(7, SOON), 7);
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct NullPlan {
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
     pub cores: Vec<usize>,
+    /// Whether they never sleep: what arrives is stamped when it does, and not when its core has woken up. Takes the cores wholly.
+    pub spin: bool,
     /// Answers that each thread keeps in its log, 16 bytes each; the newest replace the oldest.
     pub log: usize,
 }
@@ -54,6 +56,7 @@ impl Default for NullPlan {
             delay: Delay::None,
             threads: 1,
             cores: Vec::new(),
+            spin: false,
             log: 0,
         }
     }

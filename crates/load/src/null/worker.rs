@@ -36,6 +36,7 @@ pub(super) struct Worker {
     turn: usize,
     answer: Answer,
     delay: Delay,
+    spin: bool,
     places: Vec<Place>,
     free: Vec<u32>,
     /// Connections by when their next answer is due.
@@ -85,6 +86,7 @@ impl Worker {
             turn: 0,
             answer: Answer::new(plan.body),
             delay: plan.delay.clone(),
+            spin: plan.spin,
             places: Vec::new(),
             free: Vec::new(),
             due: BinaryHeap::new(),
@@ -104,15 +106,7 @@ impl Worker {
         let mut buffer = vec![0; READ].into_boxed_slice();
         let mut events = Vec::with_capacity(EVENTS);
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let until = self.due.peek().map(|Reverse((due, _))| *due);
-            let patience = until.map(|due| {
-                let left = Duration::from_nanos(due.saturating_sub(clock::now()));
-                // More seconds than fit are as good as for ever, which ends with the next event.
-                Timespec::try_from(left).unwrap_or(Timespec {
-                    tv_sec: i64::MAX,
-                    tv_nsec: 0,
-                })
-            });
+            let patience = self.patience();
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -130,6 +124,20 @@ impl Worker {
             self.keep_time();
         }
         Ok(self.log)
+    }
+
+    /// How long to wait for events; none: for ever.
+    fn patience(&self) -> Option<Timespec> {
+        if self.spin {
+            return Some(Timespec::default());
+        }
+        let Reverse((due, _)) = self.due.peek()?;
+        let left = Duration::from_nanos(due.saturating_sub(clock::now()));
+        // More seconds than fit are as good as for ever, which ends with the next event.
+        Some(Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 0,
+        }))
     }
 
     /// Somebody knocked: takes the connections that were left.

@@ -38,6 +38,9 @@ pub(crate) struct Null {
     /// Cores to pin the threads to, such as 0,1
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
+    /// Never sleep, so that --log tells when requests came and not when the core has woken up; takes a core for each thread
+    #[arg(long)]
+    spin: bool,
     /// At the end, write when the last million requests of each thread were read and answered, as comma-separated
     /// nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "FILE")]
@@ -57,6 +60,7 @@ impl Null {
                 .map_or(Delay::None, |delay| seeded(delay, self.seed)),
             threads: self.threads,
             cores: self.cores,
+            spin: self.spin,
             log: if log.is_some() { LOGGED } else { 0 },
         })
         .map_err(Failure::new)?;
