@@ -127,14 +127,19 @@ impl<S: Service> Worker<S> {
             self.counters.waits_awake.add(u64::from(was_awake));
             // What came after a shutdown is answered as such.
             self.heed_shutdown();
+            let mut asked = 0;
             for at in 0..self.poller.len() {
                 match self.poller.event(at) {
                     Some((LISTENER, _)) => self.accept(),
                     Some((BELL, _)) | None => {}
-                    Some((token, news)) => self.hear(token, news),
+                    Some((token, news)) => {
+                        asked += 1;
+                        self.hear(token, news);
+                    }
                 }
             }
             self.mailbox.collect(&mut mail);
+            let has_mail = !mail.is_empty();
             for token in mail.drain(..) {
                 self.advance(token, Self::go_on_if_answering);
             }
@@ -148,9 +153,9 @@ impl<S: Service> Worker<S> {
                 }
             }
             self.look_around(Boottime::now(), &mut due);
-            let has_answered = self.outbox.has_answered(self.poller.len());
-            // Whoever makes an answer elsewhere may want this core.
-            is_soon = has_answered && self.limits.spins && !self.mailbox.is_expecting();
+            // Whoever makes answers elsewhere may want this core.
+            let is_elsewhere = has_mail || self.mailbox.is_expecting();
+            is_soon = self.outbox.has_answered(asked) && self.limits.spins && !is_elsewhere;
         }
     }
 

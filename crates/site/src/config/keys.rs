@@ -168,11 +168,11 @@ pub(super) const KEYS: [Key; 37] = [
         default: Some("true"),
         example: "true",
         about: "Whether a thread whose last answers, all from memory, went to at most four connections looks for their next requests for up to \
-                50 µs before it sleeps. Sleeping and being woken takes CPU, and each side time: clients that ask again at once get up to \
-                two and a half times as many answers, for about the same CPU. It goes on only while it finds requests soon enough to pay for \
-                itself; where there are pauses it is tried now and then, which takes less than 1 % of a core. While clients ask without a \
-                pause the thread looks busy all the time: `false` is for measuring what an answer costs at few connections, and for \
-                machines where an idle core is worth more.",
+                50 µs before it sleeps. Sleeping and being woken takes CPU, and each side time: a client that asks again at once gets more \
+                than twice as many answers, for a tenth more CPU. It goes on only while requests are found soon enough; where there are only \
+                pauses it is tried now and then, which takes less than 1 % of a core. Not while a page is made, nor where another program \
+                often wants the core. While clients ask without a pause the thread looks busy all the time: `false` is for measuring what an \
+                answer costs at few connections, and for machines where an idle core is worth more.",
     },
     Key {
         section: "database",
