@@ -155,7 +155,8 @@ impl<S: Service> Worker<S> {
             self.look_around(Boottime::now(), &mut due);
             // Whoever makes answers elsewhere may want this core.
             let is_elsewhere = has_mail || self.mailbox.is_expecting();
-            is_soon = self.outbox.has_answered(asked) && self.limits.spins && !is_elsewhere;
+            is_soon = self.limits.spins && !is_elsewhere && self.outbox.has_answered(asked);
+            self.outbox.end_turn();
         }
     }
 

@@ -49,9 +49,13 @@ impl Outbox {
     }
 
     /// At the end of a turn: whether each of so many who asked in it was answered in it, and they are few.
-    pub(crate) fn has_answered(&mut self, asked: usize) -> bool {
-        let posted = std::mem::take(&mut self.posted);
-        posted > 0 && posted == asked && self.talkers.are_few()
+    pub(crate) fn has_answered(&self, asked: usize) -> bool {
+        self.posted > 0 && self.posted == asked && self.talkers.are_few()
+    }
+
+    /// The next turn begins to count.
+    pub(crate) fn end_turn(&mut self) {
+        self.posted = 0;
     }
 
     pub(crate) fn clear(&mut self) {
@@ -152,7 +156,9 @@ mod tests {
         let mut answer = |numbers: std::ops::Range<u32>, asked| {
             numbers.for_each(|number| outbox.push(Post::Exchange(Token::reserved(number))));
             outbox.clear();
-            outbox.has_answered(asked)
+            let has_answered = outbox.has_answered(asked);
+            outbox.end_turn();
+            has_answered
         };
         assert!(answer(0..2, 2));
         assert!(!answer(0..2, 3), "somebody waits for his answer");

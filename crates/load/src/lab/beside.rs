@@ -2,8 +2,9 @@
 //!
 //! A closed loop gives what the slowest of server and client can do. Where the server's core was busy throughout under both
 //! clients, the difference is in what a request costs the server: most of all in how often it has to wake the client, which a
-//! quick client makes it do more often, since it sleeps more; one that spins it never has to wake. Where it was not, the client under which it had time left was the limit;
-//! and with few connections neither is, because each waits for the other in turn.
+//! quick client makes it do more often, since it sleeps more; one that spins it never has to wake. Where
+//! it was not, the client under which it had time left was the limit; and with few connections neither is, because each
+//! waits for the other in turn.
 
 use super::outcome::{LabRun, OtherClient, Spread};
 
@@ -60,9 +61,7 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
     let who = if slower.client_is_saturated() {
         format!("{} was the limit", slower.name)
     } else if saturated(slower) {
-        // With both saturated, the throughputs are as the costs are the other way round.
-        let costs = ours.server_us.zip(theirs.server_us);
-        match costs.is_some_and(|(cpu, other)| !is_far(ratio * cpu / other)) {
+        match cores_ratio(&pairs).is_some_and(|ratio| !is_far(ratio)) {
             true => "a request cost the server a different amount".to_owned(),
             false => "something else used the server’s cores as well".to_owned(),
         }
@@ -101,6 +100,16 @@ fn clients(own: OtherClient, other: OtherClient, spins: bool, name: &str) -> Str
         "this client {busy:.0} % busy, {:.1} µs and {:.2} wake-ups a request, {name} {other_busy:.0} %, {:.1} µs and {:.2}",
         own.cpu_us, own.turns, other.cpu_us, other.turns
     )
+}
+
+/// The time of the server's cores that its process took in a second under this client over that under the other: the median
+/// over the pairs, as the machine's pace may change between any two. With cores that are busy throughout it is 1, unless
+/// something else had a part of them.
+fn cores_ratio(pairs: &[&LabRun]) -> Option<f64> {
+    median(pairs.iter().filter_map(|run| {
+        let cost = run.cpu_us? / run.other?.cpu_us?;
+        Some(over_other(run)? * cost)
+    }))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -159,8 +168,8 @@ mod tests {
         turns: 0.1,
     };
 
-    /// What is said of one pair: the server's cost and busy share under this client and under wrk, and wrk's own busy share.
-    fn said(ours: (f64, f64), theirs: (f64, f64), wrk_busy: f64, ratio: f64) -> String {
+    /// The server's cost and busy share under this client and under wrk, and wrk's own busy share.
+    fn pair(ours: (f64, f64), theirs: (f64, f64), wrk_busy: f64, ratio: f64) -> LabRun {
         let mut run = run_of("it", 1, ours.0);
         run.core_busy = Some(ours.1);
         run.client_cpu_us = Some(8.0);
@@ -176,7 +185,26 @@ mod tests {
             }),
         });
         assert_eq!(over_other(&run), Some(ratio));
-        difference(&[&run], ratio, "wrk")
+        run
+    }
+
+    /// What is said of one such pair.
+    fn said(ours: (f64, f64), theirs: (f64, f64), wrk_busy: f64, ratio: f64) -> String {
+        difference(&[&pair(ours, theirs, wrk_busy, ratio)], ratio, "wrk")
+    }
+
+    #[test]
+    fn pairs_are_compared_each_in_itself() {
+        // A machine that changes its pace between the pairs: medians of each side do not belong together.
+        let pairs = [(10.0, 12.5), (20.0, 25.0), (11.0, 25.0)]
+            .map(|(cpu, other)| pair((cpu, 1.0), (other, 1.0), 0.9, other / cpu));
+        let runs: Vec<&LabRun> = pairs.iter().collect();
+        assert_eq!(cores_ratio(&runs), Some(1.0));
+        let said = difference(&runs, 1.25, "wrk");
+        assert!(
+            said.starts_with("a request cost the server a different amount"),
+            "{said}"
+        );
     }
 
     #[test]
