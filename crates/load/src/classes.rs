@@ -3,15 +3,19 @@
 use hdrhistogram::Histogram;
 
 use crate::Errors;
+use crate::clock::Nanos;
 use crate::figures::ClassFigures;
 use crate::hdr::{FINE, Hdr};
 use crate::latency::summary;
 use crate::outcome::Kind;
-use crate::timings::Timings;
+use crate::series::Series;
+use crate::timeline::timeline;
+use crate::timings::{Timing, Timings};
 
 /// What one thread measures of one class.
 pub(crate) struct ClassTimes {
-    pub(crate) times: Timings,
+    times: Timings,
+    series: Series,
     pub(crate) issued: u64,
     pub(crate) answered: u64,
     pub(crate) good: u64,
@@ -22,9 +26,11 @@ pub(crate) struct ClassTimes {
 }
 
 impl ClassTimes {
-    pub(crate) fn new(is_open: bool) -> Self {
+    /// `series` as [`Series::of_class`] makes it.
+    pub(crate) fn new(series: Series) -> Self {
         Self {
-            times: Timings::new(FINE, is_open),
+            times: Timings::new(FINE, series.is_open),
+            series,
             issued: 0,
             answered: 0,
             good: 0,
@@ -42,8 +48,15 @@ impl ClassTimes {
         self.good += u64::from(is_good);
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// A request ended `at` after the start of the measured part.
+    pub(crate) fn finished(&mut self, at: Nanos, cycle: Nanos, timing: &Timing) {
+        self.times.record(timing);
+        self.series.record(at, cycle, timing);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
         self.times.add(&other.times);
+        self.series.merge(other.series);
         self.issued += other.issued;
         self.answered += other.answered;
         self.good += other.good;
@@ -79,6 +92,7 @@ impl ClassTimes {
             response: stored(response),
             service: Hdr::of(service),
             send_lag: stored(send_lag),
+            series: timeline(&self.series),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::Timeline;
 use crate::{Errors, Hdr, Latency};
 
 /// One class of requests of a workload, measured by itself. The classes add up to the run.
@@ -40,6 +41,9 @@ pub struct ClassFigures {
     /// The times behind `send_lag_us`.
     #[serde(default)]
     pub send_lag: Option<Hdr>,
+    /// The same over time, in intervals that may be longer than the run's; without any in results that do not have them.
+    #[serde(default)]
+    pub series: Timeline,
 }
 
 /// The sessions of a run, counted by their measured requests.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hdr::Histograms;
 use crate::latency::{buckets, quantiles};
-use crate::run::{Accounting, Client, Connections, Little, Loop, Run, Verdict};
+use crate::run::{Accounting, Client, Connections, Little, Loop, Run, Timeline, Verdict};
 use crate::{Errors, Host};
 use spans::Spans;
 
@@ -119,6 +119,7 @@ impl Run {
         let seconds = spans.total_s();
         let rate = |of: fn(&Self) -> f64| spans.per_second(runs, |run| Some(of(run)));
         let (verdict, reasons) = judged(runs, &spans);
+        let series: Vec<&Timeline> = runs.iter().map(|run| &run.series).collect();
         let histograms: Vec<&Histograms> = runs.iter().map(|run| &run.histograms).collect();
         let histograms = Histograms::merge(&histograms);
         let main = match first.kind {
@@ -157,7 +158,7 @@ impl Run {
             little: little(runs, &spans),
             host: first.host.clone(),
             command: first.command.clone(),
-            series: timeline::merge(runs, &spans),
+            series: timeline::merge(&series, &spans),
             histogram: times.as_ref().map(buckets).unwrap_or_default(),
             percentiles: times.as_ref().map(quantiles).unwrap_or_default(),
             started_unix_us: runs
@@ -171,7 +172,7 @@ impl Run {
             probe: None,
             postgres: None,
             bottleneck: None,
-            classes: visits::classes(runs),
+            classes: visits::classes(runs, &spans),
             sessions: visits::sessions(runs, &spans),
             pauses: visits::pauses(runs),
             ramp_down: visits::ramp_down(runs),

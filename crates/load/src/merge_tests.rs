@@ -13,6 +13,7 @@ use crate::engine::{Harvest, Used};
 use crate::outcome::Kind;
 use crate::recorder::{Live, Pending, Recorder};
 use crate::response::Answer;
+use crate::series::Series;
 use crate::tickets::Times;
 use crate::{Plan, Process, RampDown, Schedule, Stop, Workload};
 
@@ -53,7 +54,8 @@ fn plan(rate: f64) -> Plan {
 /// The run that measured `samples`, with a start at `BEGAN`.
 fn run_of(samples: &[Sample]) -> Run {
     let mut recorder = Recorder::new(START, START + LENGTH, Some(LENGTH), true);
-    recorder.classes = vec![ClassTimes::new(true), ClassTimes::new(true)];
+    let class = || ClassTimes::new(Series::of_class(2, Some(LENGTH), true));
+    recorder.classes = vec![class(), class()];
     let live = Live::default();
     for sample in samples {
         let due = START + sample.due;
@@ -327,7 +329,10 @@ fn of_old(run: &Run) -> Run {
         names.iter().for_each(|name| drop(object.remove(*name)));
     };
     without("/series", &["service", "send_lag"]);
-    without("/classes/0", &["errors", "send_lag", "send_lag_us"]);
+    without(
+        "/classes/0",
+        &["errors", "send_lag", "send_lag_us", "series"],
+    );
     let added = ["service_p50_us", "service_p99_us", "send_lag_p99_us"];
     without("/series/points/0", &added);
     serde_json::from_value(json).unwrap()
@@ -347,7 +352,8 @@ fn what_an_older_version_did_not_store_is_not_made_up_from_the_others() {
     assert_eq!(merged.classes[0].response_us.unwrap().count, 450);
     assert_eq!(merged.classes[0].send_lag, None);
     assert_eq!(merged.classes[0].errors, Errors::default());
-    assert!(merged.classes[1].send_lag.is_some());
+    assert_eq!(merged.classes[0].series, Timeline::default());
+    assert!(merged.classes[1].send_lag.is_some() && !merged.classes[1].series.points.is_empty());
     let samples =
         |times: &[Option<crate::Hdr>]| times.iter().flatten().map(crate::Hdr::samples).sum::<u64>();
     assert_eq!(samples(&merged.series.histograms), 900);

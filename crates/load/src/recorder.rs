@@ -342,12 +342,12 @@ impl Recorder {
         if let Some(open) = &mut self.open {
             open.record(request, timing);
         }
-        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
-            class.times.record(timing);
-        }
+        let at = now.saturating_sub(self.start);
         let cycle = now.saturating_sub(request.due) + request.pause;
-        self.series
-            .record(now.saturating_sub(self.start), cycle, timing);
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.finished(at, cycle, timing);
+        }
+        self.series.record(at, cycle, timing);
         self.last = self.last.max(now);
         live.finished.fetch_add(1, Ordering::Relaxed);
     }
@@ -381,7 +381,7 @@ impl Recorder {
         self.abandoned += other.abandoned;
         self.visits.add(other.visits);
         for (mine, class) in self.classes.iter_mut().zip(other.classes) {
-            mine.merge(&class);
+            mine.merge(class);
         }
         self.last = self.last.max(other.last);
     }

@@ -11,6 +11,8 @@ use crate::timings::{Timing, Timings};
 
 /// Intervals past which neighbours are joined.
 pub(crate) const MOST: usize = 120;
+/// The same of a class among many. All classes together have about as many as the run, which bounds what their histograms take.
+const FEWEST: usize = 6;
 /// The longest latency that an interval's histogram tells apart: an hour.
 pub(crate) const LONGEST: Nanos = 3_600_000_000_000;
 
@@ -19,6 +21,8 @@ pub(crate) struct Series {
     pub(crate) interval: Nanos,
     pub(crate) slots: Vec<Slot>,
     pub(crate) is_open: bool,
+    /// Intervals past which neighbours are joined.
+    most: usize,
 }
 
 /// What finished within one interval.
@@ -38,11 +42,22 @@ pub(crate) struct Slot {
 impl Series {
     /// For a run of known length some sixty intervals, else milliseconds that grow.
     pub(crate) fn new(duration: Option<Nanos>, is_open: bool) -> Self {
-        let interval = duration.map_or(MS, |duration| duration.div_ceil(60).max(MS));
+        Self::of_at_most(MOST, duration, is_open)
+    }
+
+    /// For one of so many classes.
+    pub(crate) fn of_class(classes: usize, duration: Option<Nanos>, is_open: bool) -> Self {
+        let most = (MOST / classes.max(1)).max(FEWEST);
+        Self::of_at_most(most, duration, is_open)
+    }
+
+    fn of_at_most(most: usize, duration: Option<Nanos>, is_open: bool) -> Self {
+        let planned = most as u64 / 2;
         Self {
-            interval,
+            interval: duration.map_or(MS, |duration| duration.div_ceil(planned).max(MS)),
             slots: Vec::new(),
             is_open,
+            most,
         }
     }
 
@@ -71,7 +86,7 @@ impl Series {
     }
 
     fn slot(&mut self, at: Nanos) -> &mut Slot {
-        while at / self.interval >= MOST as u64 {
+        while at / self.interval >= self.most as u64 {
             self.double();
         }
         let index = (at / self.interval) as usize;
@@ -99,7 +114,7 @@ impl Series {
 
     fn double(&mut self) {
         self.interval *= 2;
-        let mut joined: Vec<Slot> = Vec::with_capacity(MOST);
+        let mut joined: Vec<Slot> = Vec::with_capacity(self.most);
         for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
             match joined.last_mut() {
                 Some(last) if index % 2 == 1 => last.join(slot),
@@ -166,6 +181,19 @@ mod tests {
             .map(|times| times.service.len())
             .sum();
         assert_eq!(latencies, 50_000);
+    }
+
+    #[test]
+    fn many_classes_have_together_about_as_many_intervals_as_one_run() {
+        for (classes, planned) in [(1, 60), (2, 30), (7, 8), (20, 3), (10_000, 3)] {
+            let mut series = Series::of_class(classes, Some(60 * SECOND), true);
+            assert_eq!(series.interval, 60 * SECOND / planned);
+            // Answers that come late.
+            for second in 0..200 {
+                series.record(second * SECOND, 0, &Timing::served(1));
+            }
+            assert!(series.slots.len() <= (MOST / classes).max(FEWEST));
+        }
     }
 
     #[test]

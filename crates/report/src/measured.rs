@@ -4,7 +4,7 @@ mod charts;
 mod merged;
 mod words;
 
-use millpond_load::{Errors, Latency, Loop, Point, Protocol, Run, Verdict};
+use millpond_load::{Errors, Latency, Loop, Point, Protocol, Run, Timeline, Verdict};
 
 use crate::calibrated;
 use crate::kinds::kind_name;
@@ -29,17 +29,11 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     if run.percentiles.len() > 1 {
         sections.push(Section::Lines(charts::percentile_curve(run)));
     }
-    // The last interval is not complete, and neither are those of late answers.
-    let points: Vec<Point> = run
-        .series
-        .points
-        .iter()
-        .filter(|point| point.at_s + run.series.interval_s <= run.duration_s * 1.000_001)
-        .copied()
-        .collect();
+    let points = complete(&run.series, run);
     if points.len() > 1 {
         sections.push(Section::Lines(charts::throughput(run, &points)));
         sections.push(Section::Lines(charts::latency_over_time(run, &points)));
+        sections.extend(charts::classes_over_time(run).map(Section::Lines));
     }
     if run.errors.total() > 0 {
         sections.push(Section::Table(errors_table(&run.errors, run)));
@@ -51,6 +45,13 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     sections.push(Section::Table(conditions(run)));
     sections.push(Section::command(&run.command));
     sections
+}
+
+/// The intervals of a run or of a class in it that are complete: the last is not, and neither are those of late answers.
+fn complete(series: &Timeline, run: &Run) -> Vec<Point> {
+    let ends_in_time =
+        |point: &&Point| point.at_s + series.interval_s <= run.duration_s * 1.000_001;
+    series.points.iter().filter(ends_in_time).copied().collect()
 }
 
 /// The figures of a run in a few rows, for a terminal.

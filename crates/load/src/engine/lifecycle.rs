@@ -13,6 +13,7 @@ use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
+use crate::series::Series;
 use crate::tickets::Times;
 use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
 
@@ -73,7 +74,7 @@ impl Engine<'_> {
         let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
         if classes > 1 {
             self.recorder.classes = (0..classes)
-                .map(|_| ClassTimes::new(schedule.is_some()))
+                .map(|_| ClassTimes::new(Series::of_class(classes, duration, schedule.is_some())))
                 .collect();
         }
         self.recorder.turn(clock::now(), false);

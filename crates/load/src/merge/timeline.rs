@@ -1,8 +1,8 @@
-//! The time series of several runs on one axis.
+//! The time series of several runs, or of a class in them, on one axis.
 
 use super::spans::Spans;
 use crate::hdr::Hdr;
-use crate::run::{Run, Timeline};
+use crate::run::Timeline;
 use crate::series::MOST;
 use crate::timeline::Interval;
 
@@ -16,16 +16,16 @@ struct Bin<'a> {
     send_lag: Vec<&'a Hdr>,
 }
 
-/// Intervals as long as the longest of any run, or longer where there would be too many. An interval of a run goes where its middle
+/// Of each run one. Intervals as long as the longest of any, or longer where there would be too many. An interval of a run goes where its middle
 /// lies, so a count may be early or late by one interval.
-pub(super) fn merge(runs: &[Run], spans: &Spans) -> Timeline {
-    let longest = runs
+pub(super) fn merge(all: &[&Timeline], spans: &Spans) -> Timeline {
+    let longest = all
         .iter()
-        .map(|run| run.series.interval_s)
+        .map(|series| series.interval_s)
         .fold(0.0, f64::max);
-    let last = runs.iter().enumerate().flat_map(|(number, run)| {
-        let points = run.series.points.iter();
-        points.map(move |point| spans.offset(number) + point.at_s + run.series.interval_s)
+    let last = all.iter().enumerate().flat_map(|(number, series)| {
+        let points = series.points.iter();
+        points.map(move |point| spans.offset(number) + point.at_s + series.interval_s)
     });
     let end = last.filter(|at| at.is_finite()).fold(0.0, f64::max);
     if longest <= 0.0 || !longest.is_finite() {
@@ -37,8 +37,7 @@ pub(super) fn merge(runs: &[Run], spans: &Spans) -> Timeline {
     let interval = (longest * together * 1e9).round();
     let interval_s = interval / 1e9;
     let mut bins: Vec<Bin<'_>> = Vec::new();
-    for (number, run) in runs.iter().enumerate() {
-        let series = &run.series;
+    for (number, series) in all.iter().enumerate() {
         for (n, point) in series.points.iter().enumerate() {
             let middle = spans.offset(number) + point.at_s + series.interval_s / 2.0;
             let at = ((middle / interval_s) as usize).min(MOST);
@@ -56,14 +55,13 @@ pub(super) fn merge(runs: &[Run], spans: &Spans) -> Timeline {
                 .extend(series.send_lag.get(n).into_iter().flatten());
         }
     }
-    summed(&bins, interval, have_all(runs))
+    summed(&bins, interval, have_all(all))
 }
 
 /// Whether each run has in each of its intervals all times of an open loop. Where one lacks some, as results of an older version do,
 /// the sum of the others' would not be that of all samples.
-fn have_all(runs: &[Run]) -> bool {
-    runs.iter().all(|run| {
-        let series = &run.series;
+fn have_all(all: &[&Timeline]) -> bool {
+    all.iter().all(|series| {
         let count = series.histograms.len();
         series.service.len() == count && series.send_lag.len() == count
     })

@@ -1,20 +1,20 @@
 //! Classes, sessions and pauses of several runs.
 
 use super::spans::Spans;
-use super::{errors, sum};
+use super::{errors, sum, timeline};
 use crate::latency::summary;
-use crate::{ClassFigures, Errors, Hdr, Latency, Pauses, RampDown, Run, Sessions};
+use crate::{ClassFigures, Errors, Hdr, Latency, Pauses, RampDown, Run, Sessions, Timeline};
 
 /// The classes, which all runs have in the same order.
-pub(super) fn classes(runs: &[Run]) -> Vec<ClassFigures> {
+pub(super) fn classes(runs: &[Run], spans: &Spans) -> Vec<ClassFigures> {
     let names = runs[0].classes.iter().map(|class| &class.name);
     names
         .enumerate()
-        .map(|(place, name)| class(runs, place, name))
+        .map(|(place, name)| class(runs, place, name, spans))
         .collect()
 }
 
-fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
+fn class(runs: &[Run], place: usize, name: &str, spans: &Spans) -> ClassFigures {
     let all = |of: fn(&ClassFigures) -> u64| sum(runs, |run| of(&run.classes[place]));
     let each = || runs.iter().map(|run| &run.classes[place]);
     let times =
@@ -31,6 +31,12 @@ fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
     let errors = match each().all(|class| !class.errors.by_kind.is_empty()) {
         true => errors(each().map(|class| &class.errors)),
         false => Errors::default(),
+    };
+    let series: Vec<&Timeline> = each().map(|class| &class.series).collect();
+    // As above: an older version has none.
+    let series = match series.iter().all(|series| series.interval_s > 0.0) {
+        true => timeline::merge(&series, spans),
+        false => Timeline::default(),
     };
     let latency =
         |times: &Option<Hdr>| -> Option<Latency> { summary(&times.as_ref()?.histogram()) };
@@ -49,6 +55,7 @@ fn class(runs: &[Run], place: usize, name: &str) -> ClassFigures {
         response,
         service,
         send_lag,
+        series,
     }
 }
 

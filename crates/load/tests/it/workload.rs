@@ -87,6 +87,15 @@ fn check_classes(run: &Run) {
         sum(|c| c.send_lag.as_ref().map_or(0, |times| times.samples())),
         sent
     );
+    let over_time = |of: fn(&millpond_load::Timeline) -> &Vec<Option<millpond_load::Hdr>>| -> u64 {
+        let classes = run.classes.iter();
+        let times = classes.flat_map(|class| of(&class.series).iter().flatten());
+        times.map(millpond_load::Hdr::samples).sum()
+    };
+    assert_eq!(over_time(|series| &series.histograms), all.good);
+    let served = over_time(|series| &series.service);
+    assert_eq!(served, if is_open { all.good } else { 0 });
+    assert_eq!(over_time(|series| &series.send_lag), sent);
     let asked = |(kind, _): &(&String, &u64)| *kind != "unsolicited";
     for (kind, count) in run.errors.by_kind.iter().filter(asked) {
         let of_classes = run.classes.iter().map(|class| class.errors.count(kind));

@@ -2,6 +2,8 @@
 
 use millpond_load::{Loop, Point, Run};
 
+use super::complete;
+use crate::svg::COLOURS;
 use crate::{Axis, Line, LineChart, Unit};
 
 /// What the curves of a run are of.
@@ -78,4 +80,39 @@ pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
         .filter(|line| line.points.iter().any(|(_, time)| time.is_some()))
         .collect(),
     }
+}
+
+/// The medians of each class, or of those with most answers where there are more than colours.
+pub(super) fn classes_over_time(run: &Run) -> Option<LineChart> {
+    let mut classes: Vec<_> = run.classes.iter().collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.good));
+    let note = match classes.len() > COLOURS {
+        true => format!("The {COLOURS} classes with most good answers."),
+        false => String::new(),
+    };
+    let lines = classes.iter().take(COLOURS).map(|class| Line {
+        name: class.name.clone(),
+        points: complete(&class.series, run)
+            .iter()
+            .map(|point| (point.at_s, point.p50_us))
+            .collect(),
+    });
+    let has_medians = |line: &Line| {
+        line.points
+            .iter()
+            .filter(|(_, time)| time.is_some())
+            .count()
+            > 1
+    };
+    let lines: Vec<Line> = lines.filter(has_medians).collect();
+    (!lines.is_empty()).then(|| LineChart {
+        title: format!(
+            "Median {} of each class over time",
+            name_of_time(run).to_lowercase()
+        ),
+        note,
+        x: Axis::linear("time", Unit::Seconds),
+        y: Axis::log("time", Unit::Micros),
+        lines,
+    })
 }

@@ -105,6 +105,43 @@ fn classes_have_what_a_response_time_consists_of() {
 }
 
 #[test]
+fn the_median_of_each_class_is_drawn_over_time() {
+    let charts = |run: &Run| -> Vec<Vec<String>> {
+        let lines = run_sections(run)
+            .into_iter()
+            .filter_map(|section| match section {
+                Section::Lines(chart) if chart.title.contains("each class") => Some(chart),
+                _ => None,
+            });
+        let names = |chart: millpond_report::LineChart| {
+            chart.lines.into_iter().map(|line| line.name).collect()
+        };
+        lines.map(names).collect()
+    };
+    // Results of an older version.
+    assert_eq!(charts(&open()), [[""; 0]; 0]);
+    let mut run = open();
+    run.classes[0].series = Timeline {
+        interval_s: 2.0,
+        points: run.series.points.iter().take(5).cloned().collect(),
+        ..Timeline::default()
+    };
+    // Its one median is no line.
+    run.classes[1].series = Timeline {
+        interval_s: 2.0,
+        points: run.series.points[..1].to_vec(),
+        ..Timeline::default()
+    };
+    assert_eq!(charts(&run), [["reader"]]);
+    for n in 0..8 {
+        let mut class = run.classes[0].clone();
+        (class.name, class.good) = (format!("{n}"), 2_000 + n);
+        run.classes.push(class);
+    }
+    assert_eq!(charts(&run), [["7", "6", "5", "4", "3", "2"]]);
+}
+
+#[test]
 fn errors_name_the_classes_that_have_most_of_them() {
     let rows = table(&open(), "Errors");
     assert_eq!(rows[0][3], "of the classes");
