@@ -11,8 +11,9 @@ use crate::timings::{Timing, Timings};
 
 /// Intervals past which neighbours are joined.
 pub(crate) const MOST: usize = 120;
-/// The same of a class among many. All classes together have about as many as the run, which bounds what their histograms take.
-const FEWEST: usize = 6;
+/// The same of a class, however many there are. Up to ten have together as many as the run, which bounds what their histograms
+/// take.
+const FEWEST: usize = 12;
 /// The longest latency that an interval's histogram tells apart: an hour.
 pub(crate) const LONGEST: Nanos = 3_600_000_000_000;
 
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn many_classes_have_together_about_as_many_intervals_as_one_run() {
-        for (classes, planned) in [(1, 60), (2, 30), (7, 8), (20, 3), (10_000, 3)] {
+        for (classes, planned) in [(1, 60), (2, 30), (7, 8), (20, 6), (10_000, 6)] {
             let mut series = Series::of_class(classes, Some(60 * SECOND), true);
             assert_eq!(series.interval, 60 * SECOND / planned);
             // Answers that come late.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Token;
 use super::alarm::Alarm;
-use super::spin::Spin;
+use super::spin::{Looked, Spin};
 use super::wait::{Event, NOTHING, wait};
 
 /// Events taken at once.
@@ -106,8 +106,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, of)?)
     }
 
-    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too. Whether it ended
-    /// without sleeping.
+    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too. Whether it
+    /// was waited awake for what came.
     pub(crate) fn wait(&mut self, how_long: Wait, is_soon: bool) -> io::Result<bool> {
         self.count = 0;
         if let Wait::Until(at) = how_long {
@@ -119,8 +119,10 @@ impl Poller {
                 *count = wait(epoll, events, false).unwrap_or(0);
                 *count > 0
             };
-            if self.spin.look(is_there) {
-                return Ok(true);
+            match self.spin.look(is_there) {
+                Looked::AtOnce => return Ok(false),
+                Looked::Awaited => return Ok(true),
+                Looked::InVain => {}
             }
         }
         match wait(self.epoll.as_fd(), &mut self.events, how_long != Wait::Not) {

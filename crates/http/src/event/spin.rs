@@ -60,9 +60,20 @@ impl Default for Spin {
     }
 }
 
+/// How a wait began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// There was something already, which a thread that would sleep had found as soon.
+    AtOnce,
+    /// There was something before it would have slept.
+    Awaited,
+    /// There was nothing, or it was not looked at all.
+    InVain,
+}
+
 impl Spin {
-    /// Looks until there is something, for as long as that is worthwhile; whether there was.
-    pub(super) fn look(&mut self, is_there: impl FnMut() -> bool) -> bool {
+    /// Looks until there is something, for as long as that is worthwhile.
+    pub(super) fn look(&mut self, is_there: impl FnMut() -> bool) -> Looked {
         self.look_by(Boottime::now, is_there, thread::yield_now)
     }
 
@@ -71,25 +82,34 @@ impl Spin {
         mut now: impl FnMut() -> Boottime,
         mut is_there: impl FnMut() -> bool,
         mut give_way: impl FnMut(),
-    ) -> bool {
+    ) -> Looked {
         if self.resting > 0 {
             self.resting -= 1;
-            return false;
+            return Looked::InVain;
+        }
+        // That is worth nothing: it saves no sleep, and tells nothing about others who want the core.
+        if is_there() {
+            return Looked::AtOnce;
         }
         let began = now();
-        let mut is_taken = false;
+        let (mut at, mut is_taken) = (began, false);
         loop {
-            let (found, at) = (is_there(), now());
+            give_way();
+            is_taken |= now().since(at) > TAKEN;
+            let found = is_there();
+            at = now();
             let passed = at.since(began);
             if found || passed > WINDOW {
                 self.account(passed, found);
                 if self.is_in_the_way(is_taken) || self.left.is_zero() {
                     self.begin_rest();
                 }
-                return found;
+                return if found {
+                    Looked::Awaited
+                } else {
+                    Looked::InVain
+                };
             }
-            give_way();
-            is_taken |= now().since(at) > TAKEN;
         }
     }
 
@@ -172,7 +192,7 @@ mod tests {
         taken: Duration,
         /// Waits in which it was looked at all.
         awake: u32,
-        /// The time that looking took, and what it was worth.
+        /// The time that looking took where there was nothing at once, and what it was worth.
         took: Duration,
         worth: Duration,
     }
@@ -199,10 +219,14 @@ mod tests {
                 looks.set(looks.get() + 1);
                 at.get().since(began) > delay
             };
-            let found = self.spin.look_by(|| at.get(), is_there, || pass(taken));
+            let looked = self.spin.look_by(|| at.get(), is_there, || pass(taken));
             self.awake += u32::from(looks.get() > 0);
-            self.took += at.get().since(began);
-            self.worth += if found { WORTH } else { Duration::ZERO };
+            if looks.get() > 1 {
+                self.took += at.get().since(began) - step;
+            }
+            if looked == Looked::Awaited {
+                self.worth += WORTH;
+            }
         }
 
         fn waits(&mut self, count: u32, delay: Duration) -> u32 {
@@ -242,6 +266,17 @@ mod tests {
             looks.waits(150, NEVER);
             assert_eq!(looks.waits(100_000, SOON), 100_000);
         }
+    }
+
+    #[test]
+    fn what_is_there_at_once_pays_for_nothing() {
+        let mut looks = Looks::new(MICRO);
+        let mut in_vain = 0;
+        for _ in 0..100_000 {
+            looks.waits(3, Duration::ZERO);
+            in_vain += looks.waits(1, NEVER);
+        }
+        assert!(in_vain < 100_000 / 10, "{in_vain}");
     }
 
     proptest! {

@@ -86,15 +86,11 @@ pub(super) fn latency_over_time(run: &Run, points: &[Point]) -> LineChart {
 pub(super) fn classes_over_time(run: &Run) -> Option<LineChart> {
     let mut classes: Vec<_> = run.classes.iter().collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.good));
-    let note = match classes.len() > COLOURS {
-        true => format!("The {COLOURS} classes with most good answers."),
-        false => String::new(),
-    };
-    let lines = classes.iter().take(COLOURS).map(|class| Line {
+    let lines = classes.into_iter().map(|class| Line {
         name: class.name.clone(),
         points: complete(&class.series, run)
             .iter()
-            .map(|point| (point.at_s, point.p50_us))
+            .map(|point| (point.at_s + class.series.interval_s / 2.0, point.p50_us))
             .collect(),
     });
     let has_medians = |line: &Line| {
@@ -104,13 +100,22 @@ pub(super) fn classes_over_time(run: &Run) -> Option<LineChart> {
             .count()
             > 1
     };
-    let lines: Vec<Line> = lines.filter(has_medians).collect();
+    let mut lines: Vec<Line> = lines.filter(has_medians).collect();
+    lines.truncate(COLOURS);
+    let longest = run.classes.iter().map(|class| class.series.interval_s);
+    let longest = Unit::Seconds.format(longest.fold(0.0, f64::max));
+    let left_out = match (run.classes.len(), lines.len()) {
+        (all, drawn) if all == drawn => String::new(),
+        (all, drawn) => format!(
+            " Drawn: {drawn} of {all} classes, those with most good answers that have medians."
+        ),
+    };
     (!lines.is_empty()).then(|| LineChart {
         title: format!(
             "Median {} of each class over time",
             name_of_time(run).to_lowercase()
         ),
-        note,
+        note: format!("In the middle of intervals of up to {longest}.{left_out}"),
         x: Axis::linear("time", Unit::Seconds),
         y: Axis::log("time", Unit::Micros),
         lines,

@@ -106,7 +106,7 @@ fn classes_have_what_a_response_time_consists_of() {
 
 #[test]
 fn the_median_of_each_class_is_drawn_over_time() {
-    let charts = |run: &Run| -> Vec<Vec<String>> {
+    let charts = |run: &Run| -> Vec<(String, Vec<String>)> {
         let lines = run_sections(run)
             .into_iter()
             .filter_map(|section| match section {
@@ -114,12 +114,14 @@ fn the_median_of_each_class_is_drawn_over_time() {
                 _ => None,
             });
         let names = |chart: millpond_report::LineChart| {
-            chart.lines.into_iter().map(|line| line.name).collect()
+            let names = chart.lines.into_iter().map(|line| line.name);
+            (chart.note, names.collect())
         };
         lines.map(names).collect()
     };
+    let one = |run: &Run| charts(run).remove(0);
     // Results of an older version.
-    assert_eq!(charts(&open()), [[""; 0]; 0]);
+    assert_eq!(charts(&open()), []);
     let mut run = open();
     run.classes[0].series = Timeline {
         interval_s: 2.0,
@@ -132,13 +134,18 @@ fn the_median_of_each_class_is_drawn_over_time() {
         points: run.series.points[..1].to_vec(),
         ..Timeline::default()
     };
-    assert_eq!(charts(&run), [["reader"]]);
+    let (note, names) = one(&run);
+    assert_eq!(names, ["reader"]);
+    assert_eq!(
+        note,
+        "In the middle of intervals of up to 2.00\u{a0}s. Drawn: 1 of 2 classes, those with most good answers that have medians."
+    );
     for n in 0..8 {
         let mut class = run.classes[0].clone();
         (class.name, class.good) = (format!("{n}"), 2_000 + n);
         run.classes.push(class);
     }
-    assert_eq!(charts(&run), [["7", "6", "5", "4", "3", "2"]]);
+    assert_eq!(one(&run).1, ["7", "6", "5", "4", "3", "2"]);
 }
 
 #[test]
