@@ -101,7 +101,8 @@ fn summary(run: &Run) -> Option<&Summary> {
     run.probe.as_ref()?.summary.as_ref()
 }
 
-/// Cores that neither the server nor the client took.
+/// Cores that neither the server nor the client took, or that other guests of a hypervisor did: what those take is counted as that of
+/// whoever was running.
 fn others(run: &Run) -> f64 {
     let Some(summary) = summary(run) else {
         return 0.0;
@@ -113,7 +114,8 @@ fn others(run: &Run) -> f64 {
         .sum();
     let server = summary.server.unwrap_or_default().cpu_s / summary.span_s;
     let client = run.client.cpu_us_per_request.unwrap_or(0.0) * run.achieved_rate / 1e6;
-    summary.cores.len() as f64 - idle - server - client
+    let stolen: f64 = summary.cores.iter().map(|core| core.steal).sum();
+    stolen.max(summary.cores.len() as f64 - idle - server - client)
 }
 
 fn found(run: &Run) -> &[Finding] {
