@@ -1,5 +1,6 @@
 //! Every limit of the server in one place: those an owner sets, and those that follow from the protocol.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What a client may ask of one connection, and how long it may take. Sizes are bytes.
@@ -80,6 +81,9 @@ pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.
 pub(crate) const FILE_CHUNK: usize = 2 << 20;
+/// Lengths of files that are sent in full segments: two rounds of the kernel's, of 64 KiB each. One round has no rest, and from 256 KiB on
+/// it costs more than it spares (`docs/notes/2026-11-21-cost-of-a-hit.md`).
+pub(crate) const CORKED: RangeInclusive<u64> = (64 << 10) + 1..=128 << 10;
 /// Bytes per second that a body or a response must move on average, once the start credit is used up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;
 

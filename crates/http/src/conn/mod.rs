@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     pub(crate) ready: Ready,
     /// Whether it waits for its turn to go on.
     pub(crate) is_queued: bool,
+    /// Whether the kernel holds back what fills no segment.
+    is_corked: bool,
     pub(crate) token: Token,
     pub(crate) stage: Stage,
     /// When patience with the present stage ends.
@@ -104,6 +106,7 @@ impl Connection {
             ready: Ready::NEW,
             stage: Stage::Idle,
             is_queued: false,
+            is_corked: false,
             deadline: Boottime::NEVER,
             looked_at: Boottime::NEVER,
             exchange: None,

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::socket::Moved;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
-use crate::limits::{LINGER, LINGER_BYTES, TURN};
+use crate::limits::{CORKED, LINGER, LINGER_BYTES, TURN};
 use crate::response::{Response, Service};
 use crate::worker::Worker;
 
@@ -27,6 +27,9 @@ impl<S: Service> Worker<S> {
                 Some(part) => {
                     sent_file = true;
                     self.send_posts();
+                    if CORKED.contains(&part.len) && exchange.sending.is_none() {
+                        connection.cork();
+                    }
                     connection.transmit_file(part)
                 }
                 None => connection.transmit(&exchange.output),
@@ -39,7 +42,11 @@ impl<S: Service> Worker<S> {
                 }
                 Moved::End => return Some(Step::End),
             }
-            if exchange.output.next_file().is_some() && file.is_some() {
+            let is_file_left = exchange.output.next_file().is_some();
+            if !is_file_left {
+                connection.uncork();
+            }
+            if is_file_left && file.is_some() {
                 // A large file must not keep other connections from their turn.
                 return Some(Step::Yield);
             }

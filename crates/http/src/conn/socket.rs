@@ -7,6 +7,7 @@
 use std::io::IoSlice;
 
 use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
 use super::Connection;
@@ -87,6 +88,20 @@ impl Connection {
                 sendmsg(&connection.socket, many, &mut none, flags)
             }
         })
+    }
+
+    /// What is sent from now on waits until it fills segments, or for [`Connection::uncork`] (`TCP_CORK`, tcp(7)). The kernel takes a file
+    /// through a pipe of 64 KiB. What is left of such a round and fills no segment would leave by itself with the next acknowledgement,
+    /// as `MSG_MORE` holds for one call only.
+    pub(super) fn cork(&mut self) {
+        self.is_corked = self.is_corked || set_tcp_cork(&self.socket, true).is_ok();
+    }
+
+    /// What is sent leaves at once again, and what waited.
+    pub(super) fn uncork(&mut self) {
+        if self.is_corked {
+            self.is_corked = set_tcp_cork(&self.socket, false).is_err();
+        }
     }
 
     /// One `sendfile` of bounded length. A file that ends early cannot be answered properly any more: the length was promised, so the

@@ -110,6 +110,7 @@ impl Traced {
         let site = site_with(settings);
         write(site.path(), "static/small.txt", &"x".repeat(67));
         write(site.path(), "static/file.txt", &"x".repeat(8 << 10));
+        write(site.path(), "static/large.txt", &"x".repeat(100 << 10));
         let traces = tempfile::tempdir().unwrap();
         // -D: the server is our own child, and strace is the one that goes when it ends.
         let mut command = Command::new("strace");
@@ -249,4 +250,20 @@ clock_gettime(CLOCK_BOOTTIME, {tv_sec=1}) = 0
         calls.other.into_iter().collect::<Vec<_>>(),
         [("futex".to_owned(), 1)]
     );
+}
+
+/// So it leaves in full segments, whatever is acknowledged meanwhile.
+#[test]
+fn a_large_file_is_held_together_and_let_go() {
+    let Some(traced) = Traced::start(ASLEEP) else {
+        return;
+    };
+    let calls = traced.calls(|connection| hits(connection, "/large.txt"));
+    assert_eq!(
+        calls.other.get("setsockopt"),
+        Some(&(2 * HITS)),
+        "{calls:?}"
+    );
+    // The head, and the file in as many calls as the socket has room for.
+    assert!(calls.send > 2 * HITS, "{calls:?}");
 }
