@@ -81,8 +81,9 @@ pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.
 pub(crate) const FILE_CHUNK: usize = 2 << 20;
-/// Lengths of files that are sent in full segments: two rounds of the kernel's, of 64 KiB each. One round has no rest, and from 256 KiB on
-/// it costs more than it spares (`docs/notes/2026-11-21-cost-of-a-hit.md`).
+/// Lengths of files that are held back until they fill segments: those that the kernel takes in two rounds of 64 KiB, if they begin with a
+/// page. One round has no rest. Longer ones cost more with it over one connection, and less over many
+/// (`docs/notes/2026-11-21-cost-of-a-hit.md`).
 pub(crate) const CORKED: RangeInclusive<u64> = (64 << 10) + 1..=128 << 10;
 /// Bytes per second that a body or a response must move on average, once the start credit is used up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;

@@ -270,6 +270,12 @@ impl Output {
         })
     }
 
+    /// Whether nothing of the next file is written yet.
+    pub(super) fn begins_file(&self) -> bool {
+        let next = self.queue.get(self.first);
+        next.is_some_and(|queued| queued.file_written == 0)
+    }
+
     /// `len` bytes of the next file were written.
     pub(super) fn wrote_file(&mut self, len: u64) {
         if let Some(queued) = self.queue.get_mut(self.first) {

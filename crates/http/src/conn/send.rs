@@ -27,7 +27,7 @@ impl<S: Service> Worker<S> {
                 Some(part) => {
                     sent_file = true;
                     self.send_posts();
-                    if CORKED.contains(&part.len) && exchange.sending.is_none() {
+                    if exchange.output.begins_file() && CORKED.contains(&part.len) {
                         connection.cork();
                     }
                     connection.transmit_file(part)

@@ -18,6 +18,10 @@ const ASLEEP: &str = "server.spin = false\n";
 /// Requests that are sent at once.
 const DEPTH: usize = 16;
 const BATCHES: usize = 200;
+/// Files that `sendfile` sends, held together…
+const CORKED_KIB: [usize; 2] = [100, 128];
+/// …and not: of one round, of many, and of many with a rest that would be held together alone.
+const UNCORKED_KIB: [usize; 3] = [64, 256, 2048 + 100];
 
 /// Calls that take bytes from a socket.
 const RECEIVE: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
@@ -110,7 +114,13 @@ impl Traced {
         let site = site_with(settings);
         write(site.path(), "static/small.txt", &"x".repeat(67));
         write(site.path(), "static/file.txt", &"x".repeat(8 << 10));
-        write(site.path(), "static/large.txt", &"x".repeat(100 << 10));
+        for kib in CORKED_KIB.iter().chain(&UNCORKED_KIB) {
+            write(
+                site.path(),
+                &format!("static/{kib}.txt"),
+                &"x".repeat(kib << 10),
+            );
+        }
         let traces = tempfile::tempdir().unwrap();
         // -D: the server is our own child, and strace is the one that goes when it ends.
         let mut command = Command::new("strace");
@@ -129,16 +139,22 @@ impl Traced {
 
     /// What the worker asks of the kernel while `work` is done on one connection.
     fn calls(&self, work: impl FnOnce(&mut Connection)) -> Calls {
+        Calls::of(self.trace(work).lines())
+    }
+
+    /// The same, a line for each call.
+    fn trace(&self, work: impl FnOnce(&mut Connection)) -> String {
         let mut connection = Connection::open(self.server.address());
         connection.get("/begin");
         work(&mut connection);
         connection.get("/end");
         let trace = trace_with(self.traces.path(), "GET /begin");
-        let lines = trace
-            .lines()
-            .skip_while(|line| !line.contains("GET /begin"))
-            .skip(1);
-        Calls::of(lines.take_while(|line| !line.contains("GET /end")))
+        let (_, last) = trace.rsplit_once("GET /begin").unwrap();
+        let lines = last.lines().skip(1);
+        let lines: Vec<_> = lines
+            .take_while(|line| !line.contains("GET /end"))
+            .collect();
+        lines.join("\n")
     }
 }
 
@@ -252,18 +268,31 @@ clock_gettime(CLOCK_BOOTTIME, {tv_sec=1}) = 0
     );
 }
 
-/// So it leaves in full segments, whatever is acknowledged meanwhile.
+/// So that it leaves in full segments; the next answer would wait otherwise.
 #[test]
-fn a_large_file_is_held_together_and_let_go() {
+fn a_file_of_two_rounds_is_held_together_and_let_go() {
     let Some(traced) = Traced::start(ASLEEP) else {
         return;
     };
-    let calls = traced.calls(|connection| hits(connection, "/large.txt"));
-    assert_eq!(
-        calls.other.get("setsockopt"),
-        Some(&(2 * HITS)),
-        "{calls:?}"
-    );
-    // The head, and the file in as many calls as the socket has room for.
-    assert!(calls.send > 2 * HITS, "{calls:?}");
+    for (sizes, is_corked) in [(&CORKED_KIB[..], true), (&UNCORKED_KIB[..], false)] {
+        for kib in sizes {
+            let trace = traced.trace(|connection| {
+                (0..10).for_each(|_| drop(connection.get(&format!("/{kib}.txt"))));
+            });
+            let mut is_held = false;
+            let mut files = 0;
+            for line in trace.lines() {
+                if line.contains("TCP_CORK") {
+                    assert_ne!(is_held, line.contains("[1]"), "{kib} KiB: {trace}");
+                    is_held = line.contains("[1]");
+                } else if line.starts_with("sendfile(") {
+                    assert_eq!(is_held, is_corked, "{kib} KiB: {trace}");
+                    files += 1;
+                } else if line.starts_with("recvfrom(") {
+                    assert!(!is_held, "{kib} KiB: {trace}");
+                }
+            }
+            assert!(files >= 10 && !is_held, "{kib} KiB: {trace}");
+        }
+    }
 }
