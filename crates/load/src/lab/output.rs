@@ -1,13 +1,15 @@
 //! What a program writes: the end of it, for errors, and a text that is waited for.
 
 use std::io::{self, PipeReader, Read as _};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Output that is kept, in bytes: the last of it.
 pub(super) const TAIL: usize = 16 * 1024;
 /// How long the last output of a program that has ended is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// And before an error tells of them, where the program may still run: what it wrote before it ended is read by another thread.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The last output of a program.
 #[derive(Debug, Default)]
@@ -50,18 +52,22 @@ impl Output {
 
     /// All output of a program that has ended, as much as is kept.
     pub(super) fn all_output(&self) -> String {
+        String::from_utf8_lossy(&self.told_within(PATIENCE).tail).into_owned()
+    }
+
+    /// What was told once the other end is closed, which somebody else may still hold: after that time at the latest.
+    fn told_within(&self, longest: Duration) -> MutexGuard<'_, Told> {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may still hold the pipe.
         let (told, _) = self
             .more
-            .wait_timeout_while(told, PATIENCE, |told| !told.ended)
+            .wait_timeout_while(told, longest, |told| !told.ended)
             .unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&told.tail).into_owned()
+        told
     }
 
     /// The last lines of its output, indented, to be set behind an error.
     pub(super) fn last_words(&self) -> String {
-        let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.told_within(LAST_WORDS);
         let text = String::from_utf8_lossy(&told.tail);
         let lines: Vec<&str> = text
             .lines()
