@@ -8,6 +8,7 @@
 pub(crate) mod cpu;
 mod design;
 pub(crate) mod judge;
+mod length;
 #[cfg(test)]
 mod simulation;
 mod subject;
@@ -15,6 +16,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use length::Detect;
 pub use subject::{Compare, CompareProgress, compare};
 
 use crate::{Host, Verdict};
@@ -248,8 +250,11 @@ pub struct Comparison {
     pub b: Subject,
     /// What was found, for each metric that was measured.
     pub effects: Vec<Effect>,
-    /// Blocks that were asked for, of each phase.
+    /// Blocks that were asked for, of each phase; the fewest where `detect` is given.
     pub blocks_asked: usize,
+    /// The smallest difference that was to be seen.
+    #[serde(default)]
+    pub detect: Option<Detect>,
     /// Connections of each run.
     pub connections: usize,
     /// Requests a second of each run in an open loop; sessions a second with `sessions`.

@@ -88,8 +88,8 @@ pub use capacity::{
     capacity,
 };
 pub use compare::{
-    Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Effect, FEWEST_BLOCKS,
-    Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
+    Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Detect, Effect,
+    FEWEST_BLOCKS, Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
 pub use driver::run;

@@ -77,11 +77,20 @@ fn how(comparison: &Comparison) -> String {
         });
     format!(
         "{} blocks of four runs of {}, {kind}, {} connection{}",
-        count(comparison.blocks_asked as u64),
+        blocks_asked(comparison),
         Unit::Seconds.format(comparison.duration_s),
         count(comparison.connections as u64),
         if comparison.connections == 1 { "" } else { "s" }
     )
+}
+
+/// "10", or "60 to 600" where as many are made as it takes.
+fn blocks_asked(comparison: &Comparison) -> String {
+    let fewest = count(comparison.blocks_asked as u64);
+    match comparison.detect {
+        Some(detect) => format!("{fewest} to {}", count(detect.most_blocks as u64)),
+        None => fewest,
+    }
 }
 
 fn banner(comparison: &Comparison) -> Banner {
@@ -229,7 +238,7 @@ fn conditions(comparison: &Comparison) -> Table {
     } else {
         &host.cpu
     };
-    let rows = vec![
+    let mut rows = vec![
         vec![comparison.a.name.clone(), subject(&comparison.a)],
         vec![comparison.b.name.clone(), subject(&comparison.b)],
         vec![
@@ -237,9 +246,9 @@ fn conditions(comparison: &Comparison) -> Table {
             format!(
                 "{} of {} against itself, then {} of {} of the two, each in the order A B B A",
                 whole(&comparison.baseline),
-                comparison.blocks_asked,
+                blocks_asked(comparison),
                 whole(&comparison.blocks),
-                comparison.blocks_asked
+                blocks_asked(comparison)
             ),
         ],
         vec![
@@ -259,6 +268,13 @@ fn conditions(comparison: &Comparison) -> Table {
             format!("{}, {}", host.kernel, host.machine),
         ],
     ];
+    if let Some(detect) = comparison.detect {
+        let asked = format!(
+            "a difference of {}, four times out of five",
+            percent(detect.share)
+        );
+        rows.insert(3, vec!["to be seen".to_owned(), asked]);
+    }
     Table {
         caption: "Conditions".to_owned(),
         columns: vec![Column::text(""), Column::text("")],

@@ -1,5 +1,6 @@
 //! The order of runs: the A/A phase, then the comparison. It does not know what a run is.
 
+use super::length::Length;
 use super::{Aside, Block, PATTERN, Side, Trial};
 use crate::Verdict;
 
@@ -20,8 +21,12 @@ pub(super) struct Step {
     pub(super) block: usize,
     /// The place in the pattern.
     pub(super) side: Side,
+    /// Blocks that this stage will have, as far as is known.
+    pub(super) blocks: usize,
     /// Runs before it, in both stages.
     pub(super) number: usize,
+    /// Runs of both stages, as far as is known.
+    pub(super) runs: usize,
 }
 
 impl Step {
@@ -34,11 +39,6 @@ impl Step {
     }
 }
 
-/// All runs of both stages.
-pub(super) fn runs(blocks: usize) -> usize {
-    2 * blocks * PATTERN.len()
-}
-
 /// Every run that was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trials {
@@ -48,6 +48,14 @@ pub(super) struct Trials {
 }
 
 impl Trials {
+    /// The blocks of a stage.
+    pub(super) fn blocks(&self, stage: Stage) -> &[Block] {
+        match stage {
+            Stage::Baseline => &self.baseline,
+            Stage::Comparison => &self.comparison,
+        }
+    }
+
     fn of(&mut self, stage: Stage) -> &mut Vec<Block> {
         match stage {
             Stage::Baseline => &mut self.baseline,
@@ -65,22 +73,22 @@ const ONE_AGAIN_IN: usize = 10;
 /// Where only the client is at fault, the block is put aside and measured again, some times: hundreds of short runs on a machine
 /// that does other things too are not all left alone, and what stops the client has nothing to do with which server is asked.
 pub(super) fn carry_out<E>(
-    blocks: usize,
+    length: &Length,
     mut measure: impl FnMut(Step) -> Result<Option<Trial>, E>,
 ) -> Result<Trials, E> {
     let mut trials = Trials::default();
     for stage in [Stage::Baseline, Stage::Comparison] {
-        let mut again = blocks.div_ceil(ONE_AGAIN_IN);
-        while trials.of(stage).len() < blocks {
-            let block = trials.of(stage).len();
-            let done = one_block(stage, block, blocks, &mut measure)?;
+        let mut again = 0;
+        while !length.is_reached(&trials, stage) {
+            let first = first_step(length, &trials, stage);
+            let done = one_block(first, &mut measure)?;
             if done.is_sound() {
                 trials.of(stage).push(done);
-            } else if again > 0 && done.is_spoilt_by_client() {
-                again -= 1;
+            } else if again < first.blocks.div_ceil(ONE_AGAIN_IN) && done.is_spoilt_by_client() {
+                again += 1;
                 trials.aside.push(Aside {
                     baseline: stage == Stage::Baseline,
-                    number: block + 1,
+                    number: first.block + 1,
                     block: done,
                 });
             } else {
@@ -94,24 +102,39 @@ pub(super) fn carry_out<E>(
     Ok(trials)
 }
 
+/// The first run of the block that is next.
+fn first_step(length: &Length, trials: &Trials, stage: Stage) -> Step {
+    let block = trials.blocks(stage).len();
+    let blocks = length.expected(trials, stage);
+    // What it takes to see an effect in A against itself, it will take in the comparison.
+    let (before, all) = match stage {
+        Stage::Baseline => (block, 2 * blocks),
+        Stage::Comparison => (
+            trials.baseline.len() + block,
+            trials.baseline.len() + blocks,
+        ),
+    };
+    Step {
+        stage,
+        block,
+        side: PATTERN[0],
+        blocks,
+        number: before * PATTERN.len(),
+        runs: all * PATTERN.len(),
+    }
+}
+
 /// The runs of a block, to the first that is `INVALID` or was stopped.
 fn one_block<E>(
-    stage: Stage,
-    block: usize,
-    blocks: usize,
+    first: Step,
     measure: &mut impl FnMut(Step) -> Result<Option<Trial>, E>,
 ) -> Result<Block, E> {
-    let before = match stage {
-        Stage::Baseline => block,
-        Stage::Comparison => blocks + block,
-    };
     let mut done = Block::default();
     for (place, side) in PATTERN.into_iter().enumerate() {
         let trial = measure(Step {
-            stage,
-            block,
             side,
-            number: before * PATTERN.len() + place,
+            number: first.number + place,
+            ..first
         })?;
         let is_last = trial
             .as_ref()
@@ -140,7 +163,15 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Sample;
+    use crate::compare::{Metric, Sample};
+
+    const fn blocks(blocks: usize) -> Length {
+        Length {
+            blocks,
+            detect: None,
+            metric: Metric::Cpu,
+        }
+    }
 
     fn trial(step: Step, verdict: Verdict) -> Option<Trial> {
         Some(Trial {
@@ -155,13 +186,13 @@ mod tests {
     #[test]
     fn a_runs_against_itself_and_then_against_b() {
         let mut servers = String::new();
-        let trials = carry_out(2, |step| {
+        let trials = carry_out(&blocks(2), |step| {
+            assert_eq!((step.blocks, step.runs), (2, 16));
             servers.push(if step.server() == Side::A { 'a' } else { 'b' });
             Ok::<_, ()>(trial(step, Verdict::Valid))
         })
         .unwrap();
         assert_eq!(servers, "aaaaaaaaabbaabba");
-        assert_eq!(servers.len(), runs(2));
         assert_eq!((trials.baseline.len(), trials.comparison.len()), (2, 2));
         let sides: Vec<Side> = trials.baseline[0].trials.iter().map(|t| t.side).collect();
         assert_eq!(sides, PATTERN);
@@ -170,7 +201,7 @@ mod tests {
     /// Carries out ten blocks, of which the client spoils the runs with these numbers, counted as they come.
     fn spoilt(at: &[usize]) -> Trials {
         let mut made = 0;
-        let done = carry_out(10, |step| {
+        let done = carry_out(&blocks(10), |step| {
             let client_at_fault = at.contains(&made);
             made += 1;
             let verdict = [Verdict::Valid, Verdict::Invalid][usize::from(client_at_fault)];
@@ -208,7 +239,7 @@ mod tests {
 
     #[test]
     fn it_ends_with_the_first_invalid_run_and_when_it_is_stopped() {
-        let trials = carry_out(3, |step| {
+        let trials = carry_out(&blocks(3), |step| {
             Ok::<_, ()>(trial(
                 step,
                 [Verdict::Valid, Verdict::Invalid][usize::from(step.number == 5)],
@@ -217,7 +248,7 @@ mod tests {
         .unwrap();
         assert_eq!(trials.baseline[1].trials.len(), 2);
         assert!(trials.baseline[0].is_complete() && trials.comparison.is_empty());
-        let trials = carry_out(3, |step| {
+        let trials = carry_out(&blocks(3), |step| {
             Ok::<_, ()>(
                 (step.number < 16)
                     .then(|| trial(step, Verdict::Valid))
@@ -226,6 +257,6 @@ mod tests {
         })
         .unwrap();
         assert_eq!((trials.baseline.len(), trials.comparison.len()), (3, 1));
-        assert!(carry_out(3, |_| Err(1)).is_err());
+        assert!(carry_out(&blocks(3), |_| Err(1)).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! What the blocks say: pure figures in, an answer out.
 
-use super::design::Trials;
+use super::design::{Stage, Trials};
+use super::length::Length;
 use super::words::{self, Names};
 use super::{BLOCKS, Block, Decision, Effect, FEWEST_BLOCKS, Metric, Ratio, Side, Trial};
 use crate::Verdict;
@@ -9,13 +10,11 @@ use crate::analysis::bootstrap::{Summary, studentised};
 /// What was asked.
 #[derive(Clone, Debug)]
 pub(super) struct Question<'a> {
-    /// The metric that decides.
-    pub(super) metric: Metric,
     /// All metrics to be shown.
     pub(super) metrics: &'a [Metric],
     pub(super) limit: Option<f64>,
-    /// Blocks of each stage.
-    pub(super) blocks: usize,
+    /// Blocks of each stage, and the metric that decides.
+    pub(super) length: Length,
     pub(super) names: Names<'a>,
 }
 
@@ -39,12 +38,12 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
         .iter()
         .map(|&metric| effect(trials, metric))
         .collect();
-    let whole = |blocks: &[Block]| blocks.iter().filter(|block| block.is_complete()).count();
-    let complete =
-        whole(&trials.baseline) == question.blocks && whole(&trials.comparison) == question.blocks;
+    let complete = [Stage::Baseline, Stage::Comparison]
+        .into_iter()
+        .all(|stage| is_complete(trials, stage, &question.length));
     let decisive = effects
         .iter()
-        .find(|effect| effect.metric == question.metric);
+        .find(|effect| effect.metric == question.length.metric);
     if let Some(reason) = invalid(trials) {
         return Judgement {
             verdict: Verdict::Invalid,
@@ -59,17 +58,11 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
     }
     let mut reasons = Vec::new();
     if !complete {
-        reasons.push(format!(
-            "the comparison is incomplete: {} of {} A/A blocks and {} of {} blocks were carried out",
-            whole(&trials.baseline),
-            question.blocks,
-            whole(&trials.comparison),
-            question.blocks
-        ));
-    } else if question.blocks < BLOCKS {
+        reasons.push(incomplete(trials, &question.length));
+    } else if question.length.blocks < BLOCKS {
         reasons.push(format!(
             "a ratio is decided by {BLOCKS} blocks or more, and these are {}",
-            question.blocks
+            question.length.blocks
         ));
     }
     let mut notes: Vec<String> = again(trials).into_iter().collect();
@@ -86,7 +79,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             .into_iter()
             .flat_map(|effect| doubts(effect, trials)),
     );
-    let (decision, within_limit) = decide(decisive, question.limit);
+    let (decision, within_limit) = decide(decisive, question);
     // Whoever may stop when the figures please him needs no limit.
     let within_limit = within_limit.filter(|_| complete);
     Judgement {
@@ -95,13 +88,7 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
         } else {
             Verdict::Suspect
         },
-        answer: words::answer(
-            decisive,
-            decision,
-            question.limit,
-            within_limit,
-            &question.names,
-        ),
+        answer: words::answer(decisive, decision, within_limit, question),
         reasons,
         notes,
         decision,
@@ -111,26 +98,56 @@ pub(super) fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
     }
 }
 
+/// Whether a stage has all the blocks that it is to have, and all their runs.
+fn is_complete(trials: &Trials, stage: Stage, length: &Length) -> bool {
+    let whole = trials.blocks(stage).iter().all(Block::is_complete);
+    whole && length.is_reached(trials, stage)
+}
+
+fn incomplete(trials: &Trials, length: &Length) -> String {
+    let whole = |stage| {
+        let blocks = trials.blocks(stage).iter();
+        blocks.filter(|block| block.is_complete()).count()
+    };
+    let (least, blocks) = match length.detect {
+        Some(_) => ("at least ", length.blocks),
+        None => ("", length.blocks),
+    };
+    format!(
+        "the comparison is incomplete: {} of {least}{blocks} A/A blocks and {} of {least}{blocks} blocks were carried out",
+        whole(Stage::Baseline),
+        whole(Stage::Comparison)
+    )
+}
+
 /// The decision, and whether the limit holds.
-fn decide(effect: Option<&Effect>, limit: Option<f64>) -> (Decision, Option<bool>) {
+fn decide(effect: Option<&Effect>, question: &Question<'_>) -> (Decision, Option<bool>) {
+    let limit = question.limit;
     let Some((effect, ratio, baseline)) =
         effect.and_then(|effect| Some((effect, effect.ratio?, effect.baseline?)))
     else {
         return (Decision::Undecided, None);
     };
-    if limit.is_some_and(|limit| reach(&baseline) > room(limit)) {
+    if limit.is_some_and(|limit| is_too_uneven(&baseline, limit)) {
         return (Decision::Undecided, None);
     }
     let decision = match (
         ratio.differs(),
         (ratio.ratio > 1.0) == effect.metric.is_cost(),
     ) {
+        (false, _) if unseen(effect, question).is_some() => Decision::Undecided,
         (false, _) => Decision::NoDifference,
         (true, true) => Decision::Worse,
         (true, false) => Decision::Better,
     };
     let worst = worst(effect.metric, &ratio);
     (decision, limit.map(|limit| worst <= limit))
+}
+
+/// What could have been seen at least, where that is more than was to be seen.
+pub(super) fn unseen(effect: &Effect, question: &Question<'_>) -> Option<f64> {
+    let detect = question.length.detect?;
+    effect.detectable.filter(|seen| *seen > detect.share)
 }
 
 /// How many times worse than A the server B may be: the upper bound of a cost, the inverse lower bound of a rate.
@@ -143,24 +160,36 @@ pub(super) fn worst(metric: Metric, ratio: &Ratio) -> f64 {
 }
 
 /// How far an interval reaches from 1, in either direction, as a factor.
-pub(super) fn reach(ratio: &Ratio) -> f64 {
+fn reach(ratio: &Ratio) -> f64 {
     ratio.high.max(1.0 / ratio.low)
 }
 
-/// How far the A/A interval may reach for a limit: as far from 1 as the limit, which may be below it.
-fn room(limit: f64) -> f64 {
-    limit.max(1.0 / limit)
+/// Whether A differs from itself by more than a limit may: as far from 1 as the limit, which may be below it.
+pub(super) fn is_too_uneven(baseline: &Ratio, limit: f64) -> bool {
+    reach(baseline) > limit.max(1.0 / limit)
+}
+
+/// The log ratios of the blocks that have the metric.
+pub(super) fn logs(blocks: &[Block], metric: Metric) -> Vec<f64> {
+    let log = |block: &Block| Some(block.ratio(metric)?.ln());
+    blocks.iter().filter_map(log).collect()
+}
+
+/// See [`Effect::detectable`]. Of A against itself or the comparison the wider spread counts: a quiet first half says nothing of a
+/// second that was disturbed.
+pub(super) fn detectable(baseline: &[f64], comparison: &[f64]) -> Option<f64> {
+    let (baseline, comparison) = Summary::of(baseline).zip(Summary::of(comparison))?;
+    let wider = Summary {
+        deviation: baseline.deviation.max(comparison.deviation),
+        ..comparison
+    };
+    (baseline.count.min(comparison.count) >= FEWEST_BLOCKS).then(|| wider.detectable().exp_m1())
 }
 
 /// What was found for one metric.
 fn effect(trials: &Trials, metric: Metric) -> Effect {
-    let logs = |blocks: &[Block]| -> Vec<f64> {
-        blocks
-            .iter()
-            .filter_map(|block| Some(block.ratio(metric)?.ln()))
-            .collect()
-    };
-    let (baseline, comparison) = (logs(&trials.baseline), logs(&trials.comparison));
+    let baseline = logs(&trials.baseline, metric);
+    let comparison = logs(&trials.comparison, metric);
     let mean = |side| {
         let means: Vec<f64> = trials
             .comparison
@@ -169,23 +198,13 @@ fn effect(trials: &Trials, metric: Metric) -> Effect {
             .collect();
         (!means.is_empty()).then(|| (means.iter().sum::<f64>() / means.len() as f64).exp())
     };
-    // The spread of A against itself, or that of the comparison where it is wider: a quiet first half says nothing of a second
-    // that was disturbed.
-    let detectable = Summary::of(&baseline)
-        .zip(Summary::of(&comparison))
-        .filter(|_| baseline.len() >= FEWEST_BLOCKS && comparison.len() >= FEWEST_BLOCKS)
-        .map(|(baseline, comparison)| Summary {
-            deviation: baseline.deviation.max(comparison.deviation),
-            ..comparison
-        })
-        .map(|summary| summary.detectable().exp_m1());
     Effect {
         metric,
         a: mean(Side::A),
         b: mean(Side::B),
         baseline: ratio(&baseline),
         ratio: ratio(&comparison),
-        detectable,
+        detectable: detectable(&baseline, &comparison),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::design::carry_out;
 use super::judge::{Judgement, Question, judge};
+use super::length::{Detect, Length};
 use super::words::Names;
 use super::{Decision, Metric, Sample, Side, Trial};
 use crate::Verdict;
@@ -35,10 +36,23 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.uniform()).cos()
 }
 
+/// A comparison by the server's CPU of so many blocks.
+const fn length(blocks: usize) -> Length {
+    Length {
+        blocks,
+        detect: None,
+        metric: Metric::Cpu,
+    }
+}
+
 fn compared(machine: Machine, blocks: usize, limit: Option<f64>, seed: u64) -> Judgement {
+    compared_for(machine, length(blocks), limit, seed)
+}
+
+fn compared_for(machine: Machine, length: Length, limit: Option<f64>, seed: u64) -> Judgement {
     let mut random = Random::new(seed);
     let mut block = (usize::MAX, 0.0);
-    let trials = carry_out(blocks, |step| {
+    let trials = carry_out(&length, |step| {
         let here = step.number / 4;
         if block.0 != here {
             block = (here, machine.block * normal(&mut random));
@@ -65,10 +79,9 @@ fn compared(machine: Machine, blocks: usize, limit: Option<f64>, seed: u64) -> J
         }))
     });
     let question = Question {
-        metric: Metric::Cpu,
         metrics: &[Metric::Cpu],
         limit,
-        blocks,
+        length,
         names: Names { a: "A", b: "B" },
     };
     judge(&trials.unwrap_or_default(), &question)
@@ -143,6 +156,62 @@ fn the_smallest_effect_is_found_four_times_out_of_five() {
     assert!((360..=440).contains(&found), "{found} of 500 at {usual}");
 }
 
+/// As many blocks as it takes to see half a per cent, from 10 to `most`.
+const fn until_seen(most: usize) -> Length {
+    Length {
+        detect: Some(Detect {
+            share: 0.005,
+            most_blocks: most,
+        }),
+        ..length(10)
+    }
+}
+
+#[test]
+fn going_on_until_an_effect_could_be_seen_finds_it_and_nothing_else() {
+    let decided = |machine: Machine, seeds: std::ops::Range<u64>, decision| {
+        let of = |seed| compared_for(machine, until_seen(500), None, seed);
+        seeds.filter(|&seed| of(seed).decision == decision).count()
+    };
+    let same = 1000 - decided(QUIET, 0..1000, Decision::NoDifference);
+    assert!((20..=70).contains(&same), "{same}");
+    let dearer = |effect| Machine { effect, ..QUIET };
+    let found = decided(dearer(1.005), 1000..1200, Decision::Worse);
+    assert!((140..=180).contains(&found), "{found}");
+    // Half as much again, what is asked for by whoever wants to miss next to none.
+    let found = decided(dearer(1.0075), 2000..2100, Decision::Worse);
+    assert!(found >= 95, "{found}");
+}
+
+#[test]
+fn a_noisier_machine_takes_more_blocks_and_too_noisy_a_one_decides_nothing() {
+    let on = |noise, most| compared_for(Machine { noise, ..QUIET }, until_seen(most), None, 8);
+    let blocks = |judgement: &Judgement| judgement.effects[0].ratio.unwrap().blocks;
+    let (quiet, noisy) = (on(0.002, 1000), on(0.02, 1000));
+    assert_eq!(blocks(&quiet), 10);
+    assert!((80..250).contains(&blocks(&noisy)), "{}", blocks(&noisy));
+    assert!(noisy.complete && noisy.verdict == Verdict::Valid);
+    assert_eq!(noisy.decision, Decision::NoDifference, "{}", noisy.answer);
+    let given_up = on(0.02, 50);
+    assert!(given_up.complete && blocks(&given_up) == 50);
+    assert_eq!(given_up.decision, Decision::Undecided);
+    assert!(
+        given_up
+            .answer
+            .starts_with("not decided: 50 blocks could see"),
+        "{}",
+        given_up.answer
+    );
+    // What is far larger than what was to be seen is seen all the same.
+    let far = Machine {
+        noise: 0.02,
+        effect: 1.2,
+        ..QUIET
+    };
+    let far = compared_for(far, until_seen(50), None, 7);
+    assert_eq!(far.decision, Decision::Worse);
+}
+
 #[test]
 fn a_limit_holds_is_exceeded_or_cannot_be_decided() {
     let dearer = Machine {
@@ -186,15 +255,18 @@ fn few_blocks_are_said() {
 
 #[test]
 fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
-    let question = Question {
+    let ten = Length {
         metric: Metric::Throughput,
+        ..length(10)
+    };
+    let question = Question {
         metrics: &[Metric::Throughput, Metric::P99],
         limit: Some(1.1),
-        blocks: 10,
+        length: ten,
         names: Names { a: "A", b: "B" },
     };
     let from = |first: usize, last: usize, verdict: Verdict| {
-        let trials = carry_out(10, |step| {
+        let trials = carry_out(&ten, |step| {
             Ok::<_, ()>((step.number <= last).then(|| Trial {
                 side: step.side,
                 sample: Sample {
@@ -235,7 +307,7 @@ fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
         judgement.notes
     );
     let mut made = 0;
-    let trials = carry_out(10, |step| {
+    let trials = carry_out(&ten, |step| {
         made += 1;
         let client_at_fault = made == 3;
         Ok::<_, ()>(Some(Trial {

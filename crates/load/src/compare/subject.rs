@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::cpu::Reading;
 use super::design::{self, Stage, Step};
 use super::judge::{Question, judge};
+use super::length::{Detect, Length};
 use super::words::Names;
-use super::{BLOCKS, Comparison, FEWEST_BLOCKS, Metric, PATTERN, Sample, Side, Subject, Trial};
+use super::{BLOCKS, Comparison, Metric, PATTERN, Sample, Side, Subject, Trial};
 use crate::clock::{self, Nanos};
 use crate::{Error, Host, Plan, Run, Stop, Workload, run, spin};
 
@@ -24,8 +25,10 @@ pub struct Compare {
     pub plan: Plan,
     /// What is asked of A and of B instead of their URLs: the same workload, made for either server.
     pub workloads: Option<[Arc<Workload>; 2]>,
-    /// Blocks of each phase, at least [`FEWEST_BLOCKS`].
+    /// Blocks of each phase, at least [`FEWEST_BLOCKS`](super::FEWEST_BLOCKS); the fewest where `detect` is given.
     pub blocks: usize,
+    /// The smallest difference that is to be seen: each phase goes on until it could see it.
+    pub detect: Option<Detect>,
     /// The metric that decides. `None`: server CPU where both servers have processes, else throughput in a closed loop
     /// and the median in an open one.
     pub metric: Option<Metric>,
@@ -40,13 +43,13 @@ pub struct CompareProgress {
     pub is_baseline: bool,
     /// The block, from 1.
     pub block: usize,
-    /// Blocks of this phase.
+    /// Blocks of this phase, as far as is known.
     pub blocks: usize,
     /// The server that is being measured.
     pub server: Side,
     /// Runs that are done, of both phases.
     pub done: usize,
-    /// Runs in all.
+    /// Runs in all, as far as is known.
     pub runs: usize,
     /// What is left, by the time that the runs so far took.
     pub remaining: Duration,
@@ -63,6 +66,7 @@ impl Compare {
             plan,
             workloads: None,
             blocks: BLOCKS,
+            detect: None,
             metric: None,
             limit: None,
         }
@@ -92,9 +96,6 @@ impl Compare {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if self.blocks < FEWEST_BLOCKS || self.blocks > 10_000 {
-            return refuse(&format!("the blocks must be from {FEWEST_BLOCKS} to 10000"));
-        }
         if self
             .limit
             .is_some_and(|limit| !(limit.is_finite() && limit > 0.0))
@@ -147,8 +148,14 @@ pub fn compare(
 ) -> Result<Comparison, Error> {
     compare.check()?;
     let (metrics, metric) = compare.metrics()?;
+    let blocks = Length {
+        blocks: compare.blocks,
+        detect: compare.detect,
+        metric,
+    };
+    blocks.check().map_err(Error::Plan)?;
     let began = clock::now();
-    let trials = design::carry_out(compare.blocks, |step| {
+    let trials = design::carry_out(&blocks, |step| {
         let mut show = |run: &crate::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
                 callback(&how_far(compare, step, *run, began));
@@ -159,10 +166,9 @@ pub fn compare(
     let judgement = judge(
         &trials,
         &Question {
-            metric,
             metrics: &metrics,
             limit: compare.limit,
-            blocks: compare.blocks,
+            length: blocks,
             names: Names {
                 a: &compare.a.name,
                 b: &compare.b.name,
@@ -183,6 +189,7 @@ pub fn compare(
         b: compare.b.clone(),
         effects: judgement.effects,
         blocks_asked: compare.blocks,
+        detect: compare.detect,
         connections: compare.plan.connections,
         offered_rate: compare.plan.schedule.as_ref().map(|schedule| schedule.rate),
         sessions: compare.plan_of(Side::A).has_sessions(),
@@ -205,21 +212,20 @@ fn length(stop: Stop) -> Duration {
 }
 
 fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) -> CompareProgress {
-    let runs = design::runs(compare.blocks);
     let planned = compare.plan.warmup + length(compare.plan.stop);
     // The runs so far know better than the plan what a run takes beside its measured part.
     let each = match u32::try_from(step.number) {
         Ok(done) if done >= PATTERN.len() as u32 => (clock::since(began) / (done + 1)).max(planned),
         _ => planned,
     };
-    let whole = each * u32::try_from(runs).unwrap_or(u32::MAX);
+    let whole = each * u32::try_from(step.runs).unwrap_or(u32::MAX);
     CompareProgress {
         is_baseline: step.stage == Stage::Baseline,
         block: step.block + 1,
-        blocks: compare.blocks,
+        blocks: step.blocks,
         server: step.server(),
         done: step.number,
-        runs,
+        runs: step.runs,
         remaining: whole.saturating_sub(clock::since(began)),
         run,
     }

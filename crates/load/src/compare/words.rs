@@ -1,6 +1,6 @@
 //! The answer of a comparison as a sentence.
 
-use super::judge::{reach, worst};
+use super::judge::{Question, is_too_uneven, worst};
 use super::{Decision, Effect, Metric, Ratio};
 
 /// What the two servers are called.
@@ -14,31 +14,47 @@ pub(super) struct Names<'a> {
 pub(super) fn answer(
     effect: Option<&Effect>,
     decision: Decision,
-    limit: Option<f64>,
     within: Option<bool>,
-    names: &Names<'_>,
+    question: &Question<'_>,
 ) -> String {
+    let (limit, names) = (question.limit, &question.names);
     let Some((effect, ratio, baseline)) =
         effect.and_then(|effect| Some((effect, effect.ratio?, effect.baseline?)))
     else {
         return "not decided: too few blocks were carried out".to_owned();
     };
+    let seen = || {
+        effect.detectable.map_or_else(
+            || "nobody can say which".to_owned(),
+            |share| format!("a difference of {} % or more", digits(share * 100.0)),
+        )
+    };
     let sentence = match decision {
-        Decision::Undecided => {
-            return format!(
-                "not decided: the A/A spread is wider than the limit ({} against itself: {}, limit {:.2})",
-                names.a,
-                range(&baseline),
-                limit.unwrap_or(reach(&baseline))
-            );
-        }
+        Decision::Undecided => match limit.filter(|limit| is_too_uneven(&baseline, *limit)) {
+            Some(limit) => {
+                return format!(
+                    "not decided: the A/A spread is wider than the limit ({} against itself: {}, limit {limit:.2})",
+                    names.a,
+                    range(&baseline)
+                );
+            }
+            None => format!(
+                "not decided: {} blocks could see {}, and {} % was to be seen ({})",
+                ratio.blocks,
+                seen(),
+                digits(
+                    question
+                        .length
+                        .detect
+                        .map_or(0.0, |detect| detect.share * 100.0)
+                ),
+                words_of_interval(&ratio)
+            ),
+        },
         Decision::NoDifference => format!(
             "no difference that could be seen ({}); {} would have been",
             words_of_interval(&ratio),
-            effect.detectable.map_or_else(
-                || "nobody can say which".to_owned(),
-                |share| format!("a difference of {} % or more", digits(share * 100.0))
-            )
+            seen()
         ),
         Decision::Better | Decision::Worse => difference(effect.metric, &ratio, names),
     };
@@ -108,8 +124,35 @@ fn digits(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::length::{Detect, Length};
+
+    fn question(limit: Option<f64>, detect: Option<f64>) -> Question<'static> {
+        Question {
+            metrics: &[],
+            limit,
+            length: Length {
+                blocks: 10,
+                detect: detect.map(|share| Detect {
+                    share,
+                    most_blocks: 10,
+                }),
+                metric: Metric::Cpu,
+            },
+            names: Names { a: "A", b: "new" },
+        }
+    }
 
     fn check(metric: Metric, bounds: [f64; 3], limit: Option<f64>, expected: &str) {
+        check_seen(metric, bounds, limit, None, expected);
+    }
+
+    fn check_seen(
+        metric: Metric,
+        bounds: [f64; 3],
+        limit: Option<f64>,
+        detect: Option<f64>,
+        expected: &str,
+    ) {
         let of = |[ratio, low, high]: [f64; 3]| Ratio {
             ratio,
             low,
@@ -129,13 +172,13 @@ mod tests {
         };
         let decision = match ratio.differs() {
             _ if limit == Some(1.01) => Decision::Undecided,
+            false if detect.is_some() => Decision::Undecided,
             false => Decision::NoDifference,
             true => Decision::Worse,
         };
         let within = limit.map(|limit| worst(metric, &ratio) <= limit);
-        let names = Names { a: "A", b: "new" };
         assert_eq!(
-            answer(Some(&effect), decision, limit, within, &names),
+            answer(Some(&effect), decision, within, &question(limit, detect)),
             expected
         );
     }
@@ -173,12 +216,19 @@ mod tests {
             Some(1.01),
             "not decided: the A/A spread is wider than the limit (A against itself: 0.950 to 1.040, limit 1.01)",
         );
+        check_seen(
+            Metric::Cpu,
+            same,
+            Some(1.1),
+            Some(0.015),
+            "not decided: 10 blocks could see a difference of 1.9 % or more, and 1.5 % was to be seen (−1.0 to 0.80 %); \
+             the limit holds: 1.008 times at most, limit 1.10",
+        );
     }
 
     #[test]
     fn nothing_measured_is_nothing_decided() {
-        let names = Names { a: "A", b: "B" };
-        let text = answer(None, Decision::Undecided, Some(1.1), None, &names);
+        let text = answer(None, Decision::Undecided, None, &question(Some(1.1), None));
         assert_eq!(text, "not decided: too few blocks were carried out");
     }
 }

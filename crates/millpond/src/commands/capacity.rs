@@ -19,7 +19,7 @@ use super::request_options::{RequestOptions, Spread};
 use super::results::ResultOptions;
 use super::single_options::SingleOptions;
 use super::values;
-use super::values::whole;
+use super::values::{percentage, whole};
 use super::workload_options::{SEED, WorkloadOptions};
 use crate::command_line;
 use crate::events::Events;
@@ -235,27 +235,4 @@ fn trial_line(trial: &CapacityTrial, objective: &Objective) -> String {
         "not met"
     };
     format!("{}: {share:.2} % in time, {met}", number::rate(trial.rate))
-}
-
-/// `3%` or `3` as 0.03.
-fn percentage(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end();
-    match number.parse::<f64>() {
-        Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("write a percentage from 0.1% to 50%, such as 3%".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_precision_is_a_percentage() {
-        assert_eq!(percentage("3%"), Ok(0.03));
-        assert_eq!(percentage("0.5 %"), Ok(0.005));
-        for bad in ["", "0", "51%", "x", "-1%"] {
-            assert!(percentage(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use millpond_load::{
-    BLOCKS, CompareProgress, Comparison, Metric, Plan, Process, Schedule, Side, Stop, Subject,
-    Verdict,
+    BLOCKS, CompareProgress, Comparison, Decision, Detect, Metric, Plan, Process, Schedule, Side,
+    Stop, Subject, Verdict,
 };
 use millpond_report::{compare_csv, compare_report, compare_table, text_table};
 use millpond_site::Config;
@@ -15,7 +15,7 @@ use super::pace_options::PaceOptions;
 use super::request_options::RequestOptions;
 use super::results::ResultOptions;
 use super::single_options::SingleOptions;
-use super::values::{number, whole};
+use super::values::{number, percentage, whole};
 use super::workload_options::WorkloadOptions;
 use crate::command_line;
 use crate::events::Events;
@@ -30,7 +30,7 @@ use crate::output::note;
 /// interval comes from the log ratios of the blocks (Student, 95 %).
 ///
 /// Exit status: 0 when the comparison was carried out and the --limit holds, 1 when a run is INVALID or the comparison
-/// was stopped, 3 when the limit is exceeded, or could not be shown to hold.
+/// was stopped, 3 when the limit is exceeded or could not be shown to hold, or what --detect asks for could not be seen.
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The server that is compared with, and a name for it: A=http://127.0.0.1:8080/
@@ -52,9 +52,15 @@ pub(crate) struct Compare {
     /// Send requests for this long before each run, on connections of their own
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = Config::duration)]
     warmup: Duration,
-    /// Blocks of four runs, of A against itself and again of A and B
-    #[arg(long, value_name = "N", default_value_t = BLOCKS)]
+    /// Blocks of four runs, of A against itself and again of A and B; with --detect the fewest
+    #[arg(long, value_name = "N", default_value_t = BLOCKS, value_parser = whole::<usize>)]
     blocks: usize,
+    /// The smallest difference that is to be seen, such as 3%: go on until it would be found four times out of five
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    detect: Option<f64>,
+    /// Blocks of each half after which --detect gives up [default: ten times --blocks]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, requires = "detect")]
+    most_blocks: Option<usize>,
     /// How many times worse B may be, such as 1.10; exit status 3 where the upper 95 % bound is over it
     #[arg(long, value_name = "RATIO", value_parser = number)]
     limit: Option<f64>,
@@ -167,6 +173,10 @@ impl Compare {
         Ok(millpond_load::Compare {
             workloads: a.zip(b).map(|(a, b)| [a, b]),
             blocks: self.blocks,
+            detect: self.detect.map(|share| Detect {
+                share,
+                most_blocks: self.most_blocks.unwrap_or(self.blocks.saturating_mul(10)),
+            }),
             metric: self.metric.map(Metric::from),
             limit: self.limit,
             ..millpond_load::Compare::new(
@@ -196,8 +206,10 @@ fn conclude(comparison: &Comparison) -> Outcome {
     if comparison.verdict == Verdict::Invalid || !comparison.complete {
         return Err(Failure::Said);
     }
+    let unseen = comparison.detect.is_some() && comparison.decision == Decision::Undecided;
     match (comparison.limit, comparison.within_limit) {
         (Some(_), Some(false) | None) => Err(Failure::Missed),
+        _ if unseen => Err(Failure::Missed),
         _ => Ok(()),
     }
 }

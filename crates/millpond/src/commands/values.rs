@@ -22,9 +22,18 @@ pub(super) fn status(text: &str) -> Result<u16, String> {
         .ok_or_else(|| "a status is a number from 100 to 999, such as 304".to_owned())
 }
 
+/// `3%` or `3` as 0.03.
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("write a percentage from 0.1% to 50%, such as 3%".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{number, status, whole};
+    use super::{number, percentage, status, whole};
 
     #[test]
     fn what_is_no_number_is_told_what_one_looks_like() {
@@ -38,6 +47,15 @@ mod tests {
         }
         for wrong in ["2xx", "99", "1000"] {
             assert!(status(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_precision_is_a_percentage() {
+        assert_eq!(percentage("3%"), Ok(0.03));
+        assert_eq!(percentage("0.5 %"), Ok(0.005));
+        for bad in ["", "0", "51%", "x", "-1%"] {
+            assert!(percentage(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The report of a comparison.
 
 use millpond_load::{
-    Block, Comparison, Decision, Effect, Host, Metric, PATTERN, Ratio, Sample, Side, Subject,
-    Trial, Verdict,
+    Block, Comparison, Decision, Detect, Effect, Host, Metric, PATTERN, Ratio, Sample, Side,
+    Subject, Trial, Verdict,
 };
 use millpond_report::{compare_report, compare_table, text_table};
 
@@ -67,6 +67,7 @@ fn comparison() -> Comparison {
             },
         ],
         blocks_asked: 10,
+        detect: None,
         connections: 8,
         offered_rate: None,
         sessions: false,
@@ -96,6 +97,26 @@ fn a_comparison_has_its_answer_its_noise_floor_and_its_blocks() {
     assert!(!html.contains("<b>") && !html.contains("NaN"));
     // A metric without figures has no graph.
     assert!(!html.contains("Change of the 99th percentile"));
+}
+
+#[test]
+fn a_comparison_that_goes_on_until_it_sees_says_what_it_was_to_see() {
+    let detect = Some(Detect {
+        share: 0.02,
+        most_blocks: 600,
+    });
+    let html = compare_report(&Comparison {
+        detect,
+        ..comparison()
+    })
+    .to_html();
+    for words in [
+        "10 to 600 blocks of four runs",
+        "10 of 10 to 600 against itself",
+        "a difference of 2.00\u{a0}%, four times out of five",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
 }
 
 #[test]
