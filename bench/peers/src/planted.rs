@@ -25,6 +25,8 @@ const FOUND_OF_TEN: usize = 9;
 const DETECT: f64 = 2.0 / 3.0;
 /// The same where nothing is planted.
 const DETECT_NOTHING: f64 = 0.02;
+/// More `millpond compare` does not make.
+const MOST_BLOCKS: usize = 10_000;
 /// Rounds with which the cost of one is measured: some hundred microseconds.
 const PROBE_ROUNDS: u64 = 50_000;
 /// Measurements of each server while calibrating; the median counts.
@@ -76,10 +78,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
             .unwrap_or("100ms".to_owned()),
         blocks: [
             fewest,
-            arguments.option("--most-blocks")?.unwrap_or(10 * fewest),
+            arguments
+                .option("--most-blocks")?
+                .unwrap_or_else(|| fewest.saturating_mul(10).clamp(fewest, MOST_BLOCKS)),
         ],
         detect: if extra > 0.0 {
-            extra * DETECT
+            (extra * DETECT).clamp(0.001, 0.5)
         } else {
             DETECT_NOTHING
         },
@@ -119,6 +123,12 @@ impl Options {
         }
         if self.runs == 0 || !(self.work_us >= 1.0 && self.rate >= 1.0) {
             return Err("--runs, --work and --rate are at least 1".to_owned());
+        }
+        let [fewest, most] = self.blocks;
+        if !(10..=most.min(MOST_BLOCKS)).contains(&fewest) {
+            return Err(format!(
+                "--blocks is from 10 to --most-blocks, and that at most {MOST_BLOCKS}"
+            ));
         }
         if busy > 0.7 {
             return Err(format!(

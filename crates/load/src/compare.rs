@@ -25,6 +25,8 @@ use crate::{Host, Verdict};
 pub const BLOCKS: usize = 10;
 /// Blocks without which there is no interval.
 pub const FEWEST_BLOCKS: usize = 3;
+/// Blocks of each half that nobody waits for the end of.
+pub const MOST_BLOCKS: usize = 10_000;
 
 /// A figure of a run by which two servers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

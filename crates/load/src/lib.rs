@@ -89,7 +89,7 @@ pub use capacity::{
 };
 pub use compare::{
     Aside, BLOCKS, Block, Compare, CompareProgress, Comparison, Decision, Detect, Effect,
-    FEWEST_BLOCKS, Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
+    FEWEST_BLOCKS, MOST_BLOCKS, Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, compare,
 };
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
 pub use driver::run;

@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub(super) block: usize,
     /// The place in the pattern.
     pub(super) side: Side,
+    /// How often in a row the client has spoilt this block, if this is its first run.
+    pub(super) spoilt: u32,
     /// Blocks that this stage will have, as far as is known.
     pub(super) blocks: usize,
     /// Runs before it, in both stages.
@@ -72,20 +74,27 @@ const ONE_AGAIN_IN: usize = 10;
 ///
 /// Where only the client is at fault, the block is put aside and measured again, some times: hundreds of short runs on a machine
 /// that does other things too are not all left alone, and what stops the client has nothing to do with which server is asked.
+/// [`Step::spoilt`] says how often that was so, since what disturbs is often over after a while.
 pub(super) fn carry_out<E>(
     length: &Length,
     mut measure: impl FnMut(Step) -> Result<Option<Trial>, E>,
 ) -> Result<Trials, E> {
     let mut trials = Trials::default();
     for stage in [Stage::Baseline, Stage::Comparison] {
-        let mut again = 0;
+        let (mut again, mut allowed, mut in_a_row) = (0, 0, 0);
         while !length.is_reached(&trials, stage) {
-            let first = first_step(length, &trials, stage);
+            let first = Step {
+                spoilt: in_a_row,
+                ..first_step(length, &trials, stage)
+            };
+            allowed = allowed.max(first.blocks.div_ceil(ONE_AGAIN_IN));
             let done = one_block(first, &mut measure)?;
             if done.is_sound() {
+                in_a_row = 0;
                 trials.of(stage).push(done);
-            } else if again < first.blocks.div_ceil(ONE_AGAIN_IN) && done.is_spoilt_by_client() {
+            } else if again < allowed && done.is_spoilt_by_client() {
                 again += 1;
+                in_a_row += 1;
                 trials.aside.push(Aside {
                     baseline: stage == Stage::Baseline,
                     number: first.block + 1,
@@ -118,6 +127,7 @@ fn first_step(length: &Length, trials: &Trials, stage: Stage) -> Step {
         stage,
         block,
         side: PATTERN[0],
+        spoilt: 0,
         blocks,
         number: before * PATTERN.len(),
         runs: all * PATTERN.len(),
@@ -133,6 +143,7 @@ fn one_block<E>(
     for (place, side) in PATTERN.into_iter().enumerate() {
         let trial = measure(Step {
             side,
+            spoilt: if place == 0 { first.spoilt } else { 0 },
             number: first.number + place,
             ..first
         })?;
@@ -163,7 +174,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Metric, Sample};
+    use crate::compare::{Detect, Metric, Sample};
 
     const fn blocks(blocks: usize) -> Length {
         Length {
@@ -235,6 +246,48 @@ mod tests {
         let trials = spoilt(&[5, 6]);
         assert_eq!((trials.baseline.len(), trials.aside.len()), (2, 1));
         assert!(!trials.baseline[1].is_sound());
+    }
+
+    /// A against itself takes many blocks; so will the comparison, and so many of them may be measured again.
+    #[test]
+    fn the_comparison_is_as_long_as_what_a_against_itself_took() {
+        let length = Length {
+            detect: Some(Detect {
+                share: 0.01,
+                most_blocks: 500,
+            }),
+            ..blocks(10)
+        };
+        let mut spoilt = 0;
+        let mut pauses = Vec::new();
+        let trials = carry_out(&length, |step| {
+            // The deviation of a block's log ratio is 0.05, so 200 blocks see 1 %.
+            let up = step.side == Side::B && step.block % 2 == 0;
+            let cpu_us = Some(if up { 105.0 } else { 100.0 });
+            if step.stage == Stage::Comparison && step.block < 10 {
+                assert!(step.blocks > 50, "{step:?}");
+                assert!(
+                    step.runs.abs_diff(2 * step.blocks * PATTERN.len()) < 100,
+                    "{step:?}"
+                );
+                if spoilt < 3 && step.block == 0 {
+                    spoilt += 1;
+                    pauses.push(step.spoilt);
+                    return Ok::<_, ()>(trial(step, Verdict::Invalid).map(|trial| Trial {
+                        client_at_fault: true,
+                        ..trial
+                    }));
+                }
+            }
+            let sample = Sample {
+                cpu_us,
+                ..Sample::default()
+            };
+            Ok(trial(step, Verdict::Valid).map(|trial| Trial { sample, ..trial }))
+        })
+        .unwrap();
+        assert_eq!((trials.aside.len(), pauses), (3, vec![0, 1, 2]));
+        assert_eq!(trials.baseline.len(), trials.comparison.len());
     }
 
     #[test]

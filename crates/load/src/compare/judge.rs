@@ -109,14 +109,20 @@ fn incomplete(trials: &Trials, length: &Length) -> String {
         let blocks = trials.blocks(stage).iter();
         blocks.filter(|block| block.is_complete()).count()
     };
-    let (least, blocks) = match length.detect {
-        Some(_) => ("at least ", length.blocks),
-        None => ("", length.blocks),
+    let of = |stage| {
+        let about = if length.detect.is_some() {
+            "about "
+        } else {
+            ""
+        };
+        format!("{about}{}", length.expected(trials, stage))
     };
     format!(
-        "the comparison is incomplete: {} of {least}{blocks} A/A blocks and {} of {least}{blocks} blocks were carried out",
+        "the comparison is incomplete: {} of {} A/A blocks and {} of {} blocks were carried out",
         whole(Stage::Baseline),
-        whole(Stage::Comparison)
+        of(Stage::Baseline),
+        whole(Stage::Comparison),
+        of(Stage::Comparison)
     )
 }
 

@@ -177,7 +177,7 @@ fn going_on_until_an_effect_could_be_seen_finds_it_and_nothing_else() {
     assert!((20..=70).contains(&same), "{same}");
     let dearer = |effect| Machine { effect, ..QUIET };
     let found = decided(dearer(1.005), 1000..1200, Decision::Worse);
-    assert!((140..=180).contains(&found), "{found}");
+    assert!(found >= 160, "{found}");
     // Half as much again, what is asked for by whoever wants to miss next to none.
     let found = decided(dearer(1.0075), 2000..2100, Decision::Worse);
     assert!(found >= 95, "{found}");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use super::cpu::Reading;
@@ -231,6 +232,20 @@ fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) ->
     }
 }
 
+/// How long to leave the machine to what disturbs the client, which has spoilt a block so often in a row: a second, then twice as
+/// long each time.
+fn pause_after(spoilt: u32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(30);
+    Duration::from_secs(1 << spoilt.saturating_sub(1).min(5)).min(LONGEST)
+}
+
+fn rest(time: Duration, stop: &AtomicBool) {
+    let began = clock::now();
+    while !stop.load(Ordering::Relaxed) && clock::since(began) < time {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// One run with its warm-up; `None` if it was stopped.
 fn measure(
     compare: &Compare,
@@ -238,6 +253,9 @@ fn measure(
     show: &mut dyn FnMut(&crate::Progress),
     stop: &AtomicBool,
 ) -> Result<Option<Trial>, Error> {
+    if step.spoilt > 0 {
+        rest(pause_after(step.spoilt), stop);
+    }
     let subject = compare.subject(step.server());
     let plan = Plan {
         warmup: Duration::ZERO,

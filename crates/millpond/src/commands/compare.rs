@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use millpond_load::{
-    BLOCKS, CompareProgress, Comparison, Decision, Detect, Metric, Plan, Process, Schedule, Side,
-    Stop, Subject, Verdict,
+    BLOCKS, CompareProgress, Comparison, Decision, Detect, MOST_BLOCKS, Metric, Plan, Process,
+    Schedule, Side, Stop, Subject, Verdict,
 };
 use millpond_report::{compare_csv, compare_report, compare_table, text_table};
 use millpond_site::Config;
@@ -145,6 +145,14 @@ impl Compare {
         conclude(&comparison)
     }
 
+    /// Where --detect gives up if nothing else is said.
+    fn most_blocks_without_word(&self) -> usize {
+        self.blocks
+            .saturating_mul(10)
+            .min(MOST_BLOCKS)
+            .max(self.blocks)
+    }
+
     fn comparison(&self) -> Outcome<millpond_load::Compare> {
         self.single.refuse("--duration")?;
         let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
@@ -175,7 +183,9 @@ impl Compare {
             blocks: self.blocks,
             detect: self.detect.map(|share| Detect {
                 share,
-                most_blocks: self.most_blocks.unwrap_or(self.blocks.saturating_mul(10)),
+                most_blocks: self
+                    .most_blocks
+                    .unwrap_or_else(|| self.most_blocks_without_word()),
             }),
             metric: self.metric.map(Metric::from),
             limit: self.limit,
