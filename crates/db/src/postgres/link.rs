@@ -86,6 +86,11 @@ impl Link {
         self.passed.lost();
     }
 
+    /// Whether somebody waits for the feed to bring something: a write of this node, or a visitor who comes from another.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.pending.len() > 0 || self.passed.is_waited_for()
+    }
+
     /// A feed by triggers has applied everything that `seen` sees.
     pub(crate) fn seen(&self, seen: &Arc<Transactions>) {
         self.passed.looked(seen);
@@ -161,6 +166,8 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future as _;
+
     use super::*;
 
     #[test]
@@ -177,5 +184,26 @@ mod tests {
         link.lost("a test");
         assert!(!link.may_keep(&snapshot(1_000)));
         assert!(link.is_feeds_server("one"));
+    }
+
+    #[test]
+    fn it_is_waited_for_while_a_write_or_a_visitor_waits() {
+        let link = Link::default();
+        link.began(1, "noon", "a test");
+        link.passed.began("here");
+        assert!(!link.is_waited_for());
+        let (token, arrival) = link.pending.expect().unwrap();
+        assert!(link.is_waited_for());
+        link.pending.forget(token);
+        drop(arrival);
+        assert!(!link.is_waited_for());
+        let position = crate::Position::new("here", 10);
+        let mut visitor = Box::pin(link.passed.until(&position));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(visitor.as_mut().poll(&mut context).is_pending() && link.is_waited_for());
+        link.passed.advance(10);
+        assert!(visitor.as_mut().poll(&mut context).is_ready());
+        drop(visitor);
+        assert!(!link.is_waited_for());
     }
 }

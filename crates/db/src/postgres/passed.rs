@@ -162,6 +162,11 @@ impl Passed {
         !self.state.borrow().is_decided(position)
     }
 
+    /// Whether somebody waits for it to come somewhere.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.state.receiver_count() > 0
+    }
+
     /// Waits until it has come there; false as soon as that is not to be expected.
     pub(crate) async fn until(&self, position: &Position) -> bool {
         let mut told = self.state.subscribe();

@@ -1,6 +1,6 @@
 //! Wakes a feed that sleeps between two looks at the database.
 //!
-//! Who has just committed knows that there is something to find, and waits for it.
+//! Who has just committed knows that there is something to find, and waits for it; who is about to commit will.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -245,6 +245,10 @@ fn uncommitted(failed: Failure, shared: &Shared) -> Outcome {
 /// Leaves the token in the transaction and commits it, in one round trip.
 async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
     let awaited = shared.link.pending.expect();
+    if awaited.is_some() {
+        // A feed that lets changes gather does not while somebody waits for one.
+        shared.link.wake.call();
+    }
     let mut runs = Vec::with_capacity(2);
     let message = awaited.as_ref().map(|(token, _)| {
         [

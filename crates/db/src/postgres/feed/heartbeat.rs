@@ -81,11 +81,16 @@ impl Heartbeat {
 
     /// When the next is due; never while one is under way.
     pub(crate) fn due(&self) -> Boottime {
-        if self.flight.is_some() {
+        if self.is_under_way() {
             Boottime::NEVER
         } else {
             self.due
         }
+    }
+
+    /// Whether one was sent that has not come back, or is not answered.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.flight.is_some()
     }
 
     /// One is sent now; its statement.
@@ -187,6 +192,7 @@ mod tests {
         };
         assert_eq!(heartbeat.send("0a", now), "execute millpond_look('0a:h:1')");
         assert_eq!(heartbeat.due(), Boottime::NEVER);
+        assert!(heartbeat.is_under_way());
         assert_eq!(heartbeat.answered(seen(), now), None);
         assert_eq!(heartbeat.back(1, 70), Some(beat(70)));
         assert_eq!(heartbeat.due(), now.plus(SECOND));

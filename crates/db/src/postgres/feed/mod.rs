@@ -35,6 +35,9 @@
 //! brings that one, and a result that was read before it ended would be stale for ever.*
 //!
 //! # What it costs
+//! Of many transactions that come one after another several are taken at a look ([`pace`]), so that a database in which much is
+//! written elsewhere does not slow those who are answered from memory.
+//!
 //! A heartbeat takes one transaction id, writes about 200 bytes of log and waits for the primary's disk once. With a bound of 1 s
 //! there are ten in a second; a database reaches the 200 million ids after which PostgreSQL freezes old rows in 230 days by them alone.
 
@@ -43,6 +46,7 @@ mod login;
 mod looks;
 mod messages;
 mod opening;
+mod pace;
 mod pgoutput;
 pub(super) mod reader;
 mod relations;
@@ -186,6 +190,10 @@ fn live(
         Ok(opened) => opened,
         Err(end) => return end,
     };
+    let sleeper = match link.wake.sleeper() {
+        Ok(sleeper) => sleeper,
+        Err(error) => return error.into(),
+    };
     let reason = reason(system.replace(opened.system.clone()), &opened.system);
     // Whatever was found out about statements was found out while nobody watched the catalog.
     link.schema_changed(&reason);
@@ -194,7 +202,7 @@ fn live(
     // Whoever finds a position of this system passed finds the new epoch too.
     link.passed.began(&opened.system);
     *began = true;
-    Life::new(settings, link, opened).run(stop)
+    Life::new(settings, link, opened, sleeper).run(stop)
 }
 
 /// Why an epoch begins with a life on `system`, if the one before was on `old`.

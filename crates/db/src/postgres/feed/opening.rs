@@ -208,7 +208,7 @@ fn create_slot(
             }
         }
         stop.wait(
-            &[(std::os::fd::AsFd::as_fd(stream), stream.waits_for())],
+            [(std::os::fd::AsFd::as_fd(stream), stream.waits_for())],
             look,
         )?;
         if Boottime::now() >= look {

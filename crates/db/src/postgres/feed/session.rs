@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::clock::Boottime;
+use rustix::event::PollFlags;
 
 use super::FeedSettings;
 use super::heartbeat::{Beat, Heartbeat, Pulse};
 use super::messages::Note;
 use super::opening::{FLOOR, Opened, one, read_tables};
+use super::pace::Pace;
 use super::pgoutput::{Decoder, Malformed};
 use super::relations::{Tables, View};
 use super::replication::{self, Copied};
@@ -21,6 +23,7 @@ use super::wire::{Answer, Connection, Frame, Row, unexpected};
 use crate::feed::{Mark, Snapshot};
 use crate::postgres::families::TABLES;
 use crate::postgres::link::Link;
+use crate::postgres::wake::Sleeper;
 
 /// The server is told at least this often how far we are, so that it keeps no WAL for us.
 const STATUS: Duration = Duration::from_secs(1);
@@ -49,6 +52,10 @@ pub(crate) struct Life<'a> {
     stream: Connection,
     decoder: Decoder,
     transactions: Transactions,
+    /// How many were delivered.
+    delivered: u64,
+    pace: Pace,
+    sleeper: Sleeper,
     heartbeat: Heartbeat,
     question: Option<Question>,
     tables: Arc<Tables>,
@@ -62,7 +69,12 @@ pub(crate) struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    pub(crate) fn new(settings: &'a FeedSettings, link: &'a Link, opened: Opened) -> Self {
+    pub(crate) fn new(
+        settings: &'a FeedSettings,
+        link: &'a Link,
+        opened: Opened,
+        sleeper: Sleeper,
+    ) -> Self {
         let now = Boottime::now();
         Self {
             settings,
@@ -71,6 +83,9 @@ impl<'a> Life<'a> {
             stream: opened.stream,
             decoder: Decoder::default(),
             transactions: Transactions::new(&settings.node),
+            delivered: 0,
+            pace: Pace::default(),
+            sleeper,
             heartbeat: Heartbeat::new(settings.heartbeat, now),
             question: None,
             tables: opened.tables,
@@ -104,22 +119,47 @@ impl<'a> Life<'a> {
             (self.stream.as_fd(), self.stream.waits_for()),
             (self.control.as_fd(), self.control.waits_for()),
         ];
-        stop.wait(&sockets, self.until())?;
+        let [streams, answers] = stop.wait(sockets, self.until())?;
         // Before anything is applied, which may take its time.
         let woken = Boottime::now();
         self.control.flush()?;
         self.stream.flush()?;
-        if self.stream.fill()? {
+        if streams && self.stream.fill()? {
             self.heard = woken;
         }
+        if answers {
+            self.control.fill()?;
+        }
+        let before = self.delivered;
+        // Also what came with an answer before, so whether anything was read makes no difference.
         while let Some(frame) = self.stream.next()? {
             self.streamed(&frame)?;
         }
-        self.control.fill()?;
         while let Some(frame) = self.control.next()? {
             self.answered(&frame)?;
         }
-        self.check_silence(woken)
+        self.check_silence(woken)?;
+        self.rest(stop, self.delivered - before, woken)
+    }
+
+    /// Lets more transactions come before the next look, if many came of late, all that came was read, and nobody waits for any of
+    /// them: no write, no visitor, and no heartbeat, whose age would grow.
+    fn rest(&mut self, stop: &Stop, found: u64, now: Boottime) -> Result<(), End> {
+        let Some(rest) = self.pace.found(found, now) else {
+            return Ok(());
+        };
+        let awaited =
+            self.question.is_some() || self.heartbeat.is_under_way() || self.link.is_waited_for();
+        if awaited || self.stream.has_more() {
+            return Ok(());
+        }
+        // Who has called since the last rest, or calls now, ends it.
+        let sleeper = [(self.sleeper.as_fd(), PollFlags::IN)];
+        let [called, _] = stop.wait(sleeper, rest.min(self.until()))?;
+        if called {
+            self.sleeper.was_called();
+        }
+        Ok(())
     }
 
     /// When the next thing is due, if nothing comes.
@@ -205,6 +245,7 @@ impl<'a> Life<'a> {
 
     /// Applies a transaction, and then tells those who wait for it.
     fn deliver(&mut self, committed: Committed) -> Result<(), End> {
+        self.delivered += 1;
         let Committed {
             transaction,
             end,

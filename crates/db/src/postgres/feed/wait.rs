@@ -48,43 +48,50 @@ impl fmt::Display for End {
     }
 }
 
+/// Sockets that can be waited for at a time.
+const MOST: usize = 2;
+
+/// Which of the sockets that were waited for is ready, in their order.
+pub(crate) type Ready = [bool; MOST];
+
 /// The end of a pair of sockets that becomes readable when the feed shall end: its other end is dropped then, whatever happens.
 pub(crate) struct Stop(pub(crate) UnixStream);
 
 impl Stop {
-    /// Waits until one of the sockets is ready or the moment has come; fails at once when the feed shall end.
-    pub(crate) fn wait(
+    /// Waits until one of the sockets is ready or the moment has come, and says which; fails at once when the feed shall end.
+    pub(crate) fn wait<const N: usize>(
         &self,
-        sockets: &[(BorrowedFd<'_>, PollFlags)],
+        sockets: [(BorrowedFd<'_>, PollFlags); N],
         until: Boottime,
-    ) -> Result<(), End> {
-        let mut waiting = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
-        waiting.extend(
-            sockets
-                .iter()
-                .map(|(socket, flags)| PollFd::from_borrowed_fd(*socket, *flags)),
-        );
+    ) -> Result<Ready, End> {
+        const { assert!(N <= MOST) };
+        let stop = || PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN);
+        let mut waiting: [PollFd<'_>; MOST + 1] = std::array::from_fn(|_| stop());
+        for (waits, (socket, flags)) in waiting[1..].iter_mut().zip(sockets) {
+            *waits = PollFd::from_borrowed_fd(socket, flags);
+        }
         let left = until.since(Boottime::now());
         let left = Timespec {
             tv_sec: left.as_secs().cast_signed(),
             tv_nsec: left.subsec_nanos().into(),
         };
-        match poll(&mut waiting, Some(&left)) {
+        match poll(&mut waiting[..=N], Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if waiting[0].revents().is_empty() {
-            Ok(())
-        } else {
-            Err(End::Stopped)
+        if !waiting[0].revents().is_empty() {
+            return Err(End::Stopped);
         }
+        Ok(std::array::from_fn(|at| {
+            at < N && !waiting[at + 1].revents().is_empty()
+        }))
     }
 
     /// Waits without anything else to wait for.
     pub(crate) fn sleep(&self, time: Duration) -> Result<(), End> {
         let until = Boottime::now().plus(time);
         while Boottime::now() < until {
-            self.wait(&[], until)?;
+            self.wait([], until)?;
         }
         Ok(())
     }
@@ -110,6 +117,7 @@ impl<'a> Patience<'a> {
         if Boottime::now() >= self.until {
             return Err(End::lost("the server does not answer in time"));
         }
-        self.stop.wait(&[(socket, flags)], self.until)
+        self.stop.wait([(socket, flags)], self.until)?;
+        Ok(())
     }
 }

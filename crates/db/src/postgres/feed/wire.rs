@@ -17,9 +17,10 @@ use super::wait::{End, Patience};
 
 /// The longest frame: PostgreSQL makes none above a gigabyte.
 const MAX_FRAME: usize = 1 << 30;
-/// Read at once, and at most so often before what was read is looked at.
+/// Read at once.
 const CHUNK: usize = 64 * 1024;
-const CHUNKS: usize = 16;
+/// After so many bytes what was read is looked at, though there may be more.
+const MOST: usize = 1024 * 1024;
 
 /// One message of the server.
 #[derive(Debug)]
@@ -35,9 +36,12 @@ pub(crate) type Row = Vec<Option<String>>;
 pub(crate) struct Connection {
     socket: Socket,
     tls: Option<Session>,
+    /// Where reads go first: clearing room at the end of `input` for each would cost more than copying what came.
+    chunk: Box<[u8]>,
     input: BytesMut,
     output: BytesMut,
     closed: bool,
+    has_more: bool,
     notified: bool,
 }
 
@@ -52,9 +56,11 @@ impl Connection {
         Self {
             socket,
             tls: None,
+            chunk: vec![0; CHUNK].into_boxed_slice(),
             input: BytesMut::new(),
             output: BytesMut::new(),
             closed: false,
+            has_more: false,
             notified: false,
         }
     }
@@ -129,12 +135,12 @@ impl Connection {
     /// Reads what is there, or a megabyte of it; whether it was anything.
     pub(crate) fn fill(&mut self) -> Result<bool, End> {
         let before = self.input.len();
-        let mut chunk = [0; CHUNK];
-        for _ in 0..CHUNKS {
+        let mut received = 0;
+        while received < MOST {
             let read = match &mut self.tls {
                 Some(tls) => tls.receive(&mut self.socket, &mut self.input),
-                None => self.socket.read(&mut chunk).inspect(|count| {
-                    self.input.extend_from_slice(&chunk[..*count]);
+                None => self.socket.read(&mut self.chunk).inspect(|count| {
+                    self.input.extend_from_slice(&self.chunk[..*count]);
                 }),
             };
             match read {
@@ -142,12 +148,20 @@ impl Connection {
                     self.closed = true;
                     break;
                 }
-                Ok(_) => {}
+                // Less than there was room for is all that there was.
+                Ok(count) if self.tls.is_none() && count < CHUNK => break,
+                Ok(count) => received += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(self.after_what_was_said(error)),
             }
         }
+        self.has_more = received >= MOST;
         Ok(self.input.len() > before)
+    }
+
+    /// Whether there was more to read when what is there was last read.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// A reset may come right behind the sentence that explains it; the sentence is worth more.

@@ -149,10 +149,12 @@ impl<'a> Life<'a> {
             (self.control.as_fd(), self.control.waits_for()),
             (self.sleeper.as_fd(), rustix::event::PollFlags::IN),
         ];
-        stop.wait(&sockets, self.until())?;
+        let [answers, _] = stop.wait(sockets, self.until())?;
         self.is_called |= self.sleeper.was_called();
         self.control.flush()?;
-        self.control.fill()?;
+        if answers {
+            self.control.fill()?;
+        }
         while let Some(frame) = self.control.next()? {
             self.answered(&frame)?;
         }
