@@ -5,6 +5,7 @@
 //! results.
 
 mod arguments;
+mod compared;
 mod counting;
 mod cpu;
 mod drive;
@@ -12,10 +13,12 @@ mod fill;
 mod floor;
 mod fortio;
 mod frozen;
+mod hit;
 mod hit_ratio;
 mod hostile;
 mod lateness;
 mod libcachesim;
+mod magazine;
 mod misses;
 mod overhead;
 mod planted;
@@ -69,7 +72,8 @@ usage: bench-peers COMMAND
       --work MICROS      CPU of a request (default 100)
       --rate R           requests a second (default 2000)
       --duration TIME    length of one run of a comparison (default 100ms)
-      --blocks N         ABBA blocks of a comparison (default 60)
+      --blocks N         ABBA blocks of a comparison at least (default 60)
+      --most-blocks N    and at most (default ten times as many)
       --millpond FILE    (default target/release/millpond)
       --json FILE
   lateness             how late the client sends, by its own account and by the null server's
@@ -111,6 +115,12 @@ usage: bench-peers COMMAND
       --blocks N         ABBA blocks (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
+  hit                  server CPU of a page from memory beside a file with the same bytes, at 32 and 256 connections
+      --database KIND    of the pages: postgres or sqlite (default postgres)
+      --runs N           each with a new server (default 3)
+      --blocks N         ABBA blocks of a comparison at least (default 60; at most ten times as many)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
   invalidation         server CPU of a change in PostgreSQL with few and with many results in memory
       --objects N        many (default 100000; few are 1000)
       --updates N        changes in one round (default 500)
@@ -130,6 +140,7 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
+        Some("hit") => hit::run(arguments),
         Some("misses") => misses::run(arguments),
         Some("planted") => planted::run(arguments),
         Some("lateness") => lateness::run(arguments),

@@ -3,7 +3,7 @@
 //! pgbench does nothing with the rows; Millpond renders them. Both have the database on their own core 0, and eight
 //! connections. Millpond is asked from core 1, for another article each time, so that no two requests share a fill.
 
-use std::{fmt::Write as _, fs, path::Path, path::PathBuf, process::Command};
+use std::{fmt::Write as _, path::Path, path::PathBuf, process::Command};
 
 use millpond_pgtest::Options as PostgresOptions;
 use serde_json::{Value, json};
@@ -12,14 +12,13 @@ use crate::{
     Result,
     arguments::{Arguments, publish},
     cpu,
+    magazine::{self, FIRST, output, write},
     server::{self, Server},
     spread::{Outcome, Spread},
 };
 
 /// Millpond's pages per second over pgbench's transactions per second, at least.
 const LIMIT: f64 = 0.7;
-/// The number of the first article of `fill.sql`.
-const FIRST: u64 = 50_000_001;
 const QUERIES: &str = include_str!("misses.pgbench");
 
 struct Options {
@@ -76,37 +75,21 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 impl<'a> Scene<'a> {
-    /// The magazine: its tables made by Millpond, its rows by SQL.
     fn new(options: &'a Options, folder: &'a Path, database: String) -> Result<Self> {
-        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let site = folder.join("site");
-        let mut copy = Command::new("cp");
-        copy.arg("-R")
-            .arg(project.join("examples/articles"))
-            .arg(&site);
-        output(&mut copy)?;
-        write(
-            &site.join("millpond.toml"),
-            &format!(
-                "[database]\nurl = \"{database}\"\npool = {}\n",
-                options.connections
-            ),
-        )?;
         write(
             &folder.join("plan.toml"),
             &plan(FIRST, FIRST + options.articles - 1),
         )?;
         write(&folder.join("queries.pgbench"), QUERIES)?;
-        let path = format!("/read?id={FIRST}");
-        let millpond = server::millpond(&options.millpond, &site, &path, false)?;
-        let mut fill = Command::new("psql");
-        fill.args(["--quiet", "-v", "ON_ERROR_STOP=1", "-v"])
-            .arg(format!("articles={}", options.articles))
-            .arg("-f")
-            .arg(project.join("examples/magazine-legacy/fill.sql"))
-            .arg(&database);
-        output(&mut fill)?;
-        server::fetch(&millpond)?;
+        let settings = format!("pool = {}\n", options.connections);
+        let millpond = magazine::on_postgres(
+            &options.millpond,
+            folder,
+            &database,
+            &settings,
+            options.articles,
+            false,
+        )?;
         Ok(Self {
             options,
             folder,
@@ -194,23 +177,6 @@ fn on_core<T>(core: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let done = work();
     cpu::pin(server::CLIENT_CORE)?;
     done
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// What a command printed, if it succeeded.
-fn output(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}\n{said}", output.status))
 }
 
 /// The line `tps = 346.615940 (without initial connection time)`; a transaction that failed spoils the run.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::Result;
 use crate::arguments::{Arguments, publish};
+use crate::compared::{self, Finding};
 use crate::cpu;
 use crate::drive::Generator;
 use crate::hit_ratio;
@@ -50,17 +51,6 @@ struct Calibration {
     /// Microseconds of a request without any work.
     bare_us: f64,
     round_us: f64,
-}
-
-/// What one comparison said. One that was given up for an `INVALID` run has no figures, and has found nothing.
-struct Finding {
-    decision: String,
-    ratio: Option<[f64; 3]>,
-    baseline: Option<[f64; 3]>,
-    detectable: Option<f64>,
-    blocks: u64,
-    verdict: String,
-    reasons: Value,
 }
 
 /// The command.
@@ -104,7 +94,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     }
     let found = findings
         .iter()
-        .filter(|finding| finding.has_found(&options));
+        .filter(|finding| has_found(finding, &options));
     let found = found.count();
     let holds = options.extra == 0.0 || found * 10 >= FOUND_OF_TEN * options.runs;
     publish(
@@ -187,7 +177,7 @@ fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result
     command
         .arg("compare")
         .args([format!("A={}", a.url), format!("B={}", b.url)])
-        .args(["--metric", "cpu", "--connections", "8", "--json", "-"])
+        .args(["--connections", "8"])
         .args(["--warmup", "50ms", "--duration", &options.duration])
         .args(["--rate", &options.rate.to_string()])
         .args(["--blocks", &options.blocks[0].to_string()])
@@ -195,76 +185,15 @@ fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result
         .args(["--detect", &format!("{}%", options.detect * 100.0)])
         .args(["--pid-a", &a.pid().to_string()])
         .args(["--pid-b", &b.pid().to_string()]);
-    let output = command
-        .output()
-        .map_err(|error| format!("{}: {error}", options.millpond.display()))?;
-    let finding = serde_json::from_slice(&output.stdout)
-        .ok()
-        .as_ref()
-        .and_then(Finding::read);
-    finding.ok_or_else(|| {
-        format!(
-            "millpond compare: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        )
-    })
+    compared::compare(&mut command)
 }
 
-impl Finding {
-    /// From the JSON of `millpond compare`.
-    fn read(json: &Value) -> Option<Self> {
-        let effects = json.get("effects")?.as_array()?;
-        let effect = effects.iter().find(|effect| effect["metric"] == "cpu")?;
-        let ratio = |of: &Value| -> Option<[f64; 3]> {
-            Some([
-                of["ratio"].as_f64()?,
-                of["low"].as_f64()?,
-                of["high"].as_f64()?,
-            ])
-        };
-        Some(Self {
-            decision: json["decision"].as_str()?.to_owned(),
-            verdict: json["verdict"].as_str()?.to_owned(),
-            reasons: json["reasons"].clone(),
-            ratio: ratio(&effect["ratio"]),
-            baseline: ratio(&effect["baseline"]),
-            detectable: effect["detectable"].as_f64(),
-            blocks: effect["ratio"]["blocks"].as_u64().unwrap_or(0),
-        })
-    }
-
-    /// B is found dearer; where nothing was planted, either way is a find of what is not there.
-    fn has_found(&self, options: &Options) -> bool {
-        match self.decision.as_str() {
-            "worse" => true,
-            "better" => options.extra == 0.0,
-            _ => false,
-        }
-    }
-
-    fn flags_itself(&self) -> bool {
-        self.baseline
-            .is_some_and(|[_, low, high]| low > 1.0 || high < 1.0)
-    }
-
-    fn line(&self) -> String {
-        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-        let (Some(ratio), Some(own), Some(detectable)) =
-            (self.ratio, self.baseline, self.detectable)
-        else {
-            return format!("{:13} {}: {}", self.decision, self.verdict, self.reasons);
-        };
-        let [ratio, low, high] = ratio.map(percent);
-        let [own, own_low, own_high] = own.map(percent);
-        format!(
-            "{:13} {ratio:+6.2} % ({low:+.2} to {high:+.2})   A/A {own:+6.2} % ({own_low:+.2} to {own_high:+.2})   \
-             could see {:.2} % in {} blocks   {}",
-            self.decision,
-            detectable * 100.0,
-            self.blocks,
-            self.verdict
-        )
+/// B is found dearer; where nothing was planted, either way is a find of what is not there.
+fn has_found(finding: &Finding, options: &Options) -> bool {
+    match finding.decision.as_str() {
+        "worse" => true,
+        "better" => options.extra == 0.0,
+        _ => false,
     }
 }
 
@@ -307,17 +236,7 @@ fn as_json(
     calibration: &Calibration,
     options: &Options,
 ) -> Value {
-    let each = findings.iter().map(|finding| {
-        json!({
-            "decision": finding.decision,
-            "verdict": finding.verdict,
-            "reasons": finding.reasons,
-            "ratio": finding.ratio,
-            "baseline": finding.baseline,
-            "detectable": finding.detectable,
-            "blocks": finding.blocks,
-        })
-    });
+    let each = findings.iter().map(Finding::as_json);
     json!({
         "extra": options.extra,
         "work_us": options.work_us,
@@ -331,37 +250,4 @@ fn as_json(
         "found": found,
         "comparisons": each.collect::<Vec<_>>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::Finding;
-
-    #[test]
-    fn a_comparison_is_read_from_its_json() {
-        let ratio = json!({"ratio": 1.03, "low": 1.02, "high": 1.04});
-        let own = json!({"ratio": 1.001, "low": 0.99, "high": 1.01});
-        let effect = json!({"metric": "cpu", "ratio": ratio, "baseline": own, "detectable": 0.01});
-        let all = json!({
-            "decision": "worse", "verdict": "VALID", "effects": [{"metric": "p50"}, effect]
-        });
-        let finding = Finding::read(&all).expect("a finding");
-        assert_eq!(finding.ratio, Some([1.03, 1.02, 1.04]));
-        assert!(!finding.flags_itself());
-        assert!(
-            finding
-                .line()
-                .starts_with("worse          +3.00 % (+2.00 to +4.00)")
-        );
-        assert!(Finding::read(&json!({"decision": "worse"})).is_none());
-        let effect = json!({"metric": "cpu", "ratio": null, "baseline": own, "detectable": null});
-        let given_up = json!({
-            "decision": "undecided", "verdict": "INVALID", "reasons": ["late"], "effects": [effect]
-        });
-        let finding = Finding::read(&given_up).expect("a finding too");
-        assert_eq!(finding.line(), "undecided     INVALID: [\"late\"]");
-        assert!(!finding.flags_itself());
-    }
 }

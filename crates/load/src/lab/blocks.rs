@@ -50,14 +50,16 @@ impl Values {
         pairs.collect()
     }
 
-    /// The outer runs of each whole block less the inner ones: A B B A with one server in both places.
+    /// The outer runs of each whole block less the inner ones: A B B A with one server in both places. Either side has two runs, where of two
+    /// servers each has four, so what runs differ by from one to the next is √2 times as much in it (variances add). Divided by
+    /// that, it is what two equal servers would be found to differ by, as the half of A against itself is in `compare`.
     fn outer_less_inner(&self) -> Vec<f64> {
         let halves = self.0.values().filter(|runs| runs.len() == PASSES);
         let half = |runs: &BTreeMap<usize, f64>, passes: [usize; 2]| {
             passes.iter().filter_map(|pass| runs.get(pass)).sum::<f64>() / 2.0
         };
         halves
-            .map(|runs| half(runs, [1, 4]) - half(runs, [2, 3]))
+            .map(|runs| (half(runs, [1, 4]) - half(runs, [2, 3])) * std::f64::consts::FRAC_1_SQRT_2)
             .collect()
     }
 
