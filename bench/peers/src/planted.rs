@@ -70,7 +70,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
             fewest,
             arguments
                 .option("--most-blocks")?
-                .unwrap_or_else(|| fewest.saturating_mul(10).clamp(fewest, MOST_BLOCKS)),
+                .unwrap_or_else(|| fewest.saturating_mul(10).min(MOST_BLOCKS).max(fewest)),
         ],
         detect: if extra > 0.0 {
             (extra * DETECT).clamp(0.001, 0.5)

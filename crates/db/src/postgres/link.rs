@@ -198,9 +198,10 @@ mod tests {
         drop(arrival);
         assert!(!link.is_waited_for());
         let position = crate::Position::new("here", 10);
-        let mut visitor = Box::pin(link.passed.until(&position));
+        let mut visitor = Box::pin(link.passed.until(position));
+        assert!(link.is_waited_for(), "before it is first polled");
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(visitor.as_mut().poll(&mut context).is_pending() && link.is_waited_for());
+        assert!(visitor.as_mut().poll(&mut context).is_pending());
         link.passed.advance(10);
         assert!(visitor.as_mut().poll(&mut context).is_ready());
         drop(visitor);

@@ -270,13 +270,16 @@ impl Postgres {
     pub(crate) async fn pass(&self, position: Position) -> bool {
         let shared = &self.inner.shared;
         let wait = CATCHING_UP.min(shared.options.statement_timeout);
-        let link = Arc::clone(&shared.link);
+        let link = &shared.link;
         let (reply, answer) = oneshot::channel();
-        if link.passed.may_come_to(&position) {
+        let may_come = link.passed.may_come_to(&position);
+        let passed = link.passed.until(position);
+        if may_come {
+            // A feed that lets changes gather finds that somebody waits.
             link.wake.call();
         }
         self.lane().spawn(async move {
-            let passed = timeout(wait, link.passed.until(&position)).await;
+            let passed = timeout(wait, passed).await;
             // Whoever asked has gone.
             let _ = reply.send(passed.unwrap_or(false));
         });

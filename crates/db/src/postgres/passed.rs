@@ -167,11 +167,13 @@ impl Passed {
         self.state.receiver_count() > 0
     }
 
-    /// Waits until it has come there; false as soon as that is not to be expected.
-    pub(crate) async fn until(&self, position: &Position) -> bool {
+    /// Waits until it has come there; false as soon as that is not to be expected. It is waited for from now on, not from the first poll on.
+    pub(crate) fn until(&self, position: Position) -> impl Future<Output = bool> + use<> {
         let mut told = self.state.subscribe();
-        let decided = told.wait_for(|state| state.is_decided(position)).await;
-        decided.is_ok_and(|state| state.has_passed(position))
+        async move {
+            let decided = told.wait_for(|state| state.is_decided(&position)).await;
+            decided.is_ok_and(|state| state.has_passed(&position))
+        }
     }
 }
 
@@ -294,19 +296,18 @@ mod tests {
     #[test]
     fn a_wait_ends_with_the_position_or_with_the_hope_for_it() {
         let passed = Passed::default();
-        let (ten, twelve) = (here(10), here(12));
         let other = Position::new("8, timeline 1", 1);
         let until = |position| Box::pin(passed.until(position));
-        assert_eq!(poll(&mut until(&ten)), Poll::Ready(false), "no feed");
+        assert_eq!(poll(&mut until(here(10))), Poll::Ready(false), "no feed");
         passed.began(HERE);
-        assert_eq!(poll(&mut until(&other)), Poll::Ready(false));
-        let mut first = until(&ten);
+        assert_eq!(poll(&mut until(other)), Poll::Ready(false));
+        let mut first = until(here(10));
         assert_eq!(poll(&mut first), Poll::Pending);
         passed.advance(9);
         assert_eq!(poll(&mut first), Poll::Pending);
         passed.advance(11);
         assert_eq!(poll(&mut first), Poll::Ready(true));
-        let mut second = until(&twelve);
+        let mut second = until(here(12));
         assert_eq!(poll(&mut second), Poll::Pending);
         passed.lost();
         assert_eq!(poll(&mut second), Poll::Ready(false));
@@ -324,12 +325,11 @@ mod tests {
         assert!(passed.has_passed(&here(8), at(1)) && !passed.has_passed(&here(9), at(1)));
         // Who waits for what was open a moment ago is better off with a read of his own.
         assert!(!passed.may_come_to(&here(11)) && passed.may_come_to(&here(12)));
-        let (eleven, twelve) = (here(11), here(12));
         assert_eq!(
-            poll(&mut Box::pin(passed.until(&eleven))),
+            poll(&mut Box::pin(passed.until(here(11)))),
             Poll::Ready(false)
         );
-        let mut waiting = Box::pin(passed.until(&twelve));
+        let mut waiting = Box::pin(passed.until(here(12)));
         assert_eq!(poll(&mut waiting), Poll::Pending);
         look("11:11:");
         assert!(passed.has_passed(&here(11), at(1)));

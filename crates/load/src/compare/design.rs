@@ -68,6 +68,8 @@ impl Trials {
 
 /// Of so many blocks one may be measured again.
 const ONE_AGAIN_IN: usize = 10;
+/// But one block not more often than this: what goes on for so long, with the pauses between, does not pass.
+const IN_A_ROW: u32 = 5;
 
 /// Makes run after run until all are there, `measure` gives `None`, or a run is `INVALID`: nothing can be said any
 /// more then, and nobody should wait for the rest.
@@ -81,18 +83,18 @@ pub(super) fn carry_out<E>(
 ) -> Result<Trials, E> {
     let mut trials = Trials::default();
     for stage in [Stage::Baseline, Stage::Comparison] {
-        let (mut again, mut allowed, mut in_a_row) = (0, 0, 0);
+        let (mut again, mut in_a_row) = (0, 0);
         while !length.is_reached(&trials, stage) {
             let first = Step {
                 spoilt: in_a_row,
                 ..first_step(length, &trials, stage)
             };
-            allowed = allowed.max(first.blocks.div_ceil(ONE_AGAIN_IN));
+            let allowed = length.target(&trials, stage).div_ceil(ONE_AGAIN_IN);
             let done = one_block(first, &mut measure)?;
             if done.is_sound() {
                 in_a_row = 0;
                 trials.of(stage).push(done);
-            } else if again < allowed && done.is_spoilt_by_client() {
+            } else if again < allowed && in_a_row < IN_A_ROW && done.is_spoilt_by_client() {
                 again += 1;
                 in_a_row += 1;
                 trials.aside.push(Aside {

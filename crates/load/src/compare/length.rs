@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::{Stage, Trials};
 use super::judge::{detectable, logs};
-use super::{BLOCKS, FEWEST_BLOCKS, MOST_BLOCKS, Metric};
+use super::{BLOCKS, Block, FEWEST_BLOCKS, MOST_BLOCKS, Metric};
 
 /// The smallest difference that a comparison is to see, and how long it may go on until it could.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,8 +93,8 @@ impl Length {
         }
     }
 
-    /// The number of blocks at which a half ends, or at which it is looked at next.
-    fn target(&self, trials: &Trials, stage: Stage) -> usize {
+    /// The number of blocks at which a half ends, or at which it is looked at next. It never falls while blocks come.
+    pub(super) fn target(&self, trials: &Trials, stage: Stage) -> usize {
         let Some(detect) = self.detect else {
             return self.blocks;
         };
@@ -104,15 +104,21 @@ impl Length {
             Stage::Comparison => self.blocks.max(trials.baseline.len()),
         };
         while target <= done && target < detect.most_blocks {
-            target = match self.seen(trials, stage, target) {
-                Some(seen) if seen <= detect.share => return target,
-                Some(seen) => needed(target, seen, &detect),
-                // Where no block has the metric, more would lack it too.
-                None if logs(trials.blocks(stage), self.metric).is_empty() => return target,
-                None => detect.most_blocks,
+            // Where half of the blocks lack the metric, more would lack it too.
+            let seen = self
+                .seen(trials, stage, target)
+                .filter(|_| self.is_given(trials.blocks(stage), target));
+            target = match seen {
+                Some(seen) if seen > detect.share => needed(target, seen, &detect),
+                _ => return target,
             };
         }
         target
+    }
+
+    /// Whether half of the first so many blocks have the metric.
+    fn is_given(&self, half: &[Block], blocks: usize) -> bool {
+        2 * logs(&half[..blocks], self.metric).len() >= blocks
     }
 
     /// The smallest effect that the first so many blocks of a half could see.
