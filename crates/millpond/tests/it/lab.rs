@@ -107,7 +107,7 @@ fn a_ladder_has_a_line_for_each_server() {
             "run",
             "it.toml",
             "--duration",
-            "30ms",
+            "150ms",
             "--json",
             "-",
             "--report",
@@ -380,7 +380,14 @@ fn programs_that_are_missing_can_be_left_out() {
     );
     let output = run(
         dir.path(),
-        &["lab", "run", "it.toml", "--available", "--duration", "30ms"],
+        &[
+            "lab",
+            "run",
+            "it.toml",
+            "--available",
+            "--duration",
+            "150ms",
+        ],
     );
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
