@@ -1,5 +1,7 @@
 //! The clocks, in nanoseconds. Reading one costs some 25 ns (vDSO), so each answer gets a stamp of its own.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of the monotonic clock.
@@ -23,6 +25,15 @@ pub(crate) fn since(began: Nanos) -> std::time::Duration {
 /// The moment so long after now; at the far end of the clock for a duration that exceeds it.
 pub(crate) fn after(duration: std::time::Duration) -> Nanos {
     now().saturating_add(nanos(duration))
+}
+
+/// Waits so long, or until `stop` is set, which is noticed within 50 ms.
+pub(crate) fn rest(time: std::time::Duration, stop: &AtomicBool) {
+    let began = now();
+    while !stop.load(Ordering::Relaxed) && since(began) < time {
+        let left = time.saturating_sub(since(began));
+        std::thread::sleep(left.min(std::time::Duration::from_millis(50)));
+    }
 }
 
 /// Time until `moment`: none when it is past.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::cpu::Reading;
@@ -239,13 +238,6 @@ fn pause_after(spoilt: u32) -> Duration {
     Duration::from_secs(1 << spoilt.saturating_sub(1).min(5)).min(LONGEST)
 }
 
-fn rest(time: Duration, stop: &AtomicBool) {
-    let began = clock::now();
-    while !stop.load(Ordering::Relaxed) && clock::since(began) < time {
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// One run with its warm-up; `None` if it was stopped.
 fn measure(
     compare: &Compare,
@@ -254,7 +246,7 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<Option<Trial>, Error> {
     if step.spoilt > 0 {
-        rest(pause_after(step.spoilt), stop);
+        clock::rest(pause_after(step.spoilt), stop);
     }
     let subject = compare.subject(step.server());
     let plan = Plan {
