@@ -1,4 +1,4 @@
-//! A million hostile requests, and a million more: nobody else notices, nothing panics, no memory stays behind.
+//! A million hostile requests, and again as many: nobody else notices, nothing panics, no memory stays behind.
 
 use std::{
     fmt::Write as _,
@@ -18,21 +18,28 @@ use crate::{
 
 /// Hostile requests before memory is looked at for the first time, so that whatever is made once has been made.
 const WARM_UP: u64 = 50_000;
-/// How much more memory there may be after the second campaign than after the first, and after the first than before.
+/// How much more memory there may be after a campaign than before it.
 const GROWTH: u64 = 4 << 20;
 /// How long the well-behaved client is alone, for comparison.
 const ALONE: Duration = Duration::from_secs(3);
 
 /// All that was found out.
 struct Finding {
-    report: [Report; 2],
-    seconds: [f64; 2],
+    campaigns: Vec<Carried>,
     alone: Visits,
     beside: Visits,
-    /// Bytes: before, after the first, after the second campaign.
-    resident: [u64; 3],
+    /// Bytes before the first campaign.
+    before: u64,
     /// Panics, and an unclean end.
     said: Vec<String>,
+}
+
+/// A campaign that was carried out.
+struct Carried {
+    report: Report,
+    seconds: f64,
+    /// Bytes of memory after it.
+    resident: u64,
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
@@ -41,6 +48,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let requests: u64 = arguments.option("--requests")?.unwrap_or(1_000_000);
     let clients: usize = arguments.option("--clients")?.unwrap_or(32).max(1);
     let seed: u64 = arguments.option("--seed")?.unwrap_or(1);
+    let count: u64 = arguments.option("--campaigns")?.unwrap_or(2).max(1);
     let json: Option<String> = arguments.option("--json")?;
     arguments.end()?;
 
@@ -54,20 +62,23 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let alone = beside_nobody(&victim, Duration::ZERO)?;
     carry_out(&campaign(WARM_UP.min(requests), seed), "warm-up")?;
     let before = victim.resident_when_quiet()?;
-    let friend = befriend(&victim, Duration::ZERO)?;
-    let (first, first_seconds) = carry_out(&campaign(requests, seed + 1), "first campaign")?;
-    let mut beside = vec![friend.stop()];
-    let between = victim.resident_when_quiet()?;
-    let friend = befriend(&victim, Duration::ZERO)?;
-    let (second, second_seconds) = carry_out(&campaign(requests, seed + 2), "second campaign")?;
-    beside.push(friend.stop());
-    let after = victim.resident_when_quiet()?;
+    let (mut campaigns, mut beside) = (Vec::new(), Vec::new());
+    for number in 1..=count {
+        let friend = befriend(&victim, Duration::ZERO)?;
+        let what = format!("campaign {number} of {count}");
+        let (report, seconds) = carry_out(&campaign(requests, seed + number), &what)?;
+        beside.push(friend.stop());
+        campaigns.push(Carried {
+            report,
+            seconds,
+            resident: victim.resident_when_quiet()?,
+        });
+    }
     let finding = Finding {
-        report: [first, second],
-        seconds: [first_seconds, second_seconds],
+        campaigns,
         alone,
         beside: Visits::sum(beside),
-        resident: [before, between, after],
+        before,
         said: victim.stop()?,
     };
     let faults = finding.faults();
@@ -104,7 +115,7 @@ impl Finding {
     /// What does not hold, in words.
     fn faults(&self) -> Vec<String> {
         let mut faults = self.said.clone();
-        for report in &self.report {
+        for Carried { report, .. } in &self.campaigns {
             if report.faults > 0 {
                 faults.push(format!("{} wrong answers", report.faults));
                 faults.extend(report.first_faults.iter().cloned());
@@ -117,17 +128,35 @@ impl Finding {
             ));
             faults.extend(self.beside.first_errors.iter().cloned());
         }
-        for pair in self.resident.windows(2) {
+        for pair in self.resident().windows(2) {
             if pair[1] > pair[0] + GROWTH {
                 faults.push(format!("memory grew by {:.1} MiB", mib(pair[1] - pair[0])));
             }
         }
+        // Nor may it creep.
+        if let ([first, ..], [.., last]) = (&self.campaigns[..], &self.campaigns[..])
+            && last.resident > first.resident + GROWTH
+        {
+            let grown = mib(last.resident - first.resident);
+            faults.push(format!(
+                "memory grew by {grown:.1} MiB after the first campaign"
+            ));
+        }
         faults
+    }
+
+    /// Bytes before, and after each campaign.
+    fn resident(&self) -> Vec<u64> {
+        let after = self.campaigns.iter().map(|carried| carried.resident);
+        std::iter::once(self.before).chain(after).collect()
     }
 
     fn table(&self, clients: usize, faults: &[String]) -> String {
         let mut text = String::new();
-        for (report, seconds) in self.report.iter().zip(self.seconds) {
+        for Carried {
+            report, seconds, ..
+        } in &self.campaigns
+        {
             let _ = writeln!(
                 text,
                 "{} hostile requests and {} good ones around them, {clients} clients at once, {seconds:.1} s",
@@ -140,8 +169,8 @@ impl Finding {
             "{:18} {:>9} {:>9} {:>10}  answers by status",
             "attack", "hostile", "requests", "no answer"
         );
-        let both = Report::sum(&self.report);
-        for (attack, tally) in &both.tallies {
+        let all = Report::sum(self.campaigns.iter().map(|carried| &carried.report));
+        for (attack, tally) in &all.tallies {
             let statuses: Vec<_> = tally
                 .statuses
                 .iter()
@@ -161,11 +190,15 @@ impl Finding {
             ("alone", &self.alone),
             ("beside hostile ones", &self.beside),
         ]);
-        let [before, between, after] = self.resident.map(mib);
+        let resident = self.resident();
+        let resident: Vec<_> = resident
+            .iter()
+            .map(|bytes| format!("{:.1}", mib(*bytes)))
+            .collect();
         let _ = writeln!(
             text,
-            "memory of the server, MiB: {before:.1} before, {between:.1} after the first, {after:.1} after the second; \
-             each at most {:.0} above the one before",
+            "memory of the server, MiB: {} (before, and after each campaign); each at most {:.0} above the one before, and the last above the first campaign's",
+            resident.join(", "),
             mib(GROWTH)
         );
         text += &verdict(faults);
@@ -173,16 +206,21 @@ impl Finding {
     }
 
     fn as_json(&self, clients: usize, seed: u64, faults: &[String]) -> Value {
-        let reports = self.report.iter().zip(self.seconds);
-        let campaigns: Vec<_> = reports
-            .map(|(report, seconds)| {
-                json!({
-                    "hostile": report.hostile(),
-                    "requests": report.requests(),
-                    "seconds": seconds,
-                    "faults": report.faults,
-                })
-            })
+        let campaigns: Vec<_> = self
+            .campaigns
+            .iter()
+            .map(
+                |Carried {
+                     report, seconds, ..
+                 }| {
+                    json!({
+                        "hostile": report.hostile(),
+                        "requests": report.requests(),
+                        "seconds": seconds,
+                        "faults": report.faults,
+                    })
+                },
+            )
             .collect();
         json!({
             "clients": clients,
@@ -190,7 +228,7 @@ impl Finding {
             "campaigns": campaigns,
             "alone": visits_json(&self.alone),
             "beside": visits_json(&self.beside),
-            "resident_bytes": self.resident,
+            "resident_bytes": self.resident(),
             "growth_limit_bytes": GROWTH,
             "faults": faults,
         })
@@ -243,7 +281,15 @@ fn mib(bytes: u64) -> f64 {
 mod tests {
     use millpond_hostile::{Report, Visits};
 
-    use super::{Finding, GROWTH, verdict};
+    use super::{Carried, Finding, GROWTH, verdict};
+
+    fn carried() -> Carried {
+        Carried {
+            report: Report::default(),
+            seconds: 1.0,
+            resident: 101 << 20,
+        }
+    }
 
     fn finding() -> Finding {
         let visits = Visits {
@@ -251,11 +297,10 @@ mod tests {
             ..Visits::default()
         };
         Finding {
-            report: [Report::default(), Report::default()],
-            seconds: [1.0, 1.0],
+            campaigns: vec![carried(), carried()],
             alone: visits.clone(),
             beside: visits,
-            resident: [100 << 20, 101 << 20, 101 << 20],
+            before: 100 << 20,
             said: Vec::new(),
         }
     }
@@ -264,10 +309,20 @@ mod tests {
     fn what_does_not_hold_is_said() {
         assert!(finding().faults().is_empty());
         let mut grown = finding();
-        grown.resident[2] += GROWTH + 1;
+        grown.campaigns[1].resident += GROWTH + 1;
         assert!(verdict(&grown.faults()).contains("memory grew by 4.0 MiB"));
+        let mut creeping = finding();
+        for step in 1..5 {
+            let resident = (101 << 20) + step * GROWTH / 3;
+            creeping.campaigns.push(Carried {
+                resident,
+                ..carried()
+            });
+        }
+        let faults = creeping.faults();
+        assert!(faults.len() == 1 && faults[0].contains("after the first campaign"));
         let mut wrong = finding();
-        wrong.report[1].faults = 2;
+        wrong.campaigns[1].report.faults = 2;
         wrong.beside.errors = 1;
         wrong.said.push("thread 'worker-0' panicked at".to_owned());
         assert_eq!(wrong.faults().len(), 3);

@@ -92,8 +92,9 @@ usage: bench-peers COMMAND
       --json FILE
   frozen               what an open loop says of a server that is stopped for two of ten seconds
       --json FILE
-  hostile              a million broken and hostile requests, twice: errors of a client beside them, panics, memory
-      --requests N       in each of the two campaigns (default 1000000)
+  hostile              a million broken and hostile requests, again and again: errors of a client beside them, panics, memory
+      --requests N       in each campaign (default 1000000)
+      --campaigns N      (default 2)
       --clients N        hostile clients at once (default 32)
       --seed N           (default 1)
       --millpond FILE    (default target/release/millpond)

@@ -64,7 +64,7 @@ impl Report {
 
     /// Several reports as one.
     #[must_use]
-    pub fn sum(reports: &[Self]) -> Self {
+    pub fn sum<'a>(reports: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for report in reports {
             sum.merge(report.clone());

@@ -2,7 +2,7 @@
 //!
 //! The store notices and keeps the order; who makes a value, and when, is the caller's. What has a list of dependents is noticed as
 //! the change marks it. What compares generations, or belongs to an epoch, ends without being touched: that such a change has
-//! been is noted, and a [sweep](crate::Store::sweep) looks for what it has ended, a few entries at a time.
+//! been is noted, and a [sweep](crate::Store::sweep) looks for what it has ended among those that are [hot](crate::watched), a few at a time.
 //!
 //! The queue is short and keeps the hottest: a change that ends a hundred thousand entries costs the lock one comparison for each that it
 //! marks. In it are keys, not entries, so it holds no memory of what was evicted. A key that has waited too long is forgotten: had

@@ -1,7 +1,7 @@
 //! One stored value, with what it takes to know whether it may still be given.
 
 use crate::{
-    Class, Feed, Tag,
+    Class, Config, Feed, Tag,
     clock::Boottime,
     heat::Heat,
     policy::{Handle, Resident},
@@ -9,17 +9,26 @@ use crate::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
+    watched::Watched,
 };
 
 /// What the whole store agrees on at a hit: the epoch, and until when the feed's word counts.
-#[derive(Default)]
 pub(crate) struct Present {
     pub(crate) epoch: AtomicU64,
     /// Boottime in nanoseconds.
     pub(crate) fresh_until: AtomicU64,
+    pub(crate) watched: Watched,
 }
 
 impl Present {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            epoch: AtomicU64::default(),
+            fresh_until: AtomicU64::default(),
+            watched: Watched::new(config.ahead > 0),
+        }
+    }
+
     /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
     pub(crate) fn is_heard(&self, now: Boottime) -> bool {
         now.as_nanos() <= self.fresh_until.load(Ordering::Acquire)
@@ -67,11 +76,11 @@ pub(crate) struct Entry<V, F: Feed> {
     pub(crate) dead: AtomicBool,
     pub(crate) heat: Heat,
     pub(crate) weight: AtomicUsize,
-    /// Where the eviction policy keeps it. Written and read under the ledger's lock.
+    /// Where the eviction policy keeps it: written under the ledger's lock, before the index has the entry and when it leaves.
     pub(crate) handle: HandleCell,
 }
 
-/// A [`Handle`] in a shared entry. Only touched under the ledger's lock, which orders the accesses.
+/// A [`Handle`] in a shared entry. The ledger's lock orders the accesses but for that of a hit, which only names a seat to look at.
 pub(crate) struct HandleCell(AtomicU32);
 
 const NO_HANDLE: u32 = u32::MAX;
@@ -141,7 +150,20 @@ impl<V, F: Feed> Entry<V, F> {
 
     /// Notes a hit; writes nothing once it is known to be asked for often.
     pub(crate) fn visit(&self) {
-        self.heat.visit();
+        if self.heat.visit() {
+            self.watch();
+        }
+    }
+
+    /// Has the next sweep look at it, if that could be of use.
+    #[cold]
+    pub(crate) fn watch(&self) {
+        if self.class == Class::Normal
+            && self.heat.is_watched()
+            && let Some(Handle(seat)) = self.handle.get()
+        {
+            self.present.watched.name(seat);
+        }
     }
 }
 

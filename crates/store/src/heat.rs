@@ -31,7 +31,8 @@ const ENDED: u8 = 0b0100_0000;
 /// It cannot be made again from its key alone.
 const UNIQUE: u8 = 0b1000_0000;
 
-/// The two bytes. Hits race with each other and with a fold: a lost visit costs nothing but a visit.
+/// The two bytes. Hits race with each other and with a fold: a lost visit costs nothing but a visit. That it has become hot is not lost:
+/// who counts looks at the rest afterwards, and who changes the rest looks at the counts afterwards, in one order for all (`SeqCst`).
 pub(crate) struct Heat {
     counts: AtomicU8,
     rest: AtomicU8,
@@ -57,19 +58,21 @@ impl Heat {
         }
     }
 
-    /// Notes a hit; writes nothing once the counts are full.
-    pub(crate) fn visit(&self) {
+    /// Notes a hit; writes nothing once the counts are full. Whether it has become hot by this one.
+    pub(crate) fn visit(&self) -> bool {
         let counts = self.counts.load(Ordering::Relaxed);
-        if counts != FULL {
-            self.count(counts);
-        }
+        counts != FULL && self.count(counts)
     }
 
     #[cold]
-    fn count(&self, counts: u8) {
+    fn count(&self, counts: u8) -> bool {
         let visits = ((counts & VISITS) + 1).min(MAX_VISITS);
         let asks = ((counts & ASKS) + 4).min(ASKS);
-        self.counts.store(ASKED | asks | visits, Ordering::Relaxed);
+        let after = ASKED | asks | visits;
+        let counted =
+            self.counts
+                .compare_exchange(counts, after, Ordering::SeqCst, Ordering::Relaxed);
+        counted.is_ok() && self.degree_with(counts) < HOT && self.degree_with(after) >= HOT
     }
 
     /// Hits since the policy last looked.
@@ -87,21 +90,33 @@ impl Heat {
     pub(crate) fn inherit(&self, old: &Self) {
         self.set_visits(old.visits());
         let marks = self.rest.load(Ordering::Relaxed) & !REST;
-        self.rest.store(marks | old.degree(), Ordering::Relaxed);
+        self.rest.store(marks | old.degree(), Ordering::SeqCst);
     }
 
     /// The same from a value that had another key and this `degree`, unless it is hotter by itself.
     pub(crate) fn take_over(&self, degree: u8) {
         let rest = self.rest.load(Ordering::Relaxed);
         let before = (rest & REST).max(degree.min(REST));
-        self.rest.store(rest & !REST | before, Ordering::Relaxed);
+        self.rest.store(rest & !REST | before, Ordering::SeqCst);
     }
 
     /// How hot it is.
     pub(crate) fn degree(&self) -> u8 {
-        let asks = (self.counts.load(Ordering::Relaxed) & ASKS) >> 2;
+        self.degree_with(self.counts.load(Ordering::SeqCst))
+    }
+
+    fn degree_with(&self, counts: u8) -> u8 {
+        let asks = (counts & ASKS) >> 2;
         const { assert!(MAX_ASKS * ASK + REST / 2 <= REST && ASKS >> 2 == MAX_ASKS) };
-        (self.rest.load(Ordering::Relaxed) & REST) / 2 + asks * ASK
+        (self.rest.load(Ordering::SeqCst) & REST) / 2 + asks * ASK
+    }
+
+    /// Whether its end is of interest: it has not been looked at, and what has ended could be made again and is hot, or was made
+    /// ahead and nobody has asked for it.
+    pub(crate) fn is_watched(&self) -> bool {
+        let asked = self.counts.load(Ordering::Relaxed) & ASKED != 0;
+        let is_of_interest = self.rest.load(Ordering::Relaxed) & (ENDED | UNIQUE) == 0;
+        is_of_interest && (self.degree() >= HOT || !asked)
     }
 
     /// Whether it can be made again from its key.
@@ -112,9 +127,9 @@ impl Heat {
     /// Counts from anew, and halves what was before.
     pub(crate) fn fold(&self) {
         let marks = self.rest.load(Ordering::Relaxed) & !REST;
-        self.rest.store(marks | self.degree(), Ordering::Relaxed);
-        let counts = self.counts.load(Ordering::Relaxed);
-        self.counts.store(counts & !ASKS, Ordering::Relaxed);
+        let counts = self.counts.fetch_and(!ASKS, Ordering::SeqCst);
+        self.rest
+            .store(marks | self.degree_with(counts), Ordering::SeqCst);
     }
 
     /// What it came to, asked when it is over: once, and never of what cannot be made again.
@@ -137,7 +152,7 @@ mod tests {
 
     fn visited(times: usize) -> Heat {
         let heat = Heat::new(true, true);
-        (0..times).for_each(|_| heat.visit());
+        (0..times).for_each(|_| _ = heat.visit());
         heat
     }
 
@@ -148,11 +163,27 @@ mod tests {
         let twice = visited(1);
         twice.fold();
         assert!(twice.degree() < HOT);
-        (0..2).for_each(|_| twice.visit());
+        (0..2).for_each(|_| _ = twice.visit());
         assert!(twice.degree() >= HOT);
         // Nobody asks any more.
         (0..2).for_each(|_| twice.fold());
         assert!(twice.degree() < HOT);
+    }
+
+    #[test]
+    fn the_hit_that_makes_it_hot_says_so() {
+        let heat = Heat::new(true, true);
+        assert_eq!(
+            [heat.visit(), heat.visit(), heat.visit()],
+            [false, true, false]
+        );
+        (0..4).for_each(|_| heat.fold());
+        assert_eq!(
+            [heat.visit(), heat.visit(), heat.visit()],
+            [false, false, true]
+        );
+        assert!(heat.is_watched() && Heat::new(false, true).is_watched());
+        assert!(!Heat::new(true, true).is_watched() && !Heat::new(false, false).is_watched());
     }
 
     #[test]
@@ -162,7 +193,7 @@ mod tests {
         assert_eq!(heat.counts.load(Ordering::Relaxed), FULL);
         for _ in 0..100 {
             heat.fold();
-            (0..100).for_each(|_| heat.visit());
+            (0..100).for_each(|_| _ = heat.visit());
         }
         assert!(heat.degree() <= REST);
         heat.set_visits(1);

@@ -137,6 +137,18 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         (next < policy.seats()).then_some(next)
     }
 
+    /// Shows those entries of [`show`](Self::show) that are in these seats.
+    pub(crate) fn show_seats(
+        &mut self,
+        seats: &[u32],
+        mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>),
+    ) {
+        let policy = &self.policies[Class::Normal as usize];
+        for entry in seats.iter().filter_map(|seat| policy.resident(*seat)) {
+            look(&mut self.ahead, entry);
+        }
+    }
+
     /// Stores a fill that the fence let through. Its tags are sorted, without duplicates.
     pub(crate) fn insert(
         &mut self,
@@ -173,14 +185,15 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             handle: HandleCell::empty(),
         });
         self.tags.list(&entry);
+        let handle = self.policies[entry.class as usize].insert(entry.clone());
+        entry.handle.set(handle);
         if let Some(old) = index.replace(&entry) {
             entry.heat.inherit(&old.heat);
             self.ahead.replaced(&old);
             self.release(&old);
             leaving.push(old);
         }
-        let handle = self.policies[entry.class as usize].insert(entry.clone());
-        entry.handle.set(handle);
+        entry.watch();
         self.stats.stored += 1;
         if birth.is_ahead {
             self.ahead.was_made(entry.hash);

@@ -69,6 +69,7 @@ mod store;
 mod sync;
 mod tag;
 mod tags;
+mod watched;
 
 pub use ahead::MadeAhead;
 pub use config::Config;

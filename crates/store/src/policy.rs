@@ -134,6 +134,12 @@ impl<R: Clone + Resident> Policy<R> {
         (from..end).filter_map(|at| self.seats[at].resident.as_ref())
     }
 
+    /// Who sits in a seat, if it is taken.
+    pub(crate) fn resident(&self, seat: u32) -> Option<&R> {
+        let exists = seat < self.seats.len();
+        exists.then(|| self.seats[seat].resident.as_ref()).flatten()
+    }
+
     /// Takes `resident` in. To be followed by [`evict`](Self::evict), which may refuse it.
     pub(crate) fn insert(&mut self, resident: R) -> Handle {
         self.settle();

@@ -68,14 +68,28 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// Looks for hot entries that have ended without being touched, if there may be any; says whether it has. Takes the ledger's lock
     /// again and again, each time for some entries.
     pub fn sweep(&self, now: Boottime) -> bool {
+        let tending = self.tending.lock();
         if !self.lock().ahead.take_sweep() {
             return false;
         }
-        self.walk(|ahead, entry| {
-            if let Err(Why::Invalidated | Why::Epoch) = entry.valid(now) {
-                ahead.ended(entry, Noticed::Swept, now);
+        let mut looked = 0;
+        let mut look = |ahead: &mut Ahead, entry: &Arc<Entry<V, F>>| {
+            looked += 1;
+            match entry.valid(now) {
+                Err(Why::Invalidated | Why::Epoch) => ahead.ended(entry, Noticed::Swept, now),
+                _ => entry.watch(),
             }
-        });
+        };
+        match self.present.watched.take() {
+            Some(seats) => {
+                for seats in seats.chunks(STRIDE as usize) {
+                    self.lock().show_seats(seats, &mut look);
+                }
+            }
+            None => self.walk(look),
+        }
+        self.lock().stats.swept += looked;
+        drop(tending);
         true
     }
 
@@ -105,7 +119,14 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// What was asked for until now counts half from here on. To be called at equal intervals: what is hot is what was asked for
     /// in the last few of them.
     pub fn fold_heat(&self) {
-        self.walk(|_, entry| entry.heat.fold());
+        let tending = self.tending.lock();
+        // Every entry is named anew, so whatever is hot is, and once.
+        self.present.watched.clear();
+        self.walk(|_, entry| {
+            entry.heat.fold();
+            entry.watch();
+        });
+        drop(tending);
     }
 
     /// The keys of hot entries that can be made again from them, at most so many, the hottest first. Takes the ledger's lock as a
@@ -139,7 +160,10 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// there is none.
     pub fn hand_on(&self, key: &[u8], degree: Degree) {
         let ledger = self.lock();
-        self.index.read(key, |entry| entry.heat.take_over(degree.0));
+        self.index.read(key, |entry| {
+            entry.heat.take_over(degree.0);
+            entry.watch();
+        });
         drop(ledger);
     }
 

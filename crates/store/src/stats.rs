@@ -40,6 +40,8 @@ pub struct Stats {
     pub logged_tags: usize,
     /// Keys that wait to be made ahead at the moment.
     pub ahead: usize,
+    /// Entries that were looked at, time and again, for hot ones that had ended without being touched.
+    pub swept: u64,
     /// Keys that had to make room for hotter ones, or waited too long.
     pub ahead_dropped: u64,
     /// Fills that were stored before anybody had asked for them.

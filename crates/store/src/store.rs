@@ -24,6 +24,8 @@ pub struct Store<V: Value, F: Feed> {
     ledger: Mutex<Ledger<V, F>>,
     /// Whoever makes values ahead.
     pub(crate) attendant: Mutex<Option<Waker>>,
+    /// Held by a sweep and by a fold: each takes the names of what is watched, and gives back those that are to stay.
+    pub(crate) tending: Mutex<()>,
     pub(crate) config: Config,
 }
 
@@ -64,11 +66,12 @@ impl<V: Value, F: Feed> Store<V, F> {
     #[must_use]
     pub fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            present: Arc::default(),
+            present: Arc::new(Present::new(&config)),
             index: Index::new(),
             waiters: Arc::default(),
             ledger: Mutex::new(Ledger::new(&config)),
             attendant: Mutex::default(),
+            tending: Mutex::default(),
             config,
         })
     }

@@ -1,6 +1,7 @@
 //! What the store offers to be made ahead, and what becomes of it.
 
 use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry::Vacant},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -8,6 +9,8 @@ use std::{
     task::{Poll, Wake, Waker},
     time::Duration,
 };
+
+use proptest::prelude::*;
 
 use millpond_store::{
     Change, Config, Fill, Joined, Landed, MadeAhead, Need, Outcome, Sink, Tag, Why, clock::Boottime,
@@ -92,9 +95,105 @@ fn what_ends_without_being_touched_is_found_by_a_sweep() {
     assert!(store.has_work_ahead() && offered(&store).is_empty());
     assert!(store.sweep(Boottime::now()) && !store.sweep(Boottime::now()));
     assert_eq!(offered(&store), [700_u32.to_le_bytes()]);
+    // Of a thousand it has looked at the one that is hot, and the next sweep looks at none.
+    assert_eq!(store.stats().swept, 1);
+    change(&store, 2, TABLE);
+    assert!(store.sweep(Boottime::now()));
+    assert_eq!(store.stats().swept, 1);
     // A table on which nothing depends makes no work.
-    change(&store, 2, Tag::broad(8));
+    change(&store, 3, Tag::broad(8));
     assert!(!store.has_work_ahead());
+}
+
+#[test]
+fn a_sweep_finds_what_a_fold_has_left_hot_and_what_has_inherited_its_heat() {
+    let store = watched(8);
+    keep(&store, b"folded", TABLE, 12);
+    keep(&store, b"cooled", TABLE, 2);
+    keep(&store, b"inherited", ROW, 12);
+    keep(&store, b"meanwhile", TABLE, 1);
+    store.fold_heat();
+    change(&store, 1, ROW);
+    assert_eq!(offered(&store), [b"inherited"]);
+    assert_eq!(make(&store, b"inherited", TABLE, u64::MAX), Outcome::Stored);
+    (0..3).for_each(|_| drop(store.get(b"meanwhile", NOW)));
+    // What is valid is looked at again by the next.
+    store.apply(Change {
+        mark: 2,
+        tags: vec![Tag::broad(8)],
+    });
+    lead(&store, b"other", Need::Any).complete(fill(1, vec![Tag::broad(8)], u64::MAX));
+    change(&store, 3, Tag::broad(8));
+    assert!(store.sweep(Boottime::now()) && offered(&store).is_empty());
+    change(&store, 4, TABLE);
+    assert!(store.sweep(Boottime::now()));
+    let mut found = offered(&store);
+    found.sort();
+    assert_eq!(found, [&b"folded"[..], b"inherited", b"meanwhile"]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Make(u8, bool),
+    MakeAhead(u8, bool),
+    Get(u8),
+    Fold,
+    Change(bool),
+    Epoch,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..6_u8, any::<bool>()).prop_map(|(key, table)| Step::Make(key, table)),
+        1 => (0..6_u8, any::<bool>()).prop_map(|(key, table)| Step::MakeAhead(key, table)),
+        12 => (0..6_u8).prop_map(Step::Get),
+        1 => Just(Step::Fold),
+        2 => any::<bool>().prop_map(Step::Change),
+        1 => Just(Step::Epoch),
+    ]
+}
+
+proptest! {
+    /// A sweep looks at few and finds the same as if it looked at all.
+    #[test]
+    fn a_sweep_finds_all_that_was_hot(steps in prop::collection::vec(step(), 1..200)) {
+        let tables = [TABLE, Tag::broad(8)];
+        let store = watched(64);
+        // The table of each valid key.
+        let mut valid = BTreeMap::new();
+        for (mark, step) in (1..).zip(steps) {
+            match step {
+                Step::Make(key, table) => {
+                    keep(&store, &[key], tables[usize::from(table)], 0);
+                    valid.insert(key, table);
+                }
+                Step::MakeAhead(key, table) => {
+                    if let Vacant(place) = valid.entry(key) {
+                        let made = make(&store, &[key], tables[usize::from(table)], u64::MAX);
+                        prop_assert_eq!(made, Outcome::Stored);
+                        place.insert(table);
+                    }
+                }
+                Step::Get(key) => prop_assert_eq!(store.get(&[key], NOW).is_ok(), valid.contains_key(&key)),
+                Step::Fold => store.fold_heat(),
+                Step::Change(_) | Step::Epoch => {
+                    let hot: Vec<_> = store.hottest(64).into_iter().map(|key| key[0]).collect();
+                    let table = if let Step::Change(table) = step { Some(table) } else { None };
+                    let ends = |of: bool| table.is_none_or(|table| of == table);
+                    let is_expected = |key: &u8| valid.get(key).is_some_and(|of| ends(*of));
+                    let expected: BTreeSet<u8> = hot.into_iter().filter(is_expected).collect();
+                    match table {
+                        Some(table) => change(&store, mark, tables[usize::from(table)]),
+                        None => store.new_epoch("so says the test"),
+                    }
+                    store.sweep(Boottime::now());
+                    let found = offered(&store).into_iter().map(|key| key[0]).collect::<BTreeSet<u8>>();
+                    prop_assert_eq!(found, expected);
+                    valid.retain(|_, of| !ends(*of));
+                }
+            }
+        }
+    }
 }
 
 #[test]
