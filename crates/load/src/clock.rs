@@ -47,6 +47,12 @@ pub(crate) fn unix_micros(moment: Nanos) -> u64 {
     read(ClockId::Realtime).saturating_sub(ago) / 1000
 }
 
+/// The moment of the monotonic clock at which the wall clock showed `unix`, in nanoseconds since 1970; none if that is still to come.
+pub(crate) fn monotonic(unix: Nanos) -> Option<Nanos> {
+    let ago = read(ClockId::Realtime).checked_sub(unix)?;
+    now().checked_sub(ago)
+}
+
 /// CPU time of the calling thread, user and system.
 pub(crate) fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)

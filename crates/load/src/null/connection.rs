@@ -59,6 +59,7 @@ pub(super) struct Connection {
 }
 
 struct Waiting {
+    received: Nanos,
     arrived: Nanos,
     due: Nanos,
     request: Request,
@@ -78,9 +79,16 @@ impl Connection {
         }
     }
 
-    /// A request has arrived; whether it is the first that waits.
-    pub(super) fn push(&mut self, request: Request, arrived: Nanos, due: Nanos) -> bool {
+    /// A request has arrived, which the kernel had when it was `received`; whether it is the first that waits.
+    pub(super) fn push(
+        &mut self,
+        request: Request,
+        received: Nanos,
+        arrived: Nanos,
+        due: Nanos,
+    ) -> bool {
         self.waiting.push_back(Waiting {
+            received,
             arrived,
             due,
             request,
@@ -126,6 +134,7 @@ impl Connection {
                 log(NullAnswer {
                     arrived_ns: first.arrived,
                     answered_ns: now,
+                    received_ns: first.received,
                 });
                 self.waiting.pop_front();
             }

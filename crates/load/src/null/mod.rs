@@ -8,6 +8,7 @@
 mod connection;
 mod delay;
 mod scan;
+mod stamps;
 mod worker;
 
 use std::net::SocketAddr;
@@ -43,7 +44,8 @@ pub struct NullPlan {
     pub cores: Vec<usize>,
     /// Whether they never sleep: what arrives is stamped when it does, and not when its core has woken up. Takes the cores wholly.
     pub spin: bool,
-    /// Answers that each thread keeps in its log, 16 bytes each; the newest replace the oldest.
+    /// Answers that each thread keeps in its log, 24 bytes each; the newest replace the oldest. With a log the kernel is asked to stamp
+    /// what comes, which it then does for all sockets of the machine.
     pub log: usize,
 }
 
@@ -69,6 +71,9 @@ pub struct NullAnswer {
     pub arrived_ns: u64,
     /// When the answer was handed to the system. The delay that was really made is the difference.
     pub answered_ns: u64,
+    /// When the kernel had received the last packet that was read with it, whatever the server's thread did: over loopback on the sender's
+    /// core. The same as `arrived_ns` if the kernel did not say.
+    pub received_ns: u64,
 }
 
 /// What a null server did.

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, accept_with, sockopt};
 
 use super::connection::{Answer, Connection};
+use super::stamps::Stamped;
 use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
 use crate::Error;
 use crate::clock::{self, MS, Nanos};
@@ -43,6 +44,8 @@ pub(super) struct Worker {
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
     log: NullLog,
     capacity: usize,
+    /// Where there is a log.
+    stamped: Option<Stamped>,
     /// Where the next answer is logged once the log is full.
     oldest: usize,
 }
@@ -95,6 +98,7 @@ impl Worker {
                 lost: 0,
             },
             capacity: plan.log,
+            stamped: (plan.log > 0).then(Stamped::new),
             oldest: 0,
         })
     }
@@ -190,6 +194,9 @@ impl Worker {
     }
 
     fn admit(&mut self, socket: OwnedFd) {
+        if self.stamped.is_some() {
+            Stamped::ask(&socket);
+        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 generation: 0,
@@ -211,12 +218,18 @@ impl Worker {
         let Some(connection) = connection(&mut self.places, token) else {
             return;
         };
-        let count = match rustix::net::recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((_, count)) if count > 0 => count,
+        let read = match &mut self.stamped {
+            Some(stamped) => stamped.receive(&connection.socket, buffer),
+            None => rustix::net::recv(&connection.socket, &mut *buffer, RecvFlags::empty())
+                .map(|(_, count)| (count, None)),
+        };
+        let (count, received) = match read {
+            Ok((count, received)) if count > 0 => (count, received),
             Err(Errno::AGAIN | Errno::INTR) => return self.advance(token),
             Ok(_) | Err(_) => return self.close(token),
         };
         let now = clock::now();
+        let received = received.map_or(now, |received| received.min(now));
         let mut bytes = &buffer[..count];
         let mut first_due = None;
         while !bytes.is_empty() && !connection.ending {
@@ -228,7 +241,7 @@ impl Worker {
                         delay.of(number.fetch_add(1, Ordering::Relaxed))
                     };
                     let due = now.saturating_add(wait);
-                    if connection.push(request, now, due) && wait > 0 {
+                    if connection.push(request, received, now, due) && wait > 0 {
                         first_due = Some(due);
                     }
                 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use millpond_load::{Delay, NullLog, NullPlan, NullServer};
+use millpond_load::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 use millpond_site::Config;
 
 use crate::events::{Event, Events};
@@ -38,11 +38,11 @@ pub(crate) struct Null {
     /// Cores to pin the threads to, such as 0,1
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// Never sleep, so that --log tells when requests came and not when the core has woken up; takes a core for each thread
+    /// Never sleep: what --log says was read is read when it comes, and not when the core has woken up. Takes a core for each thread
     #[arg(long)]
     spin: bool,
-    /// At the end, write when the last million requests of each thread were read and answered, as comma-separated
-    /// nanoseconds of CLOCK_MONOTONIC
+    /// At the end, write when the last million requests of each thread were read, were answered, and had been received by the
+    /// kernel, as comma-separated nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -88,9 +88,14 @@ fn create(path: &Path) -> Outcome<(File, PathBuf)> {
 
 fn write(file: File, log: &NullLog) -> std::io::Result<()> {
     let mut out = BufWriter::new(file);
-    writeln!(out, "arrived_ns,answered_ns")?;
+    writeln!(out, "arrived_ns,answered_ns,received_ns")?;
     for answer in &log.answers {
-        writeln!(out, "{},{}", answer.arrived_ns, answer.answered_ns)?;
+        let NullAnswer {
+            arrived_ns,
+            answered_ns,
+            received_ns,
+        } = answer;
+        writeln!(out, "{arrived_ns},{answered_ns},{received_ns}")?;
     }
     out.flush()
 }

@@ -1,0 +1,62 @@
+//! When the kernel had what is read: its own stamp on the packet that came (SO_TIMESTAMPNS, socket(7)).
+//!
+//! A server says when it has read a request, which is later by whatever kept its thread from reading: the core was asleep, or the
+//! hypervisor had taken it. The kernel stamps a packet when it is received, whatever the server does; over loopback that is on the
+//! sender's core, within its send.
+
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
+use rustix::io::Errno;
+
+use crate::clock::{self, Nanos};
+
+/// Reads with the kernel's stamps.
+pub(super) struct Stamped {
+    /// Room for what the kernel says besides the bytes.
+    beside: Vec<u8>,
+}
+
+impl Stamped {
+    pub(super) fn new() -> Self {
+        Self {
+            beside: nix::cmsg_space!(TimeSpec),
+        }
+    }
+
+    /// Has what comes to `socket` stamped. A kernel that refuses leaves it without.
+    pub(super) fn ask(socket: &OwnedFd) {
+        let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &true);
+    }
+
+    /// Reads from `socket`: how many bytes, and when the kernel had the last of them, on the monotonic clock. The first packets after
+    /// stamps were asked for may have none.
+    ///
+    /// # Errors
+    /// Those of `recvmsg`.
+    pub(super) fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<Nanos>), Errno> {
+        let mut buffers = [IoSliceMut::new(buffer)];
+        let beside = Some(&mut self.beside[..]);
+        let message = recvmsg::<()>(socket.as_raw_fd(), &mut buffers, beside, MsgFlags::empty())
+            .map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
+        let mut said = message.cmsgs().into_iter().flatten();
+        let stamp = said.find_map(|said| match said {
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
+            _ => None,
+        });
+        Ok((message.bytes, stamp.and_then(moment)))
+    }
+}
+
+/// The moment of the monotonic clock at which the wall clock showed `stamp`, by how long ago that is. None if it is still to come,
+/// which a wall clock that was set meanwhile can make of it.
+fn moment(stamp: TimeSpec) -> Option<Nanos> {
+    let stamp = u64::try_from(stamp.tv_sec()).ok()? * clock::SECOND + stamp.tv_nsec() as u64;
+    clock::monotonic(stamp)
+}
