@@ -47,10 +47,17 @@ pub(crate) fn unix_micros(moment: Nanos) -> u64 {
     read(ClockId::Realtime).saturating_sub(ago) / 1000
 }
 
-/// The moment of the monotonic clock at which the wall clock showed `unix`, in nanoseconds since 1970; none if that is still to come.
+/// The moment of the monotonic clock, to some microseconds, at which the wall clock showed `unix`, in nanoseconds since 1970. None if
+/// that is still to come, or if this thread is kept from reading both clocks at one time. A wall clock that was set since then moves it.
 pub(crate) fn monotonic(unix: Nanos) -> Option<Nanos> {
-    let ago = read(ClockId::Realtime).checked_sub(unix)?;
-    now().checked_sub(ago)
+    /// Between two readings of one clock with one of the other between them; 50 ns are usual.
+    const AT_ONE_TIME: Nanos = 5_000;
+    (0..10).find_map(|_| {
+        let before = now();
+        let wall = read(ClockId::Realtime);
+        let is_exact = now() - before <= AT_ONE_TIME;
+        is_exact.then(|| before.checked_sub(wall.checked_sub(unix)?))?
+    })
 }
 
 /// CPU time of the calling thread, user and system.

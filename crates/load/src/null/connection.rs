@@ -59,7 +59,7 @@ pub(super) struct Connection {
 }
 
 struct Waiting {
-    received: Nanos,
+    received: Option<Nanos>,
     arrived: Nanos,
     due: Nanos,
     request: Request,
@@ -79,11 +79,11 @@ impl Connection {
         }
     }
 
-    /// A request has arrived, which the kernel had when it was `received`; whether it is the first that waits.
+    /// A request has arrived, which the kernel had `received` then if it says so; whether it is the first that waits.
     pub(super) fn push(
         &mut self,
         request: Request,
-        received: Nanos,
+        received: Option<Nanos>,
         arrived: Nanos,
         due: Nanos,
     ) -> bool {

@@ -1,7 +1,7 @@
 //! The null server: the least that an HTTP server can do, for measuring the client.
 //!
 //! It answers every request with the same bytes, at once or after delays that it is told, and can log when each request
-//! was read and when its answer was sent. What a client finds against it is the client's own: its highest rate, its
+//! was received by the kernel, when it was read and when its answer was sent. What a client finds against it is the client's own: its highest rate, its
 //! shortest time, and, against the log, the error of its percentiles. The heads of requests are searched for their end
 //! and three fields, not validated: it is no server for anything else.
 
@@ -42,9 +42,9 @@ pub struct NullPlan {
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
     pub cores: Vec<usize>,
-    /// Whether they never sleep: what arrives is stamped when it does, and not when its core has woken up. Takes the cores wholly.
+    /// Whether they never sleep: what comes is read then, and not when the core has woken up. Takes the cores wholly.
     pub spin: bool,
-    /// Answers that each thread keeps in its log, 24 bytes each; the newest replace the oldest. With a log the kernel is asked to stamp
+    /// Answers that each thread keeps in its log, 32 bytes each; the newest replace the oldest. With a log the kernel is asked to stamp
     /// what comes, which it then does for all sockets of the machine.
     pub log: usize,
 }
@@ -72,8 +72,8 @@ pub struct NullAnswer {
     /// When the answer was handed to the system. The delay that was really made is the difference.
     pub answered_ns: u64,
     /// When the kernel had received the last packet that was read with it, whatever the server's thread did: over loopback on the sender's
-    /// core. The same as `arrived_ns` if the kernel did not say.
-    pub received_ns: u64,
+    /// core. None for what came before it had begun to say so, which it does some moments after the server was started.
+    pub received_ns: Option<u64>,
 }
 
 /// What a null server did.
@@ -133,6 +133,9 @@ impl NullServer {
             return refuse("the list of delays is empty");
         }
         let listener = listen(plan.listen)?;
+        if plan.log > 0 {
+            stamps::ask(&listener).map_err(failed("have the kernel stamp what comes"))?;
+        }
         let address = listener.local_addr().map_err(failed("ask for the port"))?;
         let doors = (0..plan.threads).map(|_| door());
         let shared = Arc::new(Shared {

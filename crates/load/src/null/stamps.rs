@@ -5,13 +5,21 @@
 //! sender's core, within its send.
 
 use std::io::IoSliceMut;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use rustix::io::Errno;
 
 use crate::clock::{self, Nanos};
+
+/// Has what comes to `listener`'s connections stamped, which inherit it.
+///
+/// # Errors
+/// The kernel refuses.
+pub(super) fn ask(listener: &impl AsFd) -> std::io::Result<()> {
+    Ok(setsockopt(listener, sockopt::ReceiveTimestampns, &true)?)
+}
 
 /// Reads with the kernel's stamps.
 pub(super) struct Stamped {
@@ -26,13 +34,8 @@ impl Stamped {
         }
     }
 
-    /// Has what comes to `socket` stamped. A kernel that refuses leaves it without.
-    pub(super) fn ask(socket: &OwnedFd) {
-        let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &true);
-    }
-
-    /// Reads from `socket`: how many bytes, and when the kernel had the last of them, on the monotonic clock. The first packets after
-    /// stamps were asked for may have none.
+    /// Reads from `socket`: how many bytes, and when the kernel had the last of them, on the monotonic clock. The kernel begins to stamp
+    /// some moments after it was asked.
     ///
     /// # Errors
     /// Those of `recvmsg`.
@@ -54,9 +57,8 @@ impl Stamped {
     }
 }
 
-/// The moment of the monotonic clock at which the wall clock showed `stamp`, by how long ago that is. None if it is still to come,
-/// which a wall clock that was set meanwhile can make of it.
+/// The moment of the monotonic clock at which the wall clock showed `stamp`.
 fn moment(stamp: TimeSpec) -> Option<Nanos> {
-    let stamp = u64::try_from(stamp.tv_sec()).ok()? * clock::SECOND + stamp.tv_nsec() as u64;
-    clock::monotonic(stamp)
+    let seconds = u64::try_from(stamp.tv_sec()).ok()?;
+    clock::monotonic(seconds * clock::SECOND + stamp.tv_nsec() as u64)
 }

@@ -194,9 +194,6 @@ impl Worker {
     }
 
     fn admit(&mut self, socket: OwnedFd) {
-        if self.stamped.is_some() {
-            Stamped::ask(&socket);
-        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 generation: 0,
@@ -229,7 +226,6 @@ impl Worker {
             Ok(_) | Err(_) => return self.close(token),
         };
         let now = clock::now();
-        let received = received.map_or(now, |received| received.min(now));
         let mut bytes = &buffer[..count];
         let mut first_due = None;
         while !bytes.is_empty() && !connection.ending {

@@ -95,6 +95,7 @@ fn write(file: File, log: &NullLog) -> std::io::Result<()> {
             answered_ns,
             received_ns,
         } = answer;
+        let received_ns = received_ns.map_or_else(String::new, |time| time.to_string());
         writeln!(out, "{arrived_ns},{answered_ns},{received_ns}")?;
     }
     out.flush()

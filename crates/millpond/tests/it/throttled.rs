@@ -158,8 +158,10 @@ fn a_null_server_writes_what_it_did() {
         .next()
         .unwrap()
         .split(',')
+        // The kernel may not have begun to stamp what comes.
+        .filter(|time| !time.is_empty())
         .map(|n| n.parse().unwrap())
         .collect();
-    assert!(times[2] <= times[0] && times[0] < times[1]);
+    assert!(times[0] < times[1] && times.get(2).is_none_or(|&received| received <= times[0]));
     assert!(lines.next().is_none());
 }
