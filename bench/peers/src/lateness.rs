@@ -132,11 +132,11 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
     let log = server.stop().map_err(|error| error.to_string())?;
     let origin = run.client.started_ns as f64 - WARMUP.as_nanos() as f64;
     let warm = (WARMUP.as_secs_f64() * rate).ceil() as usize;
-    let (sent, arrived) = (warm + run.accounting.issued as usize, log.answers.len());
-    if run.errors.total() > 0 || sent != arrived {
+    let (asked, arrived) = (warm + run.accounting.issued as usize, log.answers.len());
+    if run.errors.total() > 0 || asked != arrived {
         let failed = run.errors.total();
         return Err(format!(
-            "of {sent} requests {failed} failed, and the server has {arrived} in its log: {:?}",
+            "of {asked} requests {failed} failed, and the server has {arrived} in its log: {:?}",
             run.reasons
         ));
     }

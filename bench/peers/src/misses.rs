@@ -51,7 +51,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         articles: arguments.option("--articles")?.unwrap_or(1000).max(100),
         connections: arguments.option("--connections")?.unwrap_or(8).max(1),
         seconds: arguments.option("--seconds")?.unwrap_or(5).max(1),
-        blocks: arguments.option("--blocks")?.unwrap_or(10).max(1),
+        blocks: arguments.option("--blocks")?.unwrap_or(20).max(1),
     };
     let json: Option<String> = arguments.option("--json")?;
     arguments.end()?;

@@ -36,6 +36,16 @@ pub(crate) fn rest(time: std::time::Duration, stop: &AtomicBool) {
     }
 }
 
+/// Keeps its core busy for so long, or until `stop` is set; the moment after that. What makes a core slow does not make this longer.
+pub(crate) fn busy(time: Nanos, stop: &AtomicBool) -> Nanos {
+    let mut moment = now();
+    let end = moment.saturating_add(time);
+    while moment < end && !stop.load(Ordering::Relaxed) {
+        moment = now();
+    }
+    moment
+}
+
 /// Time until `moment`: none when it is past.
 pub(crate) fn until(moment: Nanos) -> std::time::Duration {
     std::time::Duration::from_nanos(moment.saturating_sub(now()))

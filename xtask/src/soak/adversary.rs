@@ -34,7 +34,10 @@ impl Adversary {
         };
         for pair in options.chunks(2) {
             let [name, value] = pair else {
-                return Err(format!("{}: it wants a value behind it", pair[0]));
+                return Err(format!(
+                    "{}: there are --minutes N, --seconds N, --seed N and --feed KIND, each with its value behind it",
+                    pair[0]
+                ));
             };
             match *name {
                 "--minutes" => adversary.seconds = above_zero(name, value)?.saturating_mul(60),

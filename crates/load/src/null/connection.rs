@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::NullAnswer;
 use super::scan::{Request, Scanner};
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
 
 /// Requests that wait on one connection, past which no more are read from it.
 const MOST: usize = 4096;
@@ -21,10 +22,12 @@ pub(super) struct Answer {
     repeated: Box<[u8]>,
     length: usize,
     head: usize,
+    /// How long the thread is busy with each.
+    work: Nanos,
 }
 
 impl Answer {
-    pub(super) fn new(body: usize) -> Self {
+    pub(super) fn new(body: usize, work: Nanos) -> Self {
         let mut one = head(body).into_bytes();
         let head = one.len();
         one.resize(head + body, b'x');
@@ -32,6 +35,7 @@ impl Answer {
             length: one.len(),
             repeated: one.repeat((BATCH / one.len()).max(1)).into_boxed_slice(),
             head,
+            work,
         }
     }
 }
@@ -112,11 +116,12 @@ impl Connection {
         self.ending && self.waiting.is_empty() && self.owed == 0
     }
 
-    /// Sends what is due at `now`, as far as the system takes it.
+    /// Does the work for what is due at `now` and sends it, as far as the system takes it. Once `stop` is set it is no work any more.
     pub(super) fn advance(
         &mut self,
         answer: &Answer,
-        now: Nanos,
+        mut now: Nanos,
+        stop: &AtomicBool,
         mut log: impl FnMut(NullAnswer),
     ) -> Result<(), Errno> {
         loop {
@@ -131,6 +136,9 @@ impl Connection {
                 } else {
                     answer.length
                 };
+                if answer.work > 0 {
+                    now = clock::busy(answer.work, stop);
+                }
                 log(NullAnswer {
                     arrived_ns: first.arrived,
                     answered_ns: now,

@@ -1,6 +1,6 @@
 //! The null server: the least that an HTTP server can do, for measuring the client.
 //!
-//! It answers every request with the same bytes, at once or after delays that it is told, and can log when each request
+//! It answers every request with the same bytes, at once, after delays or after work that it is told, and can log when each request
 //! was received by the kernel, when it was read and when its answer was sent. What a client finds against it is the client's own: its highest rate, its
 //! shortest time, and, against the log, the error of its percentiles. The heads of requests are searched for their end
 //! and three fields, not validated: it is no server for anything else.
@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use socket2::{Domain, Socket, Type};
@@ -38,6 +39,9 @@ pub struct NullPlan {
     pub body: usize,
     /// How long it waits between reading a request and sending the answer.
     pub delay: Delay,
+    /// How long a thread is then busy with each answer, by the clock: so many it makes in a second however fast its core is, if that
+    /// is long beside the system calls. At most a second.
+    pub work: Duration,
     /// Threads, each with an epoll loop and its share of the connections; at least 1.
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
@@ -56,6 +60,7 @@ impl Default for NullPlan {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             body: 0,
             delay: Delay::None,
+            work: Duration::ZERO,
             threads: 1,
             cores: Vec::new(),
             spin: false,
@@ -128,6 +133,9 @@ impl NullServer {
         }
         if plan.body > LARGEST {
             return refuse("the answers of a null server have at most 1 GiB");
+        }
+        if plan.work > Duration::from_secs(1) {
+            return refuse("a null server works at most a second for an answer");
         }
         if matches!(&plan.delay, Delay::Listed(list) if list.is_empty()) {
             return refuse("the list of delays is empty");

@@ -16,7 +16,7 @@ use super::connection::{Answer, Connection};
 use super::stamps::Stamped;
 use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
 use crate::Error;
-use crate::clock::{self, MS, Nanos};
+use crate::clock::{self, MS, Nanos, nanos};
 
 /// Events taken from epoll at once.
 const EVENTS: usize = 256;
@@ -87,7 +87,7 @@ impl Worker {
             epoll,
             listener,
             turn: 0,
-            answer: Answer::new(plan.body),
+            answer: Answer::new(plan.body, nanos(plan.work)),
             delay: plan.delay.clone(),
             spin: plan.spin,
             places: Vec::new(),
@@ -278,7 +278,8 @@ impl Worker {
         };
         let before = connection.next_due();
         let (log, oldest, capacity) = (&mut self.log, &mut self.oldest, self.capacity);
-        let result = connection.advance(&self.answer, now, |answer| {
+        let stop = &self.shared.stop;
+        let result = connection.advance(&self.answer, now, stop, |answer| {
             record(log, oldest, capacity, answer);
         });
         if result.is_err() {

@@ -129,6 +129,48 @@ fn the_delays_that_were_made_are_at_least_those_asked_for() {
 }
 
 #[test]
+fn a_thread_works_for_one_answer_after_the_other() {
+    let work = Duration::from_millis(2);
+    let server = start(&NullPlan {
+        work,
+        log: 100,
+        ..NullPlan::default()
+    });
+    let pipelined = Plan {
+        depth: 3,
+        ..counted(server.url(), 4, 40)
+    };
+    assert_eq!(measure(&pipelined).accounting.good, 40);
+    let mut answered: Vec<u64> = server
+        .stop()
+        .unwrap()
+        .answers
+        .iter()
+        .map(|answer| answer.answered_ns)
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered.len(), 40);
+    for pair in answered.windows(2) {
+        let between = pair[1] - pair[0];
+        assert!(u128::from(between) >= work.as_nanos(), "{between}");
+    }
+}
+
+#[test]
+fn a_server_stops_in_the_middle_of_its_work() {
+    let server = start(&NullPlan {
+        work: Duration::from_secs(1),
+        ..NullPlan::default()
+    });
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let requests = "GET / HTTP/1.1\r\n\r\n".repeat(4000);
+    stream.write_all(requests.as_bytes()).unwrap();
+    // It would be busy for more than an hour.
+    drop(server);
+    while !matches!(stream.read(&mut [0; 4096]), Ok(0) | Err(_)) {}
+}
+
+#[test]
 fn a_server_stops_with_answers_in_flight() {
     let server = start(&NullPlan {
         delay: Delay::Fixed(Duration::from_secs(3600)),
@@ -164,6 +206,13 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
                 ..NullPlan::default()
             },
             "empty",
+        ),
+        (
+            NullPlan {
+                work: Duration::from_millis(1001),
+                ..NullPlan::default()
+            },
+            "at most a second",
         ),
         (
             NullPlan {
