@@ -4,7 +4,11 @@
 //! it is written. The kernel stamps it for the null server when it has received it, which is when it arrived, whatever the server's core
 //! does; the server itself stamps it when it has read it, and never sleeps. All count from when the request was due.
 
-use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    fmt::Write as _,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
 
 use millpond_load::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 use serde_json::{Value, json};
@@ -12,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     Result,
     arguments::{Arguments, publish},
+    cpu,
     server::{CLIENT_CORE, SERVER_CORE},
     spread::Spread,
 };
@@ -32,6 +37,8 @@ struct Found {
     arrived: f64,
     read: f64,
     rate: f64,
+    /// What the hypervisor took of the client's core, in percent of the run.
+    stolen: f64,
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
@@ -54,12 +61,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         arrived: median(|found| found.arrived),
         read: median(|found| found.read),
         rate: median(|found| found.rate),
+        stolen: median(|found| found.stolen),
     };
     let (is_soon, is_seen) = (found.sent <= LIMIT_US, found.arrived <= LIMIT_US);
     let is_even = (found.rate / rate - 1.0).abs() <= OFF;
     let mut table = format!(
         "{rate}/s at equal distances, one client thread, {CONNECTIONS} connections, {runs} runs of {seconds} s\n\
-         99th percentile, µs       sent    arrived       read       rate\n"
+         99th percentile, µs       sent    arrived       read       rate     stolen\n"
     );
     all.iter().for_each(|run| row(&mut table, "", run));
     row(&mut table, "median", &found);
@@ -84,6 +92,7 @@ impl Found {
     fn json(&self) -> Value {
         json!({
             "sent_p99_us": self.sent, "arrived_p99_us": self.arrived, "read_p99_us": self.read, "rate": self.rate,
+            "stolen_percent": self.stolen,
         })
     }
 }
@@ -94,10 +103,11 @@ fn row(table: &mut String, name: &str, found: &Found) {
         arrived,
         read,
         rate,
+        stolen,
     } = found;
     let _ = writeln!(
         table,
-        "{name:18} {sent:>11.1} {arrived:>10.1} {read:>10.1} {rate:>10.1}"
+        "{name:18} {sent:>11.1} {arrived:>10.1} {read:>10.1} {rate:>10.1} {stolen:>8.2} %"
     );
 }
 
@@ -127,8 +137,11 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         }),
         ..Plan::new(server.url())
     };
+    let (before, began) = (cpu::stolen(CLIENT_CORE)?, Instant::now());
     let run = millpond_load::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
+    let stolen = cpu::stolen(CLIENT_CORE)?.saturating_sub(before);
+    let stolen = stolen.as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
     let log = server.stop().map_err(|error| error.to_string())?;
     let origin = run.client.started_ns as f64 - WARMUP.as_nanos() as f64;
     let warm = (WARMUP.as_secs_f64() * rate).ceil() as usize;
@@ -154,6 +167,7 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         arrived: p99(|answer| answer.received_ns.unwrap_or(answer.arrived_ns))?,
         read: p99(|answer| answer.arrived_ns)?,
         rate: run.achieved_rate,
+        stolen,
     })
 }
 

@@ -36,7 +36,8 @@ pub(crate) fn rest(time: std::time::Duration, stop: &AtomicBool) {
     }
 }
 
-/// Keeps its core busy for so long, or until `stop` is set; the moment after that. What makes a core slow does not make this longer.
+/// Keeps its core busy for so long, or until `stop` is set; the moment after that. A core that is slow does not make this longer, one
+/// that is taken away does by what is left of the gap when the time is over.
 pub(crate) fn busy(time: Nanos, stop: &AtomicBool) -> Nanos {
     let mut moment = now();
     let end = moment.saturating_add(time);

@@ -116,7 +116,8 @@ impl Connection {
         self.ending && self.waiting.is_empty() && self.owed == 0
     }
 
-    /// Does the work for what is due at `now` and sends it, as far as the system takes it. Once `stop` is set it is no work any more.
+    /// Does the work for what is due at `now` and sends it, as far as the system takes it: what takes work one by one, so that none waits
+    /// for the work of the next. Once `stop` is set it is no work any more.
     pub(super) fn advance(
         &mut self,
         answer: &Answer,
@@ -126,7 +127,7 @@ impl Connection {
     ) -> Result<(), Errno> {
         loop {
             while let Some(first) = self.waiting.front().filter(|first| first.due <= now)
-                && (self.owed == 0 || self.heads == first.request.is_head)
+                && (self.owed == 0 || answer.work == 0 && self.heads == first.request.is_head)
             {
                 if self.owed == 0 {
                     (self.heads, self.position) = (first.request.is_head, 0);

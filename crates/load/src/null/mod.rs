@@ -39,8 +39,9 @@ pub struct NullPlan {
     pub body: usize,
     /// How long it waits between reading a request and sending the answer.
     pub delay: Delay,
-    /// How long a thread is then busy with each answer, by the clock: so many it makes in a second however fast its core is, if that
-    /// is long beside the system calls. At most a second.
+    /// How long a thread is then busy with each answer, by the clock, one after the other. So many it makes in a second however slow its
+    /// core is, but for the system calls and for the time in which the core is taken away. What it has not come to read yet waits in
+    /// the kernel. At most a second.
     pub work: Duration,
     /// Threads, each with an epoll loop and its share of the connections; at least 1.
     pub threads: usize,
@@ -74,7 +75,7 @@ impl Default for NullPlan {
 pub struct NullAnswer {
     /// When the end of the request's head had been read.
     pub arrived_ns: u64,
-    /// When the answer was handed to the system. The delay that was really made is the difference.
+    /// When the answer was handed to the system. The delay that was really made is the difference, which has the work in it.
     pub answered_ns: u64,
     /// When the kernel had received the last packet that was read with it, whatever the server's thread did: over loopback on the sender's
     /// core. None for what came before it had begun to say so, which it does some moments after the server was started.

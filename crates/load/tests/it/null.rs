@@ -2,8 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use millpond_load::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 
@@ -157,17 +157,30 @@ fn a_thread_works_for_one_answer_after_the_other() {
 }
 
 #[test]
-fn a_server_stops_in_the_middle_of_its_work() {
+fn an_answer_does_not_wait_for_the_work_of_the_next() {
+    let work = Duration::from_millis(300);
     let server = start(&NullPlan {
-        work: Duration::from_secs(1),
+        work,
         ..NullPlan::default()
     });
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    let requests = "GET / HTTP/1.1\r\n\r\n".repeat(4000);
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let begun = Instant::now();
+    let requests =
+        "GET / HTTP/1.1\r\n\r\n".repeat(3999) + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
     stream.write_all(requests.as_bytes()).unwrap();
-    // It would be busy for more than an hour.
-    drop(server);
-    while !matches!(stream.read(&mut [0; 4096]), Ok(0) | Err(_)) {}
+    // All of them are twenty minutes of work, and the first is there after its own.
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    assert!(begun.elapsed() >= work);
+    // The server is in the middle of the second, or about to begin it, and does not work on when it is to stop.
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(server);
+        let _ = ended.send(());
+    });
+    end.recv_timeout(Duration::from_secs(30)).unwrap();
 }
 
 #[test]

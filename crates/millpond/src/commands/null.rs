@@ -29,7 +29,8 @@ pub(crate) struct Null {
     /// How long to wait before each answer: 2ms for all, or exp:2ms for exponentially distributed times of that mean
     #[arg(long, value_name = "DELAY", value_parser = delay)]
     delay: Option<Delay>,
-    /// How long a thread is then busy with each answer, by the clock: 100us makes a server that is full just below 10,000 a second
+    /// How long a thread is then busy with each answer, by the clock: with 100us it is full below 10,000 a second, by what the
+    /// system calls take
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span)]
     work: Duration,
     /// The same seed gives the same random delays
@@ -140,11 +141,16 @@ fn delay(text: &str) -> Result<Delay, String> {
 
 /// A span of time as configurations have it, or in microseconds.
 fn span(text: &str) -> Result<Duration, String> {
-    match text.strip_suffix("us").map(str::parse) {
-        Some(Ok(micros)) => Ok(Duration::from_micros(micros)),
-        Some(Err(_)) => Err(format!("`{text}` is no whole number of microseconds")),
-        None => Config::duration(text),
-    }
+    let micros = text
+        .strip_suffix("us")
+        .and_then(|number| number.parse().ok());
+    let span = micros.map_or_else(
+        || Config::duration(text).ok(),
+        |micros| Some(Duration::from_micros(micros)),
+    );
+    span.ok_or_else(|| {
+        format!("`{text}` is no span of time: a whole number and one of us, ms, s, min, h, d")
+    })
 }
 
 fn fixed(delay: Duration) -> Delay {
