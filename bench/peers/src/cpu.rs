@@ -1,11 +1,17 @@
 //! Whose core, and how long on it.
 
-use std::{fs, time::Duration};
+use std::{
+    iter, thread,
+    time::{Duration, Instant},
+};
 
 use millpond_telemetry::probe::run_times;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Result;
+
+/// Reading the clock takes a thirtieth of a microsecond, and an interrupt of the guest's own a few.
+const GAP: Duration = Duration::from_micros(30);
 
 /// Binds this thread, and every process that it starts from now on, to one core.
 pub(crate) fn pin(core: usize) -> Result<()> {
@@ -20,33 +26,49 @@ pub(crate) fn run_time(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(threads.values().sum()))
 }
 
-/// The time that the hypervisor has kept from a core that had something to do since the machine began, in ticks of 10 ms: steal of
-/// proc_stat(5). A machine of its own has none.
-pub(crate) fn stolen(core: usize) -> Result<Duration> {
-    let stat = fs::read_to_string("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
-    steal(&stat, core).ok_or_else(|| format!("/proc/stat has no steal of core {core}"))
+/// The share of the time that a core is kept from a thread that does nothing but read the clock, for longer than [`GAP`] at a time. On a
+/// guest that is the hypervisor's doing, of which it may tell the kernel (steal) much less than it took, or nothing.
+pub(crate) fn withheld(core: usize, time: Duration) -> Result<f64> {
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            pin(core)?;
+            let began = Instant::now();
+            let clock = iter::from_fn(|| Some(began.elapsed())).take_while(|&now| now < time);
+            Ok(in_gaps(clock).as_secs_f64() / time.as_secs_f64())
+        });
+        let watched = watch.join();
+        watched.unwrap_or_else(|_| Err("the thread that watches the clock has panicked".to_owned()))
+    })
 }
 
-fn steal(stat: &str, core: usize) -> Option<Duration> {
-    let name = format!("cpu{core}");
-    let mut lines = stat.lines().map(str::split_ascii_whitespace);
-    let mut fields = lines.find_map(|mut fields| (fields.next()? == name).then_some(fields))?;
-    let ticks: u64 = fields.nth(7)?.parse().ok()?;
-    Some(Duration::from_millis(ticks.checked_mul(10)?))
+/// How much of the time lies between two moments that are further apart than [`GAP`].
+fn in_gaps(moments: impl Iterator<Item = Duration>) -> Duration {
+    let (mut before, mut gaps) = (Duration::ZERO, Duration::ZERO);
+    for now in moments {
+        let since = now.saturating_sub(before);
+        if since > GAP {
+            gaps += since;
+        }
+        before = now;
+    }
+    gaps
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{run_time, steal};
+    use super::{in_gaps, run_time, withheld};
 
     #[test]
-    fn steal_is_the_eighth_of_a_core() {
-        let stat = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 80 9 10\ncpu1 1 2 3 4 5 6 7 93 0 0\ncpu10 1 2 3 4\n";
-        assert_eq!(steal(stat, 1), Some(Duration::from_millis(930)));
-        assert_eq!(steal(stat, 10), None);
-        assert_eq!(steal(stat, 2), None);
+    fn what_lies_between_distant_moments_is_withheld() {
+        let moments = [1, 2, 49, 100, 99, 130, 400].map(Duration::from_micros);
+        assert_eq!(
+            in_gaps(moments.into_iter()),
+            Duration::from_micros(47 + 51 + 31 + 270)
+        );
+        let share = withheld(0, Duration::from_millis(5)).unwrap();
+        assert!((0.0..=1.0).contains(&share), "{share}");
     }
 
     #[test]

@@ -4,11 +4,7 @@
 //! it is written. The kernel stamps it for the null server when it has received it, which is when it arrived, whatever the server's core
 //! does; the server itself stamps it when it has read it, and never sleeps. All count from when the request was due.
 
-use std::{
-    fmt::Write as _,
-    sync::atomic::AtomicBool,
-    time::{Duration, Instant},
-};
+use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
 use millpond_load::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 use serde_json::{Value, json};
@@ -27,6 +23,8 @@ const LIMIT_US: f64 = 200.0;
 const OFF: f64 = 0.001;
 /// Before each run, as the first requests meet cold caches.
 const WARMUP: Duration = Duration::from_secs(1);
+/// How long the client's core is watched before each run.
+const WATCH: Duration = Duration::from_secs(2);
 /// So many that while the server's core is taken for some milliseconds none has to wait for a connection: it would arrive late by no
 /// fault of the client's.
 const CONNECTIONS: usize = 512;
@@ -37,8 +35,8 @@ struct Found {
     arrived: f64,
     read: f64,
     rate: f64,
-    /// What the hypervisor took of the client's core, in percent of the run.
-    stolen: f64,
+    /// What was kept of the client's core from a thread that only reads the clock, in percent of the seconds before the run.
+    withheld: f64,
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
@@ -61,13 +59,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         arrived: median(|found| found.arrived),
         read: median(|found| found.read),
         rate: median(|found| found.rate),
-        stolen: median(|found| found.stolen),
+        withheld: median(|found| found.withheld),
     };
     let (is_soon, is_seen) = (found.sent <= LIMIT_US, found.arrived <= LIMIT_US);
     let is_even = (found.rate / rate - 1.0).abs() <= OFF;
     let mut table = format!(
         "{rate}/s at equal distances, one client thread, {CONNECTIONS} connections, {runs} runs of {seconds} s\n\
-         99th percentile, µs       sent    arrived       read       rate     stolen\n"
+         99th percentile, µs       sent    arrived       read       rate   withheld\n"
     );
     all.iter().for_each(|run| row(&mut table, "", run));
     row(&mut table, "median", &found);
@@ -92,7 +90,7 @@ impl Found {
     fn json(&self) -> Value {
         json!({
             "sent_p99_us": self.sent, "arrived_p99_us": self.arrived, "read_p99_us": self.read, "rate": self.rate,
-            "stolen_percent": self.stolen,
+            "withheld_percent": self.withheld,
         })
     }
 }
@@ -103,11 +101,11 @@ fn row(table: &mut String, name: &str, found: &Found) {
         arrived,
         read,
         rate,
-        stolen,
+        withheld,
     } = found;
     let _ = writeln!(
         table,
-        "{name:18} {sent:>11.1} {arrived:>10.1} {read:>10.1} {rate:>10.1} {stolen:>8.2} %"
+        "{name:18} {sent:>11.1} {arrived:>10.1} {read:>10.1} {rate:>10.1} {withheld:>8.2} %"
     );
 }
 
@@ -116,6 +114,7 @@ fn within(is: bool) -> &'static str {
 }
 
 fn measure(rate: f64, seconds: u64) -> Result<Found> {
+    let withheld = cpu::withheld(CLIENT_CORE, WATCH)? * 100.0;
     let room = rate * (seconds as f64 + WARMUP.as_secs_f64()) * 1.1 + 1_000.0;
     let server = NullServer::start(&NullPlan {
         cores: vec![SERVER_CORE],
@@ -137,11 +136,8 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         }),
         ..Plan::new(server.url())
     };
-    let (before, began) = (cpu::stolen(CLIENT_CORE)?, Instant::now());
     let run = millpond_load::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
-    let stolen = cpu::stolen(CLIENT_CORE)?.saturating_sub(before);
-    let stolen = stolen.as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
     let log = server.stop().map_err(|error| error.to_string())?;
     let origin = run.client.started_ns as f64 - WARMUP.as_nanos() as f64;
     let warm = (WARMUP.as_secs_f64() * rate).ceil() as usize;
@@ -167,7 +163,7 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         arrived: p99(|answer| answer.received_ns.unwrap_or(answer.arrived_ns))?,
         read: p99(|answer| answer.arrived_ns)?,
         rate: run.achieved_rate,
-        stolen,
+        withheld,
     })
 }
 

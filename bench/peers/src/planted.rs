@@ -182,7 +182,7 @@ fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result
         .args(["--rate", &options.rate.to_string()])
         .args(["--blocks", &options.blocks[0].to_string()])
         .args(["--most-blocks", &options.blocks[1].to_string()])
-        .args(["--detect", &format!("{}%", options.detect * 100.0)])
+        .args(["--detect", &format!("{:.2}%", options.detect * 100.0)])
         .args(["--pid-a", &a.pid().to_string()])
         .args(["--pid-b", &b.pid().to_string()]);
     compared::compare(&mut command)
