@@ -33,7 +33,9 @@ pub(crate) fn withheld(core: usize, time: Duration) -> Result<f64> {
         let watch = scope.spawn(|| {
             pin(core)?;
             let began = Instant::now();
-            let clock = iter::from_fn(|| Some(began.elapsed())).take_while(|&now| now < time);
+            let clock = iter::from_fn(|| Some(began.elapsed())).take_while(|&moment| moment < time);
+            // A gap may reach beyond the end.
+            let clock = clock.chain([time]);
             Ok(in_gaps(clock).as_secs_f64() / time.as_secs_f64())
         });
         let watched = watch.join();
@@ -44,12 +46,12 @@ pub(crate) fn withheld(core: usize, time: Duration) -> Result<f64> {
 /// How much of the time lies between two moments that are further apart than [`GAP`].
 fn in_gaps(moments: impl Iterator<Item = Duration>) -> Duration {
     let (mut before, mut gaps) = (Duration::ZERO, Duration::ZERO);
-    for now in moments {
-        let since = now.saturating_sub(before);
+    for moment in moments {
+        let since = moment.saturating_sub(before);
         if since > GAP {
             gaps += since;
         }
-        before = now;
+        before = moment;
     }
     gaps
 }
