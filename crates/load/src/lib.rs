@@ -122,6 +122,7 @@ pub use progress::{Phase, Progress};
 pub use run::{
     Accounting, Client, Connections, Little, Loop, Point, Protocol, Run, Timeline, Verdict,
 };
+pub use span::duration;
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
     Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,

@@ -8,7 +8,8 @@ pub(crate) fn micros(text: &str) -> Option<f64> {
 }
 
 /// The length, which may be nothing; `None` if it is not understood, negative, or too long for the type.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(read(text)? / 1e6).ok()
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_load::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
-use millpond_site::Config;
 
 use crate::events::{Event, Events};
 use crate::failure::{Failure, Outcome};
@@ -139,18 +138,9 @@ fn delay(text: &str) -> Result<Delay, String> {
     }
 }
 
-/// A span of time as configurations have it, or in microseconds.
 fn span(text: &str) -> Result<Duration, String> {
-    let micros = text
-        .strip_suffix("us")
-        .and_then(|number| number.parse().ok());
-    let span = micros.map_or_else(
-        || Config::duration(text).ok(),
-        |micros| Some(Duration::from_micros(micros)),
-    );
-    span.ok_or_else(|| {
-        format!("`{text}` is no span of time: a whole number and one of us, ms, s, min, h, d")
-    })
+    millpond_load::duration(text)
+        .ok_or_else(|| format!("`{text}` is no length of time, such as 100us, 2ms or 1.5s"))
 }
 
 fn fixed(delay: Duration) -> Delay {
@@ -196,7 +186,7 @@ mod tests {
             Ok(Delay::Exponential { mean: two, seed: 0 })
         );
         assert_eq!(span("100us"), Ok(Duration::from_micros(100)));
-        assert!(span("0.1us").is_err() && span("us").is_err());
+        assert!(span("100").is_err() && span("us").is_err() && span("-1us").is_err());
         assert!(address("8090").is_err() && address("[::1]:0").is_ok());
         assert!(delay("exp:").is_err() && delay("soon").is_err());
     }
