@@ -22,6 +22,7 @@ mod listen;
 #[cfg(feature = "parts")]
 pub mod parts;
 pub mod path;
+mod prefetch;
 mod prepared;
 mod request;
 mod response;

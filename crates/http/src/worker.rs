@@ -14,10 +14,10 @@ use std::sync::Arc;
 use millpond_store::clock::Boottime;
 use socket2::SockRef;
 
-use crate::conn::{Connection, Outbox, Pool, Repeats, Stage, Step};
+use crate::conn::{Connection, Intake, Outbox, Pool, Repeats, Stage, Step};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
-use crate::limits::{LAST_ACCEPTS, Limits, READ_BUFFER};
+use crate::limits::{LAST_ACCEPTS, Limits};
 use crate::response::Service;
 use crate::shared::{Counters, Place, Shared};
 
@@ -33,6 +33,7 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) pool: Pool,
     pub(crate) connections: Slab<Connection>,
     pub(crate) timers: Timers,
+    pub(crate) intake: Intake,
     pub(crate) outbox: Outbox,
     /// Connections that can go on without news, after others have had their turn.
     pub(crate) runnable: VecDeque<Token>,
@@ -40,8 +41,6 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) repeats: Repeats,
     /// Bytes of the request bodies that are being received.
     pub(crate) bodies: usize,
-    /// For bytes that nobody will look at.
-    pub(crate) scratch: Box<[u8]>,
     /// Since when the worker is finishing.
     pub(crate) draining: Option<Boottime>,
     listener: Option<TcpListener>,
@@ -93,12 +92,12 @@ pub fn run_worker<S: Service>(
         pool: Pool::default(),
         connections: Slab::default(),
         timers: Timers::new(Boottime::now()),
+        intake: Intake::default(),
         outbox: Outbox::default(),
         runnable: VecDeque::new(),
         mailbox,
         repeats: Repeats::new(RandomState::new().hash_one(())),
         bodies: 0,
-        scratch: vec![0; READ_BUFFER].into(),
         draining: None,
         listener: Some(listener),
         accepts_at: None,
@@ -138,6 +137,7 @@ impl<S: Service> Worker<S> {
                     }
                 }
             }
+            self.answer_intake();
             self.mailbox.collect(&mut mail);
             let has_mail = !mail.is_empty();
             for token in mail.drain(..) {
@@ -179,8 +179,13 @@ impl<S: Service> Worker<S> {
             return;
         };
         connection.ready.add(news);
+        if connection.stage == Stage::Idle && connection.ready.read && !connection.is_queued {
+            return self.take_in(token);
+        }
         // These are looked at anyway: when the server has done its part, and when it is their turn.
         if !matches!(connection.stage, Stage::Answering | Stage::Posted) && !connection.is_queued {
+            // What it does may take long, and those who were read were first.
+            self.answer_intake();
             self.advance(token, |worker, connection| Some(worker.go_on(connection)));
         }
     }
@@ -216,7 +221,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Lets a connection do something, and then what that asks for; if it panics, only that connection ends.
-    fn advance(
+    pub(crate) fn advance(
         &mut self,
         token: Token,
         act: impl FnOnce(&mut Self, &mut Connection) -> Option<Step>,

@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Pending};
 use super::kept::Known;
 use super::outbox::Post;
 use super::output::Told;
-use super::repeats::Unknown;
+use super::repeats::Named;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
@@ -105,7 +105,8 @@ impl<S: Service> Worker<S> {
         };
         let len = head.len();
         let tail = self.tails.get(exchange.now, Persistence::Default);
-        match self.repeats.find(head, exchange.now, tail) {
+        let named = self.repeats.named(head);
+        match self.repeats.find(named, head, exchange.now, tail) {
             Ok(kept) => {
                 let again = kept.answer(self.service.wants_done());
                 exchange.output.push_again(again);
@@ -179,7 +180,7 @@ impl<S: Service> Worker<S> {
         exchange: &Exchange,
         head: &Head,
         response: &Response,
-        unknown: Unknown,
+        unknown: Named,
         standing: Box<dyn Standing>,
     ) {
         let body = match &response.body {

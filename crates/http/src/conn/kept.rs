@@ -10,6 +10,7 @@ use millpond_store::clock::Boottime;
 
 use crate::h1::{Decoder, FieldSpan, Head, request};
 use crate::limits::REPEATED_ANSWER;
+use crate::prefetch::prefetch;
 use crate::request::Request;
 use crate::response::Standing;
 
@@ -136,6 +137,13 @@ impl Kept {
         // The request is in two places.
         let known = self.known.bytes.len() + size_of_val(&*self.known.fields);
         known + self.both.len() + OVERHEAD
+    }
+
+    /// Asks for the memory of the request and of the end of the answer's head.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.both[0]);
+        prefetch(&self.both[self.tail_at as usize]);
     }
 
     /// Whether it answers these bytes.

@@ -4,13 +4,14 @@
 //! worker: all requests that have arrived are decoded and answered, their responses written at once, and only then are
 //! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
 //!
-//! - `read`: what comes in, and how long it may take.
+//! - `read`: what comes in, and how long it may take; `intake`: the requests of a turn, one after the other.
 //! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before, by
 //!   what was `kept` of it.
 //! - `send`: what goes out; `outbox`: together with what other connections have.
 
 mod answer;
 mod exchange;
+mod intake;
 mod kept;
 mod outbox;
 mod output;
@@ -30,6 +31,7 @@ use crate::response::Service;
 use crate::worker::{Seat, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
+pub(crate) use intake::Intake;
 pub(crate) use outbox::Outbox;
 pub(crate) use repeats::Repeats;
 
@@ -59,7 +61,7 @@ const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 /// What a connection waits for, or does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The first byte of a request.
+    /// The first byte of a request, or, within a turn, that the first bytes are taken from the [intake](Intake).
     Idle,
     /// An exchange, in which requests are decoded and more bytes read.
     Reading,

@@ -3,10 +3,11 @@
 use millpond_store::clock::Boottime;
 
 use super::exchange::Exchange;
+use super::intake::First;
 use super::kept::Again;
 use super::outbox::Post;
 use super::progress::Progress;
-use super::repeats::Unknown;
+use super::repeats::Named;
 use super::socket::Moved;
 use super::{Connection, Stage, Step};
 use crate::date::Persistence;
@@ -16,8 +17,7 @@ use crate::response::Service;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
-    /// Reads the first bytes of a request, if they are there. A request that comes again, alone, is answered from where they
-    /// lie: the connection borrows nothing for it, and all such requests of a turn go through the same memory.
+    /// Reads the first bytes of a request, if they are there, and begins with them.
     pub(super) fn first_bytes(
         &mut self,
         connection: &mut Connection,
@@ -26,14 +26,26 @@ impl<S: Service> Worker<S> {
         if !connection.ready.read {
             return Some(Step::Wait);
         }
-        let len = match connection.receive(&mut self.scratch) {
+        let len = match connection.receive(self.intake.free()) {
             Moved::Bytes(len) => len,
             Moved::Nothing => return Some(Step::Wait),
             Moved::End => return Some(Step::End),
         };
         let now = Boottime::now();
-        self.counters.bytes_in.add(len as u64);
-        let alone = self.find_alone(len, now);
+        let first = self.first(len);
+        self.begin(connection, lent, first, now)
+    }
+
+    /// Begins with the first bytes of a request. One that comes again, alone, is answered from where they lie: the connection borrows
+    /// nothing for it, and all such requests go through the same few places of memory.
+    pub(super) fn begin(
+        &mut self,
+        connection: &mut Connection,
+        lent: &mut Option<Box<Exchange>>,
+        first: First,
+        now: Boottime,
+    ) -> Option<Step> {
+        let alone = self.find_alone(first, now);
         if let Some(Ok(again)) = alone {
             self.outbox.push(Post::Again(connection.token, again, now));
             connection.stage = Stage::Posted;
@@ -41,22 +53,24 @@ impl<S: Service> Worker<S> {
         }
         connection.deadline = Boottime::NEVER;
         let exchange = lent.get_or_insert_with(|| self.pool.take());
-        exchange.decoder.space(&self.limits)[..len].copy_from_slice(&self.scratch[..len]);
-        exchange.decoder.received(len);
+        let bytes = self.intake.bytes(first);
+        exchange.decoder.space(&self.limits)[..bytes.len()].copy_from_slice(bytes);
+        exchange.decoder.received(bytes.len());
         exchange.begin(now);
         exchange.looked_for = alone.and_then(Result::err);
         connection.stage = Stage::Reading;
         None
     }
 
-    /// Looks for the answer to the request that is all of the first `len` bytes; none if they are anything else.
-    fn find_alone(&mut self, len: usize, now: Boottime) -> Option<Result<Again, Unknown>> {
-        let input = &self.scratch[..len];
-        if self.draining.is_some() || self.repeats.head(input)?.len() != len {
+    /// Looks for the answer to the request that is all of the first bytes; none if they are anything else.
+    fn find_alone(&mut self, first: First, now: Boottime) -> Option<Result<Again, Named>> {
+        let named = first.named?;
+        if self.draining.is_some() {
             return None;
         }
+        let request = self.intake.bytes(first);
         let tail = self.tails.get(now, Persistence::Default);
-        let found = self.repeats.find(input, now, tail);
+        let found = self.repeats.find(named, request, now, tail);
         Some(found.map(|kept| {
             self.counters.requests.add(1);
             kept.answer(self.service.wants_done())
@@ -114,7 +128,7 @@ impl<S: Service> Worker<S> {
     /// destroy the response on its way (RFC 9112 section 9.6).
     pub(super) fn linger(&mut self, connection: &mut Connection, mut left: usize) -> Option<Step> {
         while left > 0 {
-            match connection.receive(&mut self.scratch) {
+            match connection.receive(self.intake.free()) {
                 Moved::Bytes(len) => left = left.saturating_sub(len),
                 Moved::Nothing => {
                     connection.stage = Stage::Lingering(left);

@@ -14,6 +14,7 @@ use twox_hash::XxHash3_64;
 
 use super::kept::{Kept, Known};
 use crate::limits::REPEATED_BYTES;
+use crate::prefetch::prefetch;
 use crate::response::Standing;
 
 /// So many that a thousand answers in turn are seldom too many for one set.
@@ -44,14 +45,14 @@ pub(crate) struct Repeats {
 /// Sets that are looked through for answers that are over, whenever one is kept.
 const SWEPT: usize = 16;
 
-/// Names a request that is not known.
+/// Names a request by its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unknown {
+pub(super) struct Named {
     hash: u64,
     len: usize,
 }
 
-impl Unknown {
+impl Named {
     /// Whether it may be one of this length: a request behind empty lines is not the bytes that were looked for.
     pub(super) const fn has_len(self, len: usize) -> bool {
         self.len == len
@@ -78,22 +79,54 @@ impl Repeats {
             .map(|at| &input[..at + b"\r\n\r\n".len()])
     }
 
+    /// The name of the request that is all of `input`; none if it is anything else than one whole head. What is kept of it may be asked for
+    /// soon.
+    pub(super) fn name(&self, input: &[u8]) -> Option<Named> {
+        let is_alone = self.head(input)?.len() == input.len();
+        is_alone.then(|| {
+            let named = self.named(input);
+            prefetch(&self.sets[set_of(named.hash)]);
+            named
+        })
+    }
+
+    /// The name of this request, of which the whole head is there.
+    #[inline]
+    pub(super) fn named(&self, request: &[u8]) -> Named {
+        Named {
+            hash: XxHash3_64::oneshot_with_seed(self.seed, request),
+            len: request.len(),
+        }
+    }
+
+    /// Before [`Repeats::prefetch_answer`], with something else in between.
+    pub(super) fn prefetch_kept(&self, named: Named) {
+        let set = &self.sets[set_of(named.hash)];
+        if let Some(place) = set.likely(named.hash) {
+            prefetch(place);
+        }
+    }
+
+    /// Before the answer is looked for, with something else in between.
+    pub(super) fn prefetch_answer(&self, named: Named) {
+        let set = &self.sets[set_of(named.hash)];
+        if let Some(Some(kept)) = set.likely(named.hash) {
+            kept.prefetch();
+        }
+    }
+
     /// The answer to `request`, which was received then; `tail` is the end of a head in this second.
     pub(super) fn find(
         &mut self,
+        named: Named,
         request: &[u8],
         received: Boottime,
         tail: &[u8],
-    ) -> Result<&Kept, Unknown> {
-        let hash = XxHash3_64::oneshot_with_seed(self.seed, request);
-        let unknown = Unknown {
-            hash,
-            len: request.len(),
-        };
-        let set = &mut self.sets[set_of(hash)];
+    ) -> Result<&Kept, Named> {
+        let set = &mut self.sets[set_of(named.hash)];
         let is_it = |way: &usize| {
             let kept = set.kept[*way].as_ref();
-            set.tags[*way] == tag_of(hash) && kept.is_some_and(|kept| kept.is_for(request))
+            set.tags[*way] == tag_of(named.hash) && kept.is_some_and(|kept| kept.is_for(request))
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
         let stands = |kept: &mut Kept| {
@@ -106,14 +139,14 @@ impl Repeats {
                 if let Some(old) = slot.take_if(stands) {
                     self.bytes -= old.weight();
                 }
-                slot.as_ref().ok_or(unknown)
+                slot.as_ref().ok_or(named)
             }
-            None => Err(unknown),
+            None => Err(named),
         }
     }
 
     /// Whether `request` has been asked for before.
-    pub(super) fn is_wanted(&mut self, request: Unknown) -> bool {
+    pub(super) fn is_wanted(&mut self, request: Named) -> bool {
         let seen = &mut self.seen[(request.hash >> 20) as usize % SEEN];
         let tag = tag_of(request.hash);
         if seen.contains(&tag) {
@@ -127,7 +160,7 @@ impl Repeats {
     /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
     pub(super) fn keep(
         &mut self,
-        unknown: Unknown,
+        unknown: Named,
         known: Known,
         status: u16,
         answer: &[&[u8]],
@@ -164,6 +197,12 @@ impl Repeats {
 }
 
 impl Set {
+    /// The first place with the tag of `hash`: nearly always that of the request, if there is one.
+    fn likely(&self, hash: u64) -> Option<&Option<Kept>> {
+        let way = (0..WAYS).find(|way| self.tags[*way] == tag_of(hash))?;
+        Some(&self.kept[way])
+    }
+
     /// The place for another: a free one, or that of one that was not asked for lately.
     fn way(&mut self) -> usize {
         let free = self.kept.iter().position(Option::is_none);
@@ -233,7 +272,8 @@ mod tests {
 
     /// What is found, as it is held for sending.
     fn find(repeats: &mut Repeats, request: &str, tail: &[u8]) -> Option<(Rc<[u8]>, usize)> {
-        let found = repeats.find(request.as_bytes(), NOW, tail).ok()?;
+        let named = repeats.named(request.as_bytes());
+        let found = repeats.find(named, request.as_bytes(), NOW, tail).ok()?;
         let again = found.answer(false);
         Some((again.both, again.from as usize))
     }
@@ -242,9 +282,9 @@ mod tests {
         std::str::from_utf8(&both[*from..]).unwrap()
     }
 
-    fn unknown(repeats: &mut Repeats, request: &str) -> Unknown {
-        let found = repeats.find(request.as_bytes(), NOW, TAIL).map(|_| ());
-        found.unwrap_err()
+    fn unknown(repeats: &mut Repeats, request: &str) -> Named {
+        assert!(find(repeats, request, TAIL).is_none());
+        repeats.name(request.as_bytes()).unwrap()
     }
 
     fn asking(target: &str) -> String {

@@ -50,6 +50,118 @@ fn more_connections_than_one_send_takes_each_get_their_answers_in_order() {
     }
 }
 
+/// What one of many clients sends while the worker is held, and what it is to get for that.
+fn say(client: &mut Client, n: usize, padding: &str) {
+    match n % 6 {
+        0 => client.get("/kept"),
+        1 => client.get(&format!("/{n}")),
+        2 => client.send("GET /ke"),
+        3 => client
+            .send("GET /kept HTTP/1.1\r\nHost: a\r\n\r\nGET /large HTTP/1.1\r\nHost: a\r\n\r\n"),
+        4 => client.post("/echo", padding),
+        _ => client.send("\r\nGET /kept HTTP/1.1\r\nHost: a\r\n\r\n"),
+    }
+}
+
+fn hear(client: &mut Client, n: usize, padding: &str) {
+    match n % 6 {
+        0 | 5 => assert_eq!(client.response().text(), "text"),
+        1 => assert_eq!(client.response().text(), format!("/{n}")),
+        2 => {
+            client.send("pt HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert_eq!(client.response().text(), "text");
+        }
+        3 => {
+            assert_eq!(client.response().text(), "text");
+            assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
+        }
+        _ => assert_eq!(client.response().text(), padding),
+    }
+}
+
+#[test]
+fn all_that_is_read_in_one_turn_gets_its_own_answer() {
+    let server = Server::untold();
+    let mut clients: Vec<Client> = (0..60).map(|_| server.connect()).collect();
+    clients[0].post("/set", "text");
+    assert_eq!(clients[0].response().text(), "text");
+    for round in 0..10 {
+        // Longer than one read, the last times.
+        let padding = "p".repeat(4000 * round);
+        let mut held = hold(&server);
+        // Somebody leaves without a word, and somebody in the middle of one.
+        let (gone, mut broken) = (server.connect(), server.connect());
+        drop(gone);
+        for (n, client) in clients.iter_mut().enumerate() {
+            say(client, n, &padding);
+        }
+        broken.send("GET /");
+        drop(broken);
+        server.gate.add_permits(1);
+        assert_eq!(held.response().text(), "blocked");
+        for (n, client) in clients.iter_mut().enumerate() {
+            hear(client, n, &padding);
+        }
+    }
+}
+
+#[test]
+fn what_was_kept_is_not_given_to_whoever_asked_after_a_change_in_the_same_turn() {
+    let server = Server::untold();
+    let mut clients: Vec<Client> = (0..24).map(|_| server.connect()).collect();
+    let mut in_order = 0;
+    for round in 0..20 {
+        let (before, after) = (format!("before {round}"), format!("after {round}"));
+        clients[0].post("/set", &before);
+        clients[0].response();
+        for client in &mut clients {
+            for _ in 0..3 {
+                client.get("/kept");
+                assert_eq!(client.response().text(), before);
+            }
+        }
+        let mut held = hold(&server);
+        for (n, client) in clients.iter_mut().enumerate() {
+            if n == 7 {
+                client.post("/set", &after);
+            } else {
+                client.get("/kept");
+            }
+        }
+        server.gate.add_permits(1);
+        held.response();
+        let answers: Vec<_> = clients.iter_mut().map(Client::response).collect();
+        for answer in &answers {
+            assert!([&before[..], &after].contains(&answer.text()));
+        }
+        let is_after = answers[7..].iter().all(|answer| answer.text() == after);
+        in_order += usize::from(is_after);
+    }
+    // The kernel need not tell of them in the order in which they were sent, though it nearly always does.
+    assert!(in_order >= 10, "{in_order}");
+}
+
+#[test]
+fn a_panic_is_500_for_one_of_those_who_were_read_together() {
+    let server = Server::untold();
+    let mut clients: Vec<Client> = (0..12).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.get("/none");
+        client.head();
+    }
+    let mut held = hold(&server);
+    clients[0].get("/panic");
+    for client in &mut clients[1..] {
+        client.get("/kept");
+    }
+    server.gate.add_permits(1);
+    assert_eq!(held.response().text(), "blocked");
+    assert_eq!(clients[0].response().status, 500);
+    for client in &mut clients[1..] {
+        assert_eq!(client.response().status, 200);
+    }
+}
+
 #[test]
 fn what_is_ready_does_not_wait_for_what_takes_long() {
     let server = Server::start(Limits::default());
@@ -65,6 +177,29 @@ fn what_is_ready_does_not_wait_for_what_takes_long() {
     skip_to_waiting(&server);
     // The worker stands still again, in the same turn, and the quick one's answer is there.
     assert_eq!(quick.response().text(), "/quick");
+    server.gate.add_permits(1);
+    assert_eq!(slow.response().text(), "blocked");
+    drop(held);
+}
+
+#[test]
+fn who_was_read_first_does_not_wait_for_what_takes_long_elsewhere() {
+    let server = Server::untold();
+    let (mut quick, mut slow) = (server.connect(), server.connect());
+    for _ in 0..3 {
+        quick.get("/kept");
+        assert_eq!(quick.response().status, 200);
+    }
+    // In the middle of a request, so no idle connection, whose turn may take long.
+    slow.send("POST /block-later HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+    server.check_serves();
+    let held = hold(&server);
+    quick.get("/kept");
+    slow.send("body");
+    server.gate.add_permits(1);
+    skip_to_waiting(&server);
+    // The worker stands still again.
+    assert_eq!(quick.response().status, 200);
     server.gate.add_permits(1);
     assert_eq!(slow.response().text(), "blocked");
     drop(held);
