@@ -10,6 +10,7 @@ mod beside;
 mod blocks;
 mod check;
 mod check_limits;
+mod check_other;
 mod check_spin;
 #[cfg(test)]
 mod check_tests;
@@ -22,6 +23,7 @@ mod findings;
 mod form;
 mod h2load;
 mod idle;
+mod interrupts;
 mod limit;
 mod measure;
 mod memory;

@@ -2,9 +2,9 @@
 //!
 //! A closed loop gives what the slowest of server and client can do. Where the server's core was busy throughout under both
 //! clients, the difference is in what a request costs the server: most of all in how often it has to wake the client, which a
-//! quick client makes it do more often, since it sleeps more; one that spins it never has to wake. Where
-//! it was not, the client under which it had time left was the limit; and with few connections neither is, because each
-//! waits for the other in turn.
+//! quick client makes it do more often, since it sleeps more, and in whether that takes an interrupt; one that spins it never has
+//! to wake. Where it was not, the client under which it had time left was the limit; and with few connections neither is, because
+//! each waits for the other in turn.
 
 use super::outcome::{LabRun, OtherClient, Spread};
 
@@ -32,6 +32,8 @@ struct Side<'a> {
     /// Of the server's cores.
     core_busy: f64,
     client: Option<OtherClient>,
+    /// Of the client's cores, for one request.
+    interrupts: Option<f64>,
 }
 
 impl Side<'_> {
@@ -85,6 +87,11 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
         sentence.push_str("; ");
         let spins = pairs.iter().any(|run| run.client_spin);
         sentence.push_str(&clients(own, theirs, spins, name));
+    }
+    if let Some((own, theirs)) = ours.interrupts.zip(theirs.interrupts) {
+        sentence.push_str(&format!(
+            "; the client’s cores were interrupted {own:.2} times a request, {name}’s {theirs:.2}"
+        ));
     }
     sentence
 }
@@ -147,6 +154,7 @@ fn ours(pairs: &[&LabRun]) -> Option<Side<'static>> {
         name: "this client",
         core_busy: median(runs().filter_map(busy))?,
         client: client(),
+        interrupts: median(runs().filter_map(|run| run.client_interrupts)),
     })
 }
 
@@ -164,6 +172,7 @@ fn theirs<'a>(pairs: &[&LabRun], name: &'a str) -> Option<Side<'a>> {
         name,
         core_busy: median(runs().filter_map(|other| other.core_busy))?,
         client: client(),
+        interrupts: median(runs().filter_map(|other| other.interrupts)),
     })
 }
 
@@ -194,6 +203,7 @@ mod tests {
                 busy: wrk_busy,
                 ..CLIENT
             }),
+            interrupts: None,
         });
         assert_eq!(over_other(&run), Some(ratio));
         run
@@ -214,6 +224,27 @@ mod tests {
         let said = difference(&runs, 1.25, "wrk");
         let costs = "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 100 %, 10.0 and 12.5 µs a request";
         assert!(said.starts_with(costs), "{said}");
+    }
+
+    #[test]
+    fn what_it_took_to_wake_the_clients_is_said_where_it_is_known_of_both() {
+        let mut run = pair((40.0, 1.0), (36.0, 1.0), 0.5, 0.9);
+        run.client_interrupts = Some(0.837);
+        let said = difference(&[&run], 0.9, "wrk");
+        assert!(said.ends_with("8.0 µs and 0.10"), "{said}");
+        if let Some(other) = &mut run.other {
+            other.interrupts = Some(0.486);
+        }
+        let said = difference(&[&run], 0.9, "wrk");
+        let end = "; the client’s cores were interrupted 0.84 times a request, wrk’s 0.49";
+        assert!(said.ends_with(end), "{said}");
+        run.client_spin = true;
+        run.client_interrupts = Some(0.0);
+        let said = difference(&[&run], 0.9, "wrk");
+        assert!(said.contains("this client spun") && said.contains("interrupted 0.00 times"));
+        run.client_turns = None;
+        let said = difference(&[&run], 0.9, "wrk");
+        assert!(said.contains("µs a request; the client’s cores"), "{said}");
     }
 
     #[test]
@@ -258,6 +289,7 @@ mod tests {
             cpu_us: None,
             core_busy: Some(0.35),
             client: None,
+            interrupts: None,
         });
         assert_eq!(
             difference(&[&run], 1.1, "h2load"),

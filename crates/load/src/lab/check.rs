@@ -12,7 +12,7 @@ use super::fill::Values;
 use super::form::{Ending, Line};
 use super::source::Source;
 use super::spec::{BEST, Levels, Server, Written};
-use super::{check_limits, check_spin, programs};
+use super::{check_limits, check_other, check_spin, programs};
 use crate::{Plan, limits};
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
@@ -138,25 +138,6 @@ impl Check<'_> {
         if let Some(ladder) = &experiment.ladder {
             self.ladder(ladder);
         }
-        if let Some(checker) = &experiment.cross_check {
-            let workload = experiment.workload.get_ref();
-            let has_rates = experiment
-                .ladder
-                .as_ref()
-                .is_some_and(|ladder| ladder.get_ref().rates.is_some());
-            if workload.rate.is_some() || has_rates {
-                self.say(
-                    checker.span(),
-                    "the other client is asked for no rate: cross_check goes with a closed loop",
-                );
-            }
-            if workload.plan.is_some() {
-                self.say(
-                    checker.span(),
-                    "the other client knows no sessions: cross_check does not go with a plan",
-                );
-            }
-        }
     }
 
     fn ladder(&mut self, ladder: &Spanned<Levels>) {
@@ -191,6 +172,7 @@ impl Check<'_> {
             self.cores(cores);
         }
         self.found.extend(check_spin::mistakes(self.experiment));
+        self.found.extend(check_other::mistakes(self.experiment));
         self.runs();
     }
 

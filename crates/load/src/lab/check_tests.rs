@@ -64,6 +64,13 @@ fn what_a_server_needs_is_up_before_it() {
 #[test]
 fn hostile_files_are_mistakes_and_no_panic() {
     let server = "[workload]\n[[server]]\nname = 'a'\nstart = 'x'\n";
+    let beside = |headers: &str| {
+        let workload = format!("]\nheaders = [{headers}]\n[[");
+        format!(
+            "title = 'x'\ncross_check = 'wrk'\n{}",
+            server.replace("]\n[[", &workload)
+        )
+    };
     for (text, sentence) in [
         ("".to_owned(), "missing field `title`"),
         ("title = 'x'\n[workload]\n".to_owned(), "no [[server]]"),
@@ -106,6 +113,9 @@ fn hostile_files_are_mistakes_and_no_panic() {
             ),
             "closed loop",
         ),
+        (beside("'host: a'"), "does not go with one in headers"),
+        (beside("'X-A: 1', 'x-a: 2'"), "a field of this name once"),
+        (beside("'X-A: '"), "no field without a value"),
         (
             format!(
                 "title = 'x'\n{}",

@@ -168,6 +168,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_cpu_us: None,
         client_busy: 0.5,
         client_turns: None,
+        client_interrupts: None,
         client_spin: false,
         idle_bytes: None,
         other: Some(super::outcome::CrossCheck {
@@ -176,6 +177,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
             cpu_us: Some(cpu),
             core_busy: Some(0.9),
             client: None,
+            interrupts: None,
         }),
     }
 }

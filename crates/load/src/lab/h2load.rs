@@ -16,8 +16,8 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
         format!("-D{}s", asked.seconds),
         format!("-N{}s", asked.timeout_s),
     ];
-    for field in asked.headers {
-        words.extend(["-H".to_owned(), field.get_ref().clone()]);
+    for field in &asked.fields {
+        words.extend(["-H".to_owned(), field.clone()]);
     }
     if plan.urls.is_empty() {
         words.push(plan.url.clone());

@@ -9,10 +9,10 @@ use super::cores::Ticks;
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
-use super::other;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::server::Running;
 use super::workshop::Workshop;
+use super::{interrupts, other};
 use crate::clock;
 use crate::compare::cpu::Reading;
 use crate::{Plan, Run, Stop, Verdict, run};
@@ -42,6 +42,8 @@ struct Cost {
     cpu: Option<u64>,
     /// Busy share of its cores, and microseconds of software interrupts there.
     cores: Option<(f64, f64)>,
+    /// Interrupts of the client's cores by others.
+    interrupts: Option<u64>,
 }
 
 impl Cost {
@@ -49,6 +51,12 @@ impl Cost {
         self.cpu
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
+    }
+
+    /// Of the client's cores, for one request.
+    fn interrupts(&self, requests: u64) -> Option<f64> {
+        let count = self.interrupts.filter(|_| requests > 0)?;
+        Some(count as f64 / requests as f64)
     }
 }
 
@@ -137,6 +145,7 @@ fn record(
             .turns
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
+        client_interrupts: cost.interrupts(requests),
         client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
         other,
@@ -224,15 +233,18 @@ fn cross_check(
         cpu_us: cost.cpu_us(found.requests),
         core_busy: cost.cores.map(|(busy, _)| busy),
         client: found.client,
+        interrupts: cost.interrupts(found.requests),
     }))
 }
 
 /// Does something and says what it cost the server.
 fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let cores = &scene.subject.record.cores;
-    let (ticks, before) = (Ticks::take(cores), reading(scene));
+    // The longest reading is the outermost, so that it is no part of what the cores are seen to do.
+    let (interrupted, ticks, before) = (interrupted(scene), Ticks::take(cores), reading(scene));
     let done = work();
-    let (ticks_after, after) = (Ticks::take(cores), reading(scene));
+    let (after, ticks_after) = (reading(scene), Ticks::take(cores));
+    let interrupted_after = self::interrupted(scene);
     let cost = Cost {
         cpu: after
             .zip(before)
@@ -240,8 +252,24 @@ fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
         cores: ticks_after
             .zip(ticks)
             .and_then(|(after, before)| after.since(&before)),
+        interrupts: interrupted_after
+            .zip(interrupted)
+            .and_then(|(after, before)| after.checked_sub(before)),
     };
     (done, cost)
+}
+
+/// Interrupts of the client's cores by others; `None` where a server may be on them, whose interrupts they would be too.
+fn interrupted(scene: &Scene<'_, '_>) -> Option<u64> {
+    let workload = scene.shop.experiment.workload.get_ref();
+    let client = workload.cores.as_ref()?.get_ref();
+    let beside = scene.beside.iter().map(|running| &running.record);
+    let mut servers = [&scene.subject.record].into_iter().chain(beside);
+    let is_apart =
+        |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
+    servers
+        .all(|server| is_apart(&server.cores))
+        .then(|| interrupts::taken(client))?
 }
 
 /// Run times of the server and of what stands behind it. `None` where the kernel does not tell.

@@ -4,8 +4,6 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use toml::Spanned;
-
 use super::form::Line;
 use super::outcome::OtherClient;
 use super::process::{Launch, Process};
@@ -14,6 +12,7 @@ use super::workshop::Workshop;
 use super::{h2load, wrk};
 use crate::clock::Nanos;
 use crate::own::schedule;
+use crate::request::head_fields;
 use crate::{Plan, clock};
 
 /// Between two looks at whether it is done.
@@ -28,7 +27,15 @@ pub(super) struct Asked<'a> {
     /// It knows whole seconds only.
     pub(super) seconds: u64,
     pub(super) timeout_s: u64,
-    pub(super) headers: &'a [Spanned<String>],
+    /// The fields of each request as this client sends them, but for `Host`, which either adds itself.
+    pub(super) fields: Vec<String>,
+}
+
+/// The fields that the other client is to be told: a server must parse the same request of both, and this client has a name.
+fn fields(plan: &Plan) -> Result<Vec<String>, String> {
+    let text = head_fields(plan, "")?;
+    let fields = text.lines().filter(|field| *field != "Host: ");
+    Ok(fields.map(str::to_owned).collect())
 }
 
 /// What it found.
@@ -102,7 +109,7 @@ pub(super) fn run(
         threads: cores.len().max(1).min(plan.connections),
         seconds: whole(workload.duration.0),
         timeout_s: whole(workload.timeout.0),
-        headers: &workload.headers,
+        fields: fields(plan)?,
     };
     let words = match checker {
         Checker::Wrk => wrk::words(shop, &asked)?,
@@ -146,4 +153,27 @@ pub(super) fn run(
     found.client =
         used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
     Ok(Some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::OWN_USER_AGENT;
+
+    #[test]
+    fn the_other_client_sends_the_fields_that_this_one_does() {
+        let told = |headers: &[(&str, &str)]| {
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let headers = headers.iter().map(own).collect();
+            let plan = Plan {
+                headers,
+                ..Plan::new("http://h/")
+            };
+            fields(&plan).unwrap()
+        };
+        let own = format!("User-Agent: {OWN_USER_AGENT}");
+        assert_eq!(told(&[]), std::slice::from_ref(&own));
+        assert_eq!(told(&[("Accept", "x")]), [own, "Accept: x".to_owned()]);
+        assert_eq!(told(&[("user-agent", "x")]), ["user-agent: x"]);
+    }
 }

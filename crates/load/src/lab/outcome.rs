@@ -136,6 +136,10 @@ pub struct LabRun {
     /// never do.
     #[serde(default)]
     pub client_turns: Option<f64>,
+    /// How often other cores interrupted the client's, for one request: most of it to wake the client. `None` where its cores are
+    /// not given.
+    #[serde(default)]
+    pub client_interrupts: Option<f64>,
     /// Whether client threads did not sleep. `client_cpu_us` and `client_busy` are without the time in which they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
@@ -161,6 +165,9 @@ pub struct CrossCheck {
     /// What the other client itself did meanwhile.
     #[serde(default)]
     pub client: Option<OtherClient>,
+    /// How often other cores interrupted that client's, for one request.
+    #[serde(default)]
+    pub interrupts: Option<f64>,
 }
 
 /// What another client used while it measured.

@@ -14,8 +14,8 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
         "--timeout".to_owned(),
         format!("{}s", asked.timeout_s),
     ];
-    for field in asked.headers {
-        words.extend(["-H".to_owned(), field.get_ref().clone()]);
+    for field in &asked.fields {
+        words.extend(["-H".to_owned(), field.clone()]);
     }
     if let Some(script) = script(&plan.urls, plan.depth) {
         let path = shop.write_beside("wrk.lua", &script)?;

@@ -1,0 +1,55 @@
+//! What another client cannot be asked for: what the two find is worth comparing only where both ask for the same.
+
+use std::ops::Range;
+
+use super::experiment::Experiment;
+
+/// What is wrong, with its places.
+pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
+    let Some(checker) = &experiment.cross_check else {
+        return Vec::new();
+    };
+    let workload = experiment.workload.get_ref();
+    let mut found = Vec::new();
+    let mut say = |place: Range<usize>, sentence: &str| found.push((place, sentence.to_owned()));
+    let ladder = experiment.ladder.as_ref().map(|ladder| ladder.get_ref());
+    if workload.rate.is_some() || ladder.is_some_and(|ladder| ladder.rates.is_some()) {
+        say(
+            checker.span(),
+            "the other client is asked for no rate: cross_check goes with a closed loop",
+        );
+    }
+    if workload.plan.is_some() {
+        say(
+            checker.span(),
+            "the other client knows no sessions: cross_check does not go with a plan",
+        );
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for field in &workload.headers {
+        // Without a colon it is no field, which is said elsewhere.
+        let Some((name, value)) = field.get_ref().split_once(':') else {
+            continue;
+        };
+        let name = name.trim();
+        let is_named = |other: &&str| other.eq_ignore_ascii_case(name);
+        if is_named(&"host") {
+            say(
+                field.span(),
+                "the other client writes a Host field of its own: cross_check does not go with one in headers",
+            );
+        } else if names.iter().any(is_named) {
+            say(
+                field.span(),
+                "wrk sends a field of this name once: cross_check goes with different names",
+            );
+        } else if value.trim().is_empty() {
+            say(
+                field.span(),
+                "h2load sends no field without a value: cross_check goes with values",
+            );
+        }
+        names.push(name);
+    }
+    found
+}
