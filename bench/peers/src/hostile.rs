@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use millpond_hostile::{Campaign, Friend, Report, Visits, attack};
+use millpond_hostile::{Campaign, Friend, Report, Visits, attack, twice};
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,6 +18,13 @@ use crate::{
 
 /// Hostile requests before memory is looked at for the first time, so that whatever is made once has been made.
 const WARM_UP: u64 = 50_000;
+/// Heads that are sent twice at a time, until what the server keeps of those that it knows has reached its bound: growth without
+/// one cannot hide behind it then.
+const KNOWN: usize = 32_000;
+/// The bound is reached where these heads leave no more than this behind, twice in turn.
+const LEVEL: u64 = 512 << 10;
+/// So often at most: 1.3 million requests.
+const FILLINGS: usize = 20;
 /// How much more memory there may be after a campaign than before it.
 const GROWTH: u64 = 4 << 20;
 /// How long the well-behaved client is alone, for comparison.
@@ -25,6 +32,8 @@ const ALONE: Duration = Duration::from_secs(3);
 
 /// All that was found out.
 struct Finding {
+    /// Before everything else.
+    filled: Filled,
     campaigns: Vec<Carried>,
     alone: Visits,
     beside: Visits,
@@ -60,6 +69,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         seed,
     };
     let alone = beside_nobody(&victim, Duration::ZERO)?;
+    let filled = fill(&victim)?;
     carry_out(&campaign(WARM_UP.min(requests), seed), "warm-up")?;
     let before = victim.resident_when_quiet()?;
     let (mut campaigns, mut beside) = (Vec::new(), Vec::new());
@@ -75,6 +85,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         });
     }
     let finding = Finding {
+        filled,
         campaigns,
         alone,
         beside: Visits::sum(beside),
@@ -104,6 +115,50 @@ pub(crate) fn beside_nobody(victim: &Victim, pause: Duration) -> Result<Visits> 
     Ok(friend.stop())
 }
 
+/// What came of sending heads twice.
+#[derive(Default)]
+struct Filled {
+    /// How many.
+    heads: usize,
+    /// A request that was not answered, or no end of growing.
+    fault: Option<String>,
+}
+
+/// Has the server keep all it ever will of requests that it knows.
+fn fill(victim: &Victim) -> Result<Filled> {
+    let mut filled = Filled::default();
+    // By a sample that is low by chance nothing has come to an end.
+    let (mut most, mut level) = (victim.resident_when_quiet()?, 0);
+    while level < 2 {
+        if filled.heads == FILLINGS * KNOWN {
+            filled.fault = Some(format!(
+                "memory still grew after {} heads that were sent twice each",
+                filled.heads
+            ));
+            break;
+        }
+        let numbers = filled.heads..filled.heads + KNOWN;
+        if let Err(error) = twice(victim.address(), &numbers) {
+            filled.fault = Some(format!("requests that come twice: {error}"));
+            break;
+        }
+        filled.heads = numbers.end;
+        let resident = victim.resident_when_quiet()?;
+        eprintln!(
+            "{} heads sent twice each: {:.1} MiB",
+            filled.heads,
+            mib(resident)
+        );
+        level = if resident <= most + LEVEL {
+            level + 1
+        } else {
+            0
+        };
+        most = most.max(resident);
+    }
+    Ok(filled)
+}
+
 fn carry_out(campaign: &Campaign, what: &str) -> Result<(Report, f64)> {
     eprintln!("{what}: {} requests", campaign.requests);
     let began = Instant::now();
@@ -115,6 +170,7 @@ impl Finding {
     /// What does not hold, in words.
     fn faults(&self) -> Vec<String> {
         let mut faults = self.said.clone();
+        faults.extend(self.filled.fault.clone());
         for Carried { report, .. } in &self.campaigns {
             if report.faults > 0 {
                 faults.push(format!("{} wrong answers", report.faults));
@@ -152,7 +208,10 @@ impl Finding {
     }
 
     fn table(&self, clients: usize, faults: &[String]) -> String {
-        let mut text = String::new();
+        let mut text = format!(
+            "{} heads sent twice each before, until memory no longer grew by them\n",
+            self.filled.heads
+        );
         for Carried {
             report, seconds, ..
         } in &self.campaigns
@@ -225,10 +284,11 @@ impl Finding {
         json!({
             "clients": clients,
             "seed": seed,
+            "heads_sent_twice": self.filled.heads,
             "campaigns": campaigns,
             "alone": visits_json(&self.alone),
             "beside": visits_json(&self.beside),
-            "resident_bytes": self.resident(),
+            "resident_anonymous_bytes": self.resident(),
             "growth_limit_bytes": GROWTH,
             "faults": faults,
         })
@@ -281,7 +341,7 @@ fn mib(bytes: u64) -> f64 {
 mod tests {
     use millpond_hostile::{Report, Visits};
 
-    use super::{Carried, Finding, GROWTH, verdict};
+    use super::{Carried, Filled, Finding, GROWTH, verdict};
 
     fn carried() -> Carried {
         Carried {
@@ -297,6 +357,7 @@ mod tests {
             ..Visits::default()
         };
         Finding {
+            filled: Filled::default(),
             campaigns: vec![carried(), carried()],
             alone: visits.clone(),
             beside: visits,
@@ -321,6 +382,9 @@ mod tests {
         }
         let faults = creeping.faults();
         assert!(faults.len() == 1 && faults[0].contains("after the first campaign"));
+        let mut endless = finding();
+        endless.filled.fault = Some("memory still grew".to_owned());
+        assert_eq!(endless.faults(), ["memory still grew"]);
         let mut wrong = finding();
         wrong.campaigns[1].report.faults = 2;
         wrong.beside.errors = 1;

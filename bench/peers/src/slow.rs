@@ -273,7 +273,7 @@ fn as_json(
         "seconds": options.seconds,
         "alone": visits_json(alone),
         "modes": modes,
-        "resident_bytes": memory,
+        "resident_anonymous_bytes": memory,
         "faults": faults,
     })
 }

@@ -63,7 +63,8 @@ impl Victim {
         self.address
     }
 
-    /// Bytes of memory that it has in use, once it has closed what its clients have left.
+    /// Bytes of memory that it has in use for itself, once it has closed what its clients have left. What is mapped of files, its own
+    /// program among them, is not counted: the system can take it back.
     pub(crate) fn resident_when_quiet(&self) -> Result<u64> {
         let deadline = Instant::now() + QUIET;
         while self.sockets()? > self.idle_sockets {
@@ -84,7 +85,8 @@ impl Victim {
     fn resident(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        resident_bytes(&status).ok_or_else(|| format!("{path} has no VmRSS: the server has ended"))
+        resident_bytes(&status)
+            .ok_or_else(|| format!("{path} has no RssAnon: the server has ended"))
     }
 
     fn sockets(&self) -> Result<usize> {
@@ -128,11 +130,11 @@ impl Drop for Victim {
     }
 }
 
-/// The line `VmRSS:     1234 kB`.
+/// The line `RssAnon:     1234 kB`.
 fn resident_bytes(status: &str) -> Option<u64> {
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        .find_map(|line| line.strip_prefix("RssAnon:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -144,7 +146,9 @@ mod tests {
     #[test]
     fn memory_is_read_from_the_status() {
         assert_eq!(
-            resident_bytes("Name:\tx\nVmRSS:\t    12 kB\nVmData: 1 kB\n"),
+            resident_bytes(
+                "VmRSS:\t 16 kB\nRssAnon:\t    12 kB\nRssFile:\t 3 kB\nRssShmem:\t 1 kB\n"
+            ),
             Some(12_288)
         );
         assert_eq!(resident_bytes("Name:\tx\n"), None);

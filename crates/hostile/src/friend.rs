@@ -1,19 +1,18 @@
 //! A well-behaved client beside the hostile ones: it must not notice them but by the time they take.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::now;
+use crate::line::Line;
 use crate::site::TARGETS;
 
 /// Requests on one connection; then it opens another, so that accepting is seen to work too.
 const ON_ONE: usize = 50;
-/// An answer that takes longer is an error.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Errors that are kept in words.
 const KEPT: usize = 5;
 
@@ -147,53 +146,6 @@ fn one_connection(
         began = now();
     }
     Ok(())
-}
-
-/// A connection that stays open.
-struct Line(BufReader<TcpStream>, SocketAddr);
-
-impl Line {
-    fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
-        Ok(Self(BufReader::new(stream), address))
-    }
-
-    /// The body of a 200.
-    fn get(&mut self, target: &str) -> io::Result<Vec<u8>> {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.1);
-        let wrong = |what: &str| io::Error::other(format!("{target}: {what}"));
-        self.0.get_mut().write_all(request.as_bytes())?;
-        let status = self.line()?;
-        if !status.starts_with("HTTP/1.1 200 ") {
-            return Err(wrong(&format!("answered with {status:?}")));
-        }
-        let mut length = None;
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
-                break;
-            }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().ok();
-            }
-        }
-        let mut body = vec![0; length.ok_or_else(|| wrong("no length"))?];
-        self.0.read_exact(&mut body)?;
-        Ok(body)
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        if self.0.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(line.trim_end().to_owned())
-    }
 }
 
 #[cfg(test)]

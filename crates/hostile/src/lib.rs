@@ -8,6 +8,7 @@
 //! - [`smuggling`]: requests that two readers could read in two ways;
 //! - [`Attack`] and [`attack`]: thousands or millions of hostile requests over sockets, each answer judged;
 //! - [`Friend`]: a well-behaved client beside them, which must notice nothing;
+//! - [`twice`]: ever new requests that come twice, for a server that keeps what it knows;
 //! - [`site`]: a small site to attack.
 
 mod attack;
@@ -16,10 +17,12 @@ mod clock;
 mod corpus;
 mod dice;
 mod friend;
+mod line;
 mod messages;
 mod mutate;
 mod shapes;
 pub mod site;
+mod twice;
 mod verdict;
 pub mod words;
 
@@ -30,3 +33,4 @@ pub use dice::Dice;
 pub use friend::{Friend, Visits};
 pub use mutate::{MAX_INPUT, mutate};
 pub use shapes::smuggling;
+pub use twice::twice;

@@ -66,7 +66,7 @@ pub(crate) const MULTIPART: u64 = OUTPUT as u64;
 
 /// A read buffer. Large enough that a request with cookies arrives in one read.
 pub(crate) const READ_BUFFER: usize = 16 << 10;
-/// Read buffers that a worker keeps for reuse: 1 MiB.
+/// Exchanges that a worker keeps for reuse: 1 MiB of read buffers, and up to 6 MiB of what else they hold.
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use bytes::Bytes;
 use millpond_db as db;
 use millpond_http::{Parts, Prepared};
 use minijinja::Value;
@@ -114,7 +113,8 @@ fn prepare(page: &Page, media_type: &str, body: Vec<u8>, cache_control: &str) ->
         status: 200,
         media_type,
         fields: &fields,
-        body: Bytes::from(body),
+        // It stays for long: no more room than it needs.
+        body: body.into_boxed_slice().into(),
         last_modified: None,
         compressible: true,
     }))

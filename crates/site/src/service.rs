@@ -239,9 +239,11 @@ impl SiteService {
         let Some(coding) = prepared.wanted(request) else {
             return;
         };
-        let (core, key, value) = (Arc::downgrade(&self.core), key.to_vec(), value.clone());
+        // What the store has evicted when its turn comes is compressed for nobody, so the wish does not hold it.
+        let (core, value) = (Arc::downgrade(&self.core), Arc::downgrade(value));
+        let key = key.to_vec();
         self.core.compressor.wish(prepared, coding, move |bytes| {
-            if let Some(core) = core.upgrade() {
+            if let (Some(core), Some(value)) = (core.upgrade(), value.upgrade()) {
                 core.store.grow(&key, &value, bytes);
             }
         });

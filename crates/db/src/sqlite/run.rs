@@ -48,10 +48,11 @@ pub(crate) fn run(
             continue;
         }
         let width = row.as_ref().column_count();
-        let values: Vec<Value> = (0..width)
-            .map(|column| row.get_ref(column).map(Value::from))
-            .collect::<Result<_, _>>()
-            .map_err(fail)?;
+        // Results are kept: no more room than they need.
+        let mut values = Vec::with_capacity(width);
+        for column in 0..width {
+            values.push(row.get_ref(column).map(Value::from).map_err(fail)?);
+        }
         bytes += values
             .iter()
             .map(|value| PER_VALUE + value.heap_size())
@@ -62,6 +63,7 @@ pub(crate) fn run(
         kept.push(values);
     }
     drop(rows);
+    kept.shrink_to_fit();
     // Asked for after the run, in which SQLite may have prepared the statement again for a changed schema.
     let columns: Arc<[Arc<str>]> = statement.column_names().map(Arc::from).collect();
     Ok(Rows {

@@ -66,6 +66,18 @@ impl Exchange {
         }
     }
 
+    /// Makes it ready for another connection; false if it has grown beyond the usual.
+    fn renew(&mut self) -> bool {
+        debug_assert_eq!(self.charged, 0, "a body that is gone is counted on");
+        debug_assert_eq!(self.refused, None, "nobody was told of a refusal");
+        self.refused = None;
+        self.pending = None;
+        self.unknown = None;
+        self.sending = None;
+        self.sent = 0;
+        self.decoder.renew() && self.output.is_small()
+    }
+
     /// The first bytes of a request have come at `now`.
     pub(super) fn begin(&mut self, now: Boottime) {
         (self.now, self.head_since) = (now, now);
@@ -87,12 +99,10 @@ impl Pool {
         self.0.pop().unwrap_or_else(|| Box::new(Exchange::new()))
     }
 
-    /// Takes an exchange back, unless it grew beyond the usual or there are enough.
+    /// Takes an exchange back, unless it grew beyond the usual or there are enough. What it was in the middle of is over: a client
+    /// that is refused or leaves costs no new buffer.
     pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
-        exchange.pending = None;
-        exchange.sending = None;
-        let usual = exchange.decoder.renew() && exchange.output.is_small();
-        if usual && self.0.len() < SPARE_BUFFERS {
+        if exchange.renew() && self.0.len() < SPARE_BUFFERS {
             self.0.push(exchange);
         }
     }

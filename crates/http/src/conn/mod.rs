@@ -140,7 +140,7 @@ impl<S: Service> Worker<S> {
                 continue;
             }
             if let Some(exchange) = exchange.take() {
-                self.pool.put(exchange);
+                self.give_back(exchange);
             }
             if let Some(step) = step {
                 return step;
@@ -172,10 +172,15 @@ impl<S: Service> Worker<S> {
     pub(crate) fn end(&mut self, connection: &mut Connection) {
         if let Some(mut exchange) = connection.exchange.take() {
             self.tell_done(&mut exchange, connection.peer);
-            self.bodies -= std::mem::take(&mut exchange.charged);
-            self.pool.put(exchange);
+            self.give_back(exchange);
         }
         self.timers.forget(connection.token.index());
         self.connections.release(connection.token);
+    }
+
+    /// Takes an exchange that is over, with whatever it has received.
+    pub(super) fn give_back(&mut self, mut exchange: Box<Exchange>) {
+        self.bodies -= std::mem::take(&mut exchange.charged);
+        self.pool.put(exchange);
     }
 }

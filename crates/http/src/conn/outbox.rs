@@ -105,9 +105,8 @@ impl<S: Service> Worker<S> {
         }
         if exchange.output.is_written() {
             self.tell_done(&mut exchange, connection.peer);
-            exchange.decoder.reclaim();
             self.rest(connection, exchange.now);
-            self.pool.put(exchange);
+            self.give_back(exchange);
         } else {
             self.send_on(connection, exchange);
         }

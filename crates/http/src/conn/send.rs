@@ -107,7 +107,9 @@ impl<S: Service> Worker<S> {
         response: Response,
     ) -> Step {
         let mut exchange = self.pool.take();
-        let tail = self.tails.get(Boottime::now(), Persistence::Close);
+        let now = Boottime::now();
+        exchange.begin(now);
+        let tail = self.tails.get(now, Persistence::Close);
         exchange.output.push(None, response, tail);
         connection.exchange = Some(exchange);
         connection.stage = Stage::Sending(After::Linger);

@@ -21,7 +21,7 @@ pub(crate) enum Event {
     Continue,
     /// A whole request, body included.
     Request(Head, Bytes),
-    /// The connection must be answered with this and closed; the decoder is of no further use.
+    /// The connection must be answered with this and closed; the decoder is of no further use to it.
     Refused(Refusal),
 }
 
@@ -321,11 +321,12 @@ impl Decoder {
         self.at = keep;
     }
 
-    /// Makes the decoder ready for another connection; false if it holds something or has grown beyond the usual.
+    /// Makes the decoder ready for another connection, whatever it holds of this one; false if it has grown beyond the usual.
     pub(crate) fn renew(&mut self) -> bool {
-        let is_idle =
-            matches!(self.state, State::Head { .. }) && self.filled == 0 && self.fields.is_empty();
+        (self.filled, self.at) = (0, 0);
         self.state = START;
-        is_idle && self.buffer.len() == READ_BUFFER && self.fields.capacity() <= 1024
+        self.fields.clear();
+        self.body = BytesMut::new();
+        self.buffer.len() == READ_BUFFER && self.fields.capacity() <= 1024
     }
 }

@@ -352,6 +352,39 @@ fn the_buffer_is_bounded_and_reusable() {
     assert_eq!(decoder.phase(), Phase::Idle);
 }
 
+#[test]
+fn a_decoder_that_is_used_again_knows_nothing_of_before() {
+    let limits = Limits::default();
+    let good = get("A: 1\r\n\r\n");
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody";
+    let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n7";
+    let left = [
+        "",
+        "\r\n",
+        "GET / HT",
+        "GET / HTTP/1.1\r\nHost: a\r\nB",
+        "GET / HTTP/1.1\r\nHost: a\r\n : wrong\r\n\r\nGET /secret",
+        &format!("{good}GET /next"),
+        post,
+        chunked,
+    ];
+    let feed = |decoder: &mut Decoder, input: &str| {
+        decoder.space(&limits)[..input.len()].copy_from_slice(input.as_bytes());
+        decoder.received(input.len());
+        format!("{:?}", decoder.next(&limits))
+    };
+    let expected = feed(&mut Decoder::new(), &good);
+    for input in left {
+        let mut decoder = Decoder::new();
+        feed(&mut decoder, input);
+        assert!(decoder.renew(), "{input:?}");
+        assert_eq!(decoder.phase(), Phase::Idle, "{input:?}");
+        assert_eq!(decoder.untouched(), None, "{input:?}");
+        assert_eq!(decoder.body_len(), 0, "{input:?}");
+        assert_eq!(feed(&mut decoder, &good), expected, "{input:?}");
+    }
+}
+
 /// Streams of whole and broken requests, to be cut anywhere.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let request = prop_oneof![

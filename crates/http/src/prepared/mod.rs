@@ -347,7 +347,7 @@ impl Prepared {
         Variant {
             coding,
             body,
-            full: full.into(),
+            full: full.into_boxed_slice().into(),
             not_modified: self.head_304(coding),
         }
     }
@@ -371,7 +371,7 @@ impl Prepared {
         status_line(&mut head, 304);
         head.extend_from_slice(&self.common_304);
         field_line(&mut head, "ETag", &self.hash.tag(coding));
-        head.into()
+        head.into_boxed_slice().into()
     }
 }
 

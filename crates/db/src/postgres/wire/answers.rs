@@ -203,6 +203,8 @@ impl<'a> Answers<'a> {
         if !tag.is_empty() && !is_query {
             return self.fail(Wrong::NoQuery);
         }
+        // Results are kept: no more room than they need.
+        self.rows.shrink_to_fit();
         self.done.push(std::mem::take(&mut self.rows));
         self.bytes = 0;
         self.begin();
