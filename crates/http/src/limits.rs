@@ -70,8 +70,9 @@ pub(crate) const READ_BUFFER: usize = 16 << 10;
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;
-/// Request bodies that are being received, all of a worker's together: a client that sends one byte now and then may hold a body for
-/// a quarter of an hour.
+/// Request bodies that are being received, or whose requests are being answered, all of a worker's together: a client that sends one
+/// byte now and then may hold a body for a quarter of an hour, and a database that is away for seconds. What the service makes of a body meanwhile,
+/// such as the fields of a form, comes on top.
 pub(crate) const BODIES: usize = 64 << 20;
 /// Answers that are kept for requests that come again, per worker, with the heads of those requests.
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;

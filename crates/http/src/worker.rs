@@ -39,7 +39,7 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) repeats: Repeats,
-    /// Bytes of the request bodies that are being received.
+    /// Bytes of the request bodies that are being received, or wait for their answers.
     pub(crate) bodies: usize,
     /// Since when the worker is finishing.
     pub(crate) draining: Option<Boottime>,
@@ -280,6 +280,9 @@ impl<S: Service> Worker<S> {
             self.timers.forget(token.index());
             self.connections.release(token);
         }
+        // Nobody has given back what theirs were counted as.
+        let bodies = self.connections.iter_mut().map(|it| it.counted());
+        self.bodies = bodies.sum();
     }
 
     /// Takes in what the kernel has already accepted, closes the listener, and lets idle connections go.

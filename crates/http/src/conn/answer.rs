@@ -40,8 +40,12 @@ impl<S: Service> Worker<S> {
             match exchange.decoder.next(&self.limits) {
                 Event::Request(head, body) => {
                     exchange.body = None;
-                    self.charge(exchange);
-                    if let Some(next) = self.answer(exchange, head, body, connection.peer) {
+                    let next = if body.is_empty() {
+                        self.answer(exchange, head, body, connection.peer)
+                    } else {
+                        self.answer_body(exchange, head, body, connection.peer)
+                    };
+                    if let Some(next) = next {
                         connection.stage = next;
                         return None;
                     }
@@ -60,7 +64,7 @@ impl<S: Service> Worker<S> {
                         return None;
                     }
                     exchange.decoder.reclaim();
-                    if !self.charge(exchange) {
+                    if !self.charge(exchange, exchange.decoder.body_len()) {
                         self.refuse(connection, exchange, Refusal::TooManyBodies);
                         return None;
                     }
@@ -122,6 +126,33 @@ impl<S: Service> Worker<S> {
                 false
             }
         }
+    }
+
+    /// [`Self::answer`] to a request with a body, which is counted for as long as an answer is made of it.
+    fn answer_body(
+        &mut self,
+        exchange: &mut Exchange,
+        head: Head,
+        body: Bytes,
+        peer: SocketAddr,
+    ) -> Option<Stage> {
+        // It may have come in one piece, or have grown with the last.
+        if !self.charge(exchange, body.len()) {
+            self.charge(exchange, 0);
+            self.counters.requests.add(1);
+            exchange.answered += 1;
+            let refusal = Refusal::TooManyBodies;
+            let text = format!("{}\n", refusal.reason());
+            let response = Response::text(refusal.status(), &text)
+                .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
+            return self.queue(exchange, head, Some(response));
+        }
+        let witness = body.clone();
+        let next = self.answer(exchange, head, body, peer);
+        // What is read later does not read the body of each request that has one.
+        let is_held = exchange.pending.is_some() && !witness.is_unique();
+        self.charge(exchange, if is_held { witness.len() } else { 0 });
+        next
     }
 
     /// Asks the service, and queues its response if it has one; the stage that follows unless requests are read on.
@@ -230,6 +261,8 @@ impl<S: Service> Worker<S> {
             Ok(Poll::Ready(response)) => Some(response),
             Err(_) => None,
         };
+        drop(pending.response);
+        self.charge(exchange, 0);
         exchange.now = Boottime::now();
         connection.stage = self
             .queue(exchange, pending.head, response)
@@ -290,9 +323,8 @@ impl<S: Service> Worker<S> {
         connection.stage = Stage::Sending(After::Linger);
     }
 
-    /// Counts the body that is being received; false if all of them together are too many.
-    fn charge(&mut self, exchange: &mut Exchange) -> bool {
-        let len = exchange.decoder.body_len();
+    /// Counts the body of the present request, of which `len` bytes are there; false if all of them together are too many.
+    fn charge(&mut self, exchange: &mut Exchange, len: usize) -> bool {
         self.bodies = self.bodies + len - exchange.charged;
         exchange.charged = len;
         len == 0 || self.bodies <= BODIES

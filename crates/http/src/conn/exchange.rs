@@ -22,7 +22,7 @@ pub(crate) struct Exchange {
     /// Since when the present head is being sent.
     pub(super) head_since: Boottime,
     pub(super) body: Option<Progress>,
-    /// Bytes of that body that the worker counts.
+    /// Bytes of that body that the worker counts, until its request is answered.
     pub(super) charged: usize,
     /// Since the socket was first found full.
     pub(super) sending: Option<Progress>,

@@ -115,6 +115,13 @@ impl Connection {
             _seat: seat,
         }
     }
+
+    /// Bytes of its request's body that the worker counts.
+    pub(crate) fn counted(&self) -> usize {
+        self.exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.charged)
+    }
 }
 
 impl<S: Service> Worker<S> {

@@ -19,7 +19,7 @@ pub(crate) enum Refusal {
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
     NotImplemented(&'static str),
-    /// 503: the bodies that are being received take all the memory there is for them.
+    /// 503: the bodies that are being received or wait for their answers take all the memory there is for them.
     TooManyBodies,
     /// 505: a major version other than 1.
     Version,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use millpond_http::Limits;
 
-use crate::support::{Seen, Server};
+use crate::support::{Client, Seen, Server};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -361,4 +361,91 @@ fn bodies_that_do_not_end_are_bounded_together() {
     // Whichever were being read when it became too much: one, and perhaps the next.
     assert!(answers > 60, "{answers}");
     server.check_serves();
+}
+
+/// A POST with a body of a MiB, of which as much is sent as the server takes.
+fn post(server: &Server, path: &str) -> Client {
+    let mut client = server.connect();
+    client.send(format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"
+    ));
+    let _ = client.stream.write_all(&[b'x'; 1 << 20]);
+    client
+}
+
+/// So many such requests whose answers wait for the gate.
+fn waiting(server: &Server, path: &str, count: usize) -> Vec<Client> {
+    let wait = |_| {
+        let client = post(server, path);
+        while server.next_seen() != Seen::Waiting {}
+        client
+    };
+    (0..count).map(wait).collect()
+}
+
+fn check_served(clients: Vec<Client>) {
+    for mut client in clients {
+        assert_eq!(client.response().status, 200);
+    }
+}
+
+#[test]
+fn bodies_whose_answers_take_long_are_bounded_with_them() {
+    let server = Server::start(Limits::default());
+    let first = waiting(&server, "/later", 64);
+    assert_eq!(post(&server, "/echo").response().status, 503);
+    // So is one that comes in one piece, whose connection goes on.
+    let mut small = server.connect();
+    small.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+    let answer = small.response();
+    assert_eq!(
+        (answer.status, answer.field("retry-after")),
+        (503, Some("1"))
+    );
+    small.send("HEAD /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(small.head().status, 503);
+    small.get("/a");
+    assert_eq!(small.response().text(), "/a");
+    server.gate.add_permits(64);
+    check_served(first);
+    small.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(small.response().text(), "x");
+}
+
+#[test]
+fn a_body_is_counted_no_longer_than_somebody_needs_it() {
+    let server = Server::start(Limits::default());
+    drop(waiting(&server, "/later", 64));
+    server.gate.add_permits(64);
+    // Answered to nobody.
+    for _ in 0..64 {
+        while !matches!(server.next_seen(), Seen::Done { target, .. } if target == "/later") {}
+    }
+    let again = waiting(&server, "/later", 63);
+    // What an answer does not need is not counted while it is made.
+    let careless = waiting(&server, "/careless", 8);
+    assert_eq!(post(&server, "/echo").response().status, 200);
+    server.gate.add_permits(63 + 8);
+    check_served(again);
+    check_served(careless);
+}
+
+#[test]
+fn a_panic_does_not_lose_count_of_the_bodies_of_others() {
+    let server = Server::start(Limits::default());
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.get("/kept");
+        assert_eq!(client.response().status, 200);
+    }
+    client.send("POST /set HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\npanic");
+    assert_eq!(client.response().text(), "panic");
+    let held = waiting(&server, "/later", 64);
+    client.get("/kept");
+    assert!(client.is_at_end());
+    assert_eq!(server.shared.stats().panics, 1);
+    assert_eq!(post(&server, "/echo").response().status, 503);
+    server.gate.add_permits(64);
+    check_served(held);
+    assert_eq!(post(&server, "/echo").response().status, 200);
 }

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 /// What the service saw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// `/later` or `/block` was called and waits for the gate.
+    /// `/later`, `/careless` or `/block` was called and waits for the gate.
     Waiting,
     Done {
         target: String,
@@ -56,7 +56,7 @@ pub(crate) fn prepared() -> Prepared {
     })
 }
 
-/// An answer that is good for as long as the value is the same.
+/// An answer that is good for as long as the value is the same; whether it is good when that is `panic` makes one.
 struct SameValue {
     value: Rc<RefCell<String>>,
     was: String,
@@ -64,6 +64,7 @@ struct SameValue {
 
 impl Standing for SameValue {
     fn stands(&self, _received: Boottime) -> bool {
+        assert_ne!(*self.value.borrow(), "panic", "asked for");
         *self.value.borrow() == self.was
     }
 }
@@ -125,6 +126,14 @@ impl Service for App {
                     Rc::clone(&self.value),
                     request.body.clone(),
                 ))
+            }
+            "/careless" => {
+                self.seen.send(Seen::Waiting).unwrap();
+                let gate = Arc::clone(&self.gate);
+                Reply::later(async move {
+                    gate.acquire().await.unwrap().forget();
+                    Response::text(200, "whatever it was")
+                })
             }
             "/block" => Self::block(&self.gate, &self.seen).into(),
             "/block-later" => {
