@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::thread::Scope;
 
 use crate::auto::{self, Director, Pulse};
+use crate::awake::Awake;
 use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
@@ -31,6 +32,7 @@ pub fn run(
     let url = plan.check()?;
     let requests = Requests::render(plan, &url)?;
     limits::descriptors(plan.connections)?;
+    let _awake = Awake::hold(plan.awake)?;
     let watched = postgres::watch(plan)?;
     let target = Target::find(plan, &url)?;
     let threads = threads(plan);

@@ -20,6 +20,7 @@
 mod analysis;
 mod arrivals;
 mod auto;
+mod awake;
 mod backlog;
 mod body;
 mod calibration;

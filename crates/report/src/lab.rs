@@ -312,6 +312,9 @@ fn conditions(lab: &Lab) -> Table {
         ),
         row("system", format!("{}, {}", host.kernel, host.machine)),
     ];
+    if lab.awake {
+        rows.push(row("idle cores", "kept awake".to_owned()));
+    }
     if let Some(Text { path, .. }) = &lab.plan {
         let asked = format!("the sessions of {path}; rates are of sessions");
         rows.insert(0, row("asked for", asked));

@@ -294,6 +294,9 @@ fn conditions(run: &Run) -> Table {
         );
         rows.push(["spinning".to_owned(), text]);
     }
+    if client.awake {
+        rows.push(["idle cores".to_owned(), "kept awake".to_owned()]);
+    }
     rows.extend(calibrated::row(run));
     if let Some(law) = &run.little {
         let text = format!(

@@ -19,6 +19,7 @@ use super::server::Running;
 use super::spec::{Prepare, Sequence, Server};
 use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
+use crate::awake::Awake;
 use crate::clock::{self, Nanos};
 use crate::{Error, Host, Verdict};
 
@@ -46,6 +47,7 @@ pub fn lab(
     progress: &mut dyn FnMut(&LabProgress<'_>),
     stop: &AtomicBool,
 ) -> Result<Lab, Error> {
+    let _awake = Awake::hold(experiment.workload.get_ref().awake)?;
     let cannot = |source| Error::System {
         what: "make a temporary folder",
         source,
@@ -330,6 +332,7 @@ impl<'a> Bench<'a, '_> {
             depth: workload.depth,
             cross_check: checker.map(|_| other.to_owned()),
             client_cores: cores.unwrap_or_default(),
+            awake: workload.awake,
             findings,
             limits,
             runs: self.runs,

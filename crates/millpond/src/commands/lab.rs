@@ -64,7 +64,7 @@ struct Run {
     results: ResultOptions,
 }
 
-/// Look at an experiment without running it: mistakes in its file, and programs that are missing
+/// Look at an experiment without running it: mistakes in its file, programs that are missing, and what it may not do here
 #[derive(Args)]
 struct Check {
     /// The experiment
@@ -92,11 +92,11 @@ impl Check {
             experiment.repeats()
         ));
         let missing = experiment.missing();
-        if missing.is_empty() {
-            say("every program that it needs is installed");
-            return Ok(());
+        if !missing.is_empty() {
+            return Err(not_installed(&missing));
         }
-        Err(not_installed(&missing))
+        say("every program that it needs is installed");
+        experiment.can_be_carried_out().map_err(Failure::new)
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// Options of requests, their times and their judgement, which `--probe-only` has no use for. Samples without a run have no
 /// rows for `--csv` and no requests to hold a database against.
-pub(super) const SENDING: [&str; 51] = [
+pub(super) const SENDING: [&str; 52] = [
     "url",
     "connections",
     "rate",
@@ -49,6 +49,7 @@ pub(super) const SENDING: [&str; 51] = [
     "threads",
     "cores",
     "spin",
+    "awake",
     "calibration",
     "no_calibration",
     "no_probe",

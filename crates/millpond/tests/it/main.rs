@@ -1,6 +1,7 @@
 //! The program as its users meet it: on the command line, on the network, and by signals.
 
 mod adversary;
+mod awake;
 mod cache;
 mod capacity;
 mod cli;
