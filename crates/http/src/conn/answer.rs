@@ -149,7 +149,7 @@ impl<S: Service> Worker<S> {
         }
         let witness = body.clone();
         let next = self.answer(exchange, head, body, peer);
-        // What is read later does not read the body of each request that has one.
+        // Not every answer that takes long is made of the body: a page is not.
         let is_held = exchange.pending.is_some() && !witness.is_unique();
         self.charge(exchange, if is_held { witness.len() } else { 0 });
         next
