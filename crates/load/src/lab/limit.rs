@@ -62,7 +62,8 @@ pub(super) fn place(level: &LabLevel) -> f64 {
     level.rate.unwrap_or(level.connections as f64)
 }
 
-fn is_at(limit: &Limited, level: &LabLevel) -> bool {
+/// Whether a limit is to hold at a level: at all, unless it names some.
+pub(super) fn is_at(limit: &Limited, level: &LabLevel) -> bool {
     let mut places = limit.at.iter();
     limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))
 }

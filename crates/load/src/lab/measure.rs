@@ -30,10 +30,12 @@ pub(super) struct Scene<'a, 'b> {
     pub(super) level: LabLevel,
     /// From 1.
     pub(super) repeat: usize,
-    /// Which of the server's runs at this level in the repeat, from 1.
+    /// Which of the server's runs at this level in the repeat.
     pub(super) pass: usize,
     /// Whether the other client is to run as well.
     pub(super) is_checked: bool,
+    /// Whether a run that does not count goes before.
+    pub(super) is_cold: bool,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -71,7 +73,7 @@ pub(super) fn measure(
     let url = scene.subject.url(&numbered(path, 0));
     let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
     plan.workload = experiment.sessions(&plan)?;
-    if !warm(scene, &plan, show)? {
+    if !warm(scene, &plan, show)? || scene.is_cold && once(scene, &plan, show)?.is_none() {
         return Ok(None);
     }
     let idle = match scene.subject.spec.idle.as_ref().map(Spanned::get_ref) {

@@ -107,7 +107,7 @@ pub struct LabRun {
     pub level: LabLevel,
     /// The repeat, from 1.
     pub repeat: usize,
-    /// Which of the server's runs at this level in the repeat, from 1.
+    /// Which of the server's runs at this level in the repeat: from 1; in blocks those beside the other client from 5.
     #[serde(default = "first")]
     pub pass: usize,
     /// Whether to believe it.

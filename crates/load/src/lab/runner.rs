@@ -183,6 +183,7 @@ impl<'a> Bench<'a, '_> {
                 repeat,
                 pass: turn.pass,
                 is_checked: turn.is_checked,
+                is_cold: turn.is_cold,
                 stop: self.stop,
             };
             let place = Place {

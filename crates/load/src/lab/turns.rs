@@ -1,8 +1,11 @@
 //! In which order the servers are measured.
 
+use toml::Spanned;
+
 use super::experiment::Experiment;
+use super::limit::is_at;
 use super::outcome::LabLevel;
-use super::spec::{Limited, PASSES, Sequence, Server};
+use super::spec::{BEST, Limited, PASSES, Sequence, Server};
 
 /// A server's turn.
 #[derive(Debug)]
@@ -10,12 +13,14 @@ pub(super) struct Turn<'a> {
     pub(super) server: &'a Server,
     /// From 1.
     pub(super) repeat: usize,
-    /// From 1.
+    /// Those without the other client from 1, in blocks those with it from [`PASSES`] + 1.
     pub(super) pass: usize,
     /// Where it is measured, one after the other.
     pub(super) levels: Vec<LabLevel>,
     /// Whether the other client stands beside.
     pub(super) is_checked: bool,
+    /// Whether a run that does not count goes before it: others of the server follow at once, which it would have warmed.
+    pub(super) is_cold: bool,
 }
 
 /// Runs of all turns.
@@ -33,6 +38,7 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
         pass: 1,
         levels: experiment.levels(),
         is_checked: experiment.cross_check.is_some(),
+        is_cold: false,
     };
     match experiment.order {
         Sequence::OneByOne => experiment
@@ -55,35 +61,61 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
 /// have not.
 const CHECKED: usize = 4;
 
+/// Whether a limit is on this client's figures at a server and level.
+fn is_of_client_at(limit: &Limited, server: &Server, level: &LabLevel) -> bool {
+    let is_at_server = limit.server.get_ref() == server.name.get_ref();
+    is_at_server && limit.metric.is_of_client() && is_at(limit, level)
+}
+
 /// A server's passes in a block with the other client beside. For a limit on the client they are a block in themselves: with the
 /// clients first and last in turn, each one's runs are A B B A.
-fn checked(experiment: &Experiment, server: &Server, repeat: usize) -> usize {
-    let is_of_it = |limit: &Limited| {
-        limit.metric.is_of_client() && limit.server.get_ref() == server.name.get_ref()
-    };
-    let mut limits = experiment.limits.iter();
+fn checked(experiment: &Experiment, server: &Server, level: &LabLevel, repeat: usize) -> usize {
+    let mut limits = experiment.limits.iter().map(Spanned::get_ref);
     match experiment.cross_check {
-        Some(_) if limits.any(|limit| is_of_it(limit.get_ref())) => PASSES,
+        Some(_) if limits.any(|limit| is_of_client_at(limit, server, level)) => PASSES,
         Some(_) if repeat <= CHECKED => 1,
         _ => 0,
     }
 }
 
+/// A server's passes without the other client: none where all that is asked is what the two clients find at it.
+fn alone(experiment: &Experiment, server: &Server, level: &LabLevel) -> usize {
+    let name = server.name.get_ref();
+    let is_about = |limit: &&Limited| {
+        let against = limit.against.get_ref();
+        limit.server.get_ref() == name || against == name || against == BEST
+    };
+    let limits = experiment.limits.iter().map(Spanned::get_ref);
+    let mut about = limits.filter(is_about).filter(|limit| is_at(limit, level));
+    let is_for_clients = experiment.baseline.is_none()
+        && checked(experiment, server, level, 1) == PASSES
+        && about.all(|limit| is_of_client_at(limit, server, level));
+    if is_for_clients { 0 } else { PASSES }
+}
+
 /// One block: at each level forwards, backwards, forwards, backwards. The times of a server's outer runs then sum up to those of
-/// its inner ones, and all four to those of every other server. The passes with the other client are none of them.
+/// its inner ones, and all four to those of every other server. The passes with the other client are none of them; a server's follow one
+/// another, as no other server's are held against them.
 fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
-        for pass in 1..=2 * PASSES {
+        let checked = |server| checked(experiment, server, &level, repeat);
+        let turn = |server, pass| Turn {
+            server,
+            repeat,
+            pass,
+            levels: vec![level],
+            is_checked: pass > PASSES,
+            is_cold: pass == PASSES + 1 && checked(server) > 1,
+        };
+        for pass in 1..=PASSES {
             let servers = over(experiment, pass.is_multiple_of(2)).into_iter();
-            let has_pass = |server: &&Server| pass <= PASSES + checked(experiment, server, repeat);
-            turns.extend(servers.filter(has_pass).map(|server| Turn {
-                server,
-                repeat,
-                pass,
-                levels: vec![level],
-                is_checked: pass > PASSES,
-            }));
+            let has_pass = |server: &&Server| pass <= alone(experiment, server, &level);
+            turns.extend(servers.filter(has_pass).map(|server| turn(server, pass)));
+        }
+        for server in over(experiment, repeat.is_multiple_of(2)) {
+            let passes = (1..=checked(server)).map(|pass| PASSES + pass);
+            turns.extend(passes.map(|pass| turn(server, pass)));
         }
     }
     turns
@@ -154,6 +186,54 @@ mod tests {
         let limit = "{ server = 'a', against = 'wrk', metric = 'client-cpu', at_most = 1.1 }";
         let all = vec![5, 6, 7, 8];
         assert_eq!(checked(limit), [all.clone(), all, vec![5]]);
+    }
+
+    #[test]
+    fn where_only_the_clients_are_held_against_each_other_a_server_has_only_their_passes() {
+        let order = |more: &str| {
+            let head = "order = 'blocks'\ncross_check = 'wrk'\n";
+            let experiment = experiment(&format!("{head}{more}"));
+            let turns = turns(&experiment).into_iter();
+            let turns = turns.filter(|turn| turn.repeat == 2).map(|turn| {
+                let cold = if turn.is_cold { "+" } else { "" };
+                format!("{cold}{}{}", turn.server.name.get_ref(), turn.pass)
+            });
+            turns.collect::<Vec<_>>().join(" ")
+        };
+        let limits = |more: &str| {
+            let of_client = |server| {
+                format!(
+                    "{{ server = '{server}', against = 'wrk', metric = 'client-cpu', at_most = 1.1 }}, "
+                )
+            };
+            format!("limit = [{}{}{more}]", of_client("a"), of_client("b"))
+        };
+        assert_eq!(order(&limits("")), "+b5 b6 b7 b8 +a5 a6 a7 a8");
+        let all = "a1 b1 b2 a2 a3 b3 b4 a4 +b5 b6 b7 b8 +a5 a6 a7 a8";
+        let of_servers = |against| {
+            format!("{{ server = 'a', against = '{against}', metric = 'cpu', at_most = 1.1 }}")
+        };
+        assert_eq!(order(&limits(&of_servers("b"))), all);
+        assert_eq!(order(&limits(&of_servers("best"))), all);
+        assert_eq!(order(&format!("baseline = 'a'\n{}", limits(""))), all);
+        assert_eq!(order(""), "a1 b1 b2 a2 a3 b3 b4 a4 b5 a5");
+    }
+
+    #[test]
+    fn a_limit_on_the_client_says_nothing_of_other_levels_than_its_own() {
+        let text = "order = 'blocks'\ncross_check = 'wrk'\nladder = { connections = '1,8' }\nlimit = [{ server = 'a', \
+                    against = 'wrk', metric = 'client-cpu', at_most = 1.1, at = [8] }]";
+        let experiment = experiment(text);
+        let passes = |repeat, connections| {
+            let turns = turns(&experiment).into_iter();
+            let turns = turns.filter(|turn| {
+                let is_there = turn.levels[0].connections == connections;
+                is_there && turn.repeat == repeat && turn.server.name.get_ref() == "a"
+            });
+            turns.map(|turn| turn.pass).collect::<Vec<_>>()
+        };
+        assert_eq!(passes(1, 1), [1, 2, 3, 4, 5]);
+        assert_eq!(passes(1, 8), [5, 6, 7, 8]);
     }
 
     #[test]
