@@ -40,6 +40,8 @@ impl<S: Service> Worker<S> {
             match exchange.decoder.next(&self.limits) {
                 Event::Request(head, body) => {
                     exchange.body = None;
+                    exchange.answered += 1;
+                    self.counters.requests.add(1);
                     let next = if body.is_empty() {
                         self.answer(exchange, head, body, connection.peer)
                     } else {
@@ -139,8 +141,6 @@ impl<S: Service> Worker<S> {
         // It may have come in one piece, or have grown with the last.
         if !self.charge(exchange, body.len()) {
             self.charge(exchange, 0);
-            self.counters.requests.add(1);
-            exchange.answered += 1;
             let refusal = Refusal::TooManyBodies;
             let text = format!("{}\n", refusal.reason());
             let response = Response::text(refusal.status(), &text)
@@ -163,8 +163,6 @@ impl<S: Service> Worker<S> {
         body: Bytes,
         peer: SocketAddr,
     ) -> Option<Stage> {
-        self.counters.requests.add(1);
-        exchange.answered += 1;
         let reply = {
             let request = exchange.decoder.request(&head, body, peer, exchange.now);
             let unknown = exchange
