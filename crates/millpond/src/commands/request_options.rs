@@ -12,6 +12,7 @@ use super::headings::{CLIENT, REQUEST};
 use super::transport_options::TransportOptions;
 use super::values::{status, whole};
 use crate::failure::{Failure, Outcome};
+use crate::output::note;
 
 /// How requests are made.
 #[derive(Args)]
@@ -94,6 +95,11 @@ impl RequestOptions {
             },
             None => Vec::new(),
         };
+        if let Some(time) = self.mistaken() {
+            note(format_args!(
+                "note: -d sends {time:?} as the body of a POST; how long to measure is said by --duration"
+            ));
+        }
         let usual = if self.body.is_some() { "POST" } else { "GET" };
         Ok(self.transport.apply(Plan {
             keep_alive: !self.no_keep_alive,
@@ -111,6 +117,14 @@ impl RequestOptions {
             awake: self.awake,
             ..Plan::new(url)
         }))
+    }
+
+    /// A body that looks like a time, as `-d` means one to other load generators.
+    fn mistaken(&self) -> Option<&str> {
+        let body = self.body.as_deref().filter(|_| self.method.is_none())?;
+        let unit = body.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let is_time = unit.len() < body.len() && ["", "ms", "s", "m", "min", "h"].contains(&unit);
+        is_time.then_some(body)
     }
 }
 

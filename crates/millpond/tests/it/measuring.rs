@@ -180,6 +180,25 @@ fn a_run_without_answers_is_invalid() {
     );
 }
 
+/// `-d` is a length of time to other load generators.
+#[test]
+fn a_body_that_looks_like_a_time_is_pointed_out() {
+    let site = new_site();
+    let server = Server::start(site.path());
+    let url = format!("http://{}/", server.address());
+    let hint = "said by --duration";
+    for (body, said) in [
+        (&["-d10s"][..], true),
+        (&["-d", "30"], true),
+        (&["-d", "10s", "-m", "PUT"], false),
+        (&["-d", "name=10s"], false),
+    ] {
+        let args = [&["load", &url, "-n", "3"], body].concat();
+        let note = text(&run(site.path(), &args).stderr);
+        assert_eq!(note.contains(hint), said, "{body:?}: {note}");
+    }
+}
+
 #[test]
 fn the_host_is_sampled_beside_a_run_and_without_one() {
     let site = new_site();
