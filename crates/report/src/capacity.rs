@@ -3,7 +3,9 @@
 use millpond_load::{Capacity, CapacityTrial, Found, Stage, Verdict};
 
 use crate::number::{count, micros, percent, rate};
-use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
+use crate::{
+    Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, conditions,
+};
 
 /// Points of the fitted curve and of the interval's line.
 const POINTS: usize = 40;
@@ -246,27 +248,22 @@ fn ends(rates: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 fn conditions(capacity: &Capacity) -> Table {
-    let host = &capacity.host;
-    let cpu = if host.cpu.is_empty() {
-        &host.machine
+    let row = |name: &str, value: String| [name.to_owned(), value];
+    let sessions = if capacity.sessions {
+        "; every rate is one of sessions"
     } else {
-        &host.cpu
+        ""
     };
-    let rows = [
-        (
+    let mut rows = vec![
+        row(
             "searched",
             format!(
-                "from {} to {}{}",
+                "from {} to {}{sessions}",
                 rate(capacity.from),
-                rate(capacity.to),
-                if capacity.sessions {
-                    "; every rate is one of sessions"
-                } else {
-                    ""
-                }
+                rate(capacity.to)
             ),
         ),
-        (
+        row(
             "a trial",
             format!(
                 "{}, after a warm-up of {}",
@@ -274,25 +271,13 @@ fn conditions(capacity: &Capacity) -> Table {
                 Unit::Seconds.format(capacity.warmup_s)
             ),
         ),
-        (
+        row(
             "precision",
             format!("± {} asked for", percent(capacity.precision)),
         ),
-        (
-            "machine",
-            format!("{cpu}, {} cores for the client", host.cores),
-        ),
-        ("system", format!("{}, {}", host.kernel, host.machine)),
     ];
-    Table {
-        caption: "Conditions".to_owned(),
-        columns: vec![Column::text(""), Column::text("")],
-        rows: rows
-            .into_iter()
-            .map(|(name, value)| vec![name.to_owned(), value])
-            .collect(),
-        note: String::new(),
-    }
+    rows.extend(conditions::machine(&capacity.host, capacity.awake));
+    conditions::table(rows)
 }
 
 fn stage(stage: Stage) -> &'static str {

@@ -4,7 +4,9 @@ use millpond_load::{Block, Comparison, Decision, Effect, Metric, Ratio, Verdict}
 
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
-use crate::{Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit};
+use crate::{
+    Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, conditions,
+};
 
 /// A comparison as a report of its own.
 pub fn compare_report(comparison: &Comparison) -> Report {
@@ -232,16 +234,10 @@ fn conditions(comparison: &Comparison) -> Table {
         }
     };
     let whole = |blocks: &[Block]| blocks.iter().filter(|block| block.is_complete()).count();
-    let host = &comparison.host;
-    let cpu = if host.cpu.is_empty() {
-        &host.machine
-    } else {
-        &host.cpu
-    };
     let mut rows = vec![
-        vec![comparison.a.name.clone(), subject(&comparison.a)],
-        vec![comparison.b.name.clone(), subject(&comparison.b)],
-        vec![
+        [comparison.a.name.clone(), subject(&comparison.a)],
+        [comparison.b.name.clone(), subject(&comparison.b)],
+        [
             "blocks".to_owned(),
             format!(
                 "{} of {} against itself, then {} of {} of the two, each in the order A B B A",
@@ -251,7 +247,7 @@ fn conditions(comparison: &Comparison) -> Table {
                 blocks_asked(comparison)
             ),
         ],
-        vec![
+        [
             "a run".to_owned(),
             format!(
                 "{}, after a warm-up of {} on connections of its own",
@@ -259,28 +255,16 @@ fn conditions(comparison: &Comparison) -> Table {
                 Unit::Seconds.format(comparison.warmup_s)
             ),
         ],
-        vec![
-            "machine".to_owned(),
-            format!("{cpu}, {} cores for the client", host.cores),
-        ],
-        vec![
-            "system".to_owned(),
-            format!("{}, {}", host.kernel, host.machine),
-        ],
     ];
+    rows.extend(conditions::machine(&comparison.host, comparison.awake));
     if let Some(detect) = comparison.detect {
         let asked = format!(
             "a difference of {}, four times out of five",
             percent(detect.share)
         );
-        rows.insert(3, vec!["to be seen".to_owned(), asked]);
+        rows.insert(3, ["to be seen".to_owned(), asked]);
     }
-    Table {
-        caption: "Conditions".to_owned(),
-        columns: vec![Column::text(""), Column::text("")],
-        rows,
-        note: String::new(),
-    }
+    conditions::table(rows)
 }
 
 fn name(comparison: &Comparison, metric: Metric) -> String {

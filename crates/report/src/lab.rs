@@ -5,7 +5,8 @@ use millpond_load::{Lab, LabFinding, LabLevel, LabServer, Ratio, Spread, Text, V
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
 use crate::{
-    Banner, Column, Figure, Report, Section, Table, Tone, Unit, lab_charts, lab_levels, lab_limits,
+    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, lab_charts, lab_levels,
+    lab_limits,
 };
 
 /// Reasons that are shown in full; the rest is counted.
@@ -280,13 +281,7 @@ fn cross_check(lab: &Lab) -> Option<Table> {
 }
 
 fn conditions(lab: &Lab) -> Table {
-    let host = &lab.host;
-    let cpu = if host.cpu.is_empty() {
-        &host.machine
-    } else {
-        &host.cpu
-    };
-    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let row = |name: &str, value: String| [name.to_owned(), value];
     let mut rows = vec![
         row(
             "a run",
@@ -306,25 +301,13 @@ fn conditions(lab: &Lab) -> Table {
             ),
         ),
         row("the client’s cores", client_cores(lab)),
-        row(
-            "machine",
-            format!("{cpu}, {} cores for the client", host.cores),
-        ),
-        row("system", format!("{}, {}", host.kernel, host.machine)),
     ];
-    if lab.awake {
-        rows.push(row("idle cores", "kept awake".to_owned()));
-    }
+    rows.extend(conditions::machine(&lab.host, lab.awake));
     if let Some(Text { path, .. }) = &lab.plan {
         let asked = format!("the sessions of {path}; rates are of sessions");
         rows.insert(0, row("asked for", asked));
     }
-    Table {
-        caption: "Conditions".to_owned(),
-        columns: vec![Column::text(""), Column::text("")],
-        rows,
-        note: String::new(),
-    }
+    conditions::table(rows)
 }
 
 fn client_cores(lab: &Lab) -> String {

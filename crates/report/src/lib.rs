@@ -17,6 +17,7 @@ mod calibrated;
 mod capacity;
 mod collection;
 mod compare;
+mod conditions;
 mod csv;
 mod diagnosis;
 mod escape;

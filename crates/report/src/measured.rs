@@ -6,10 +6,12 @@ mod words;
 
 use millpond_load::{Errors, Latency, Loop, Point, Protocol, Run, Timeline, Verdict};
 
-use crate::calibrated;
 use crate::kinds::kind_name;
 use crate::number::{bytes, count, micros, percent, plain, rate};
-use crate::{Banner, Column, Figure, Report, Section, Table, Tone, Unit, probed, visits};
+use crate::{
+    Banner, Column, Figure, Report, Section, Table, Tone, Unit, calibrated, conditions, probed,
+    visits,
+};
 
 /// A run as a report of its own.
 pub fn run_report(run: &Run) -> Report {
@@ -294,9 +296,6 @@ fn conditions(run: &Run) -> Table {
         );
         rows.push(["spinning".to_owned(), text]);
     }
-    if client.awake {
-        rows.push(["idle cores".to_owned(), "kept awake".to_owned()]);
-    }
     rows.extend(calibrated::row(run));
     if let Some(law) = &run.little {
         let text = format!(
@@ -323,26 +322,8 @@ fn conditions(run: &Run) -> Table {
         );
         rows.push(["ramp-down".to_owned(), text]);
     }
-    let host = &run.host;
-    let cpu = if host.cpu.is_empty() {
-        &host.machine
-    } else {
-        &host.cpu
-    };
-    rows.push([
-        "machine".to_owned(),
-        format!("{cpu}, {} cores for the client", host.cores),
-    ]);
-    rows.push([
-        "system".to_owned(),
-        format!("{}, {}", host.kernel, host.machine),
-    ]);
-    Table {
-        caption: "Conditions".to_owned(),
-        columns: vec![Column::text(""), Column::text("")],
-        rows: rows.into_iter().map(Vec::from).collect(),
-        note: String::new(),
-    }
+    rows.extend(conditions::machine(&run.host, client.awake));
+    conditions::table(rows)
 }
 
 fn none() -> String {

@@ -7,7 +7,8 @@ use millpond_load::{
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, power, rate};
 use crate::{
-    Banner, Column, Figure, Report, Section, Table, Tone, limits, sweep_charts, sweep_optimum,
+    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, limits, sweep_charts,
+    sweep_optimum,
 };
 
 /// A sweep as a report of its own.
@@ -42,8 +43,25 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
     };
     report.push(Section::Table(sweep_table(sweep)));
     report.sections.extend(limits::sweep_sections(sweep));
+    report
+        .sections
+        .extend(conditions(sweep).map(Section::Table));
     report.push(Section::command(&sweep.command));
     report
+}
+
+/// What all steps have in common. One may have been ended before its time.
+fn conditions(sweep: &Sweep) -> Option<Table> {
+    let run = &sweep.steps.first()?.run;
+    let lengths = sweep.steps.iter().map(|step| step.run.duration_s);
+    let length = format!(
+        "{}, after a warm-up of {}",
+        Unit::Seconds.format(lengths.fold(0.0, f64::max)),
+        Unit::Seconds.format(run.warmup_s)
+    );
+    let mut rows = vec![["a step".to_owned(), length]];
+    rows.extend(conditions::machine(&run.host, run.client.awake));
+    Some(conditions::table(rows))
 }
 
 /// The steps as rows, in the order in which they were run.

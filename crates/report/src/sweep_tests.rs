@@ -302,6 +302,20 @@ fn what_limits_the_server_stands_behind_the_steps() {
 }
 
 #[test]
+fn a_sweep_says_under_which_conditions_its_steps_were() {
+    let mut sweep = sweep();
+    // Ctrl-C ended the last one.
+    sweep.steps.last_mut().unwrap().run.duration_s /= 4.0;
+    let length = sweep.steps[0].run.duration_s;
+    let html = sweep_report(&sweep).to_html();
+    assert!(html.contains("Conditions") && html.contains("a step"));
+    assert!(html.contains(&Unit::Seconds.format(length)), "{length}");
+    assert!(html.contains("cores for the client") && !html.contains("kept awake"));
+    sweep.steps[0].run.client.awake = true;
+    assert!(sweep_report(&sweep).to_html().contains("kept awake"));
+}
+
+#[test]
 fn rates_of_sessions_are_called_so() {
     let sweep = Sweep {
         by: By::Rate,

@@ -198,6 +198,7 @@ pub fn compare(
         baseline: trials.baseline,
         blocks: trials.comparison,
         aside: trials.aside,
+        awake: compare.plan.awake,
         host: Host::here(),
         command: String::new(),
     })

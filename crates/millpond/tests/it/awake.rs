@@ -25,17 +25,25 @@ fn measured(dir: &Path, args: &[&str]) -> Option<Value> {
 }
 
 #[test]
-fn a_run_and_an_experiment_keep_idle_cores_awake() {
+fn a_run_a_comparison_and_an_experiment_keep_idle_cores_awake() {
     let dir = new_site();
     write(dir.path(), "static/a.txt", "a text\n");
     let server = Server::start(dir.path());
     let url = format!("http://{}/a.txt", server.address());
     let load = ["load", &url, "--awake", "-n", "50", "--warmup", "5ms"];
     let load = measured(dir.path(), &load);
-    // Both commands are refused, or none.
+    // All commands are refused, or none.
     let can = load.is_some();
     if let Some(load) = load {
         assert_eq!(load["client"]["awake"], true);
+        fs::remove_file(dir.path().join("it.json")).unwrap();
+    }
+    let (a, b) = (format!("a={url}"), format!("b={url}"));
+    let compare = format!("compare {a} {b} --awake --blocks 3 --duration 30ms --warmup 5ms");
+    let compare = measured(dir.path(), &compare.split(' ').collect::<Vec<_>>());
+    assert_eq!(compare.is_some(), can);
+    if let Some(compare) = compare {
+        assert_eq!(compare["awake"], true);
     }
     // It does so before the servers start, the first of which looks at it.
     let said = dir.path().join("said");
