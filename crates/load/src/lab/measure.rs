@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::Ticks;
+use super::cores::{Ticks, Work};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
@@ -43,8 +43,8 @@ pub(super) struct Scene<'a, 'b> {
 struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
-    /// Busy share of its cores, and microseconds of software interrupts there.
-    cores: Option<(f64, f64)>,
+    /// What its cores did.
+    cores: Option<Work>,
     /// Interrupts of the client's cores by others.
     interrupts: Option<u64>,
 }
@@ -54,6 +54,11 @@ impl Cost {
         self.cpu
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
+    }
+
+    /// Of the server's cores, in a run of so many seconds.
+    fn core_busy(&self, seconds: f64) -> Option<f64> {
+        self.cores?.share_of(seconds)
     }
 
     /// Of the client's cores, for one request.
@@ -139,8 +144,8 @@ fn record(
         softirq_us: cost
             .cores
             .filter(|_| requests > 0)
-            .map(|(_, softirq)| softirq / requests as f64),
-        core_busy: cost.cores.map(|(busy, _)| busy),
+            .map(|cores| cores.softirq_us / requests as f64),
+        core_busy: cost.core_busy(ours.duration_s),
         client_cpu_us: ours.client.cpu_us_per_request,
         client_busy: ours.client.busiest_thread,
         client_turns: ours
@@ -234,7 +239,7 @@ fn cross_check(
         throughput: found.throughput,
         errors: found.errors,
         cpu_us: cost.cpu_us(found.requests),
-        core_busy: cost.cores.map(|(busy, _)| busy),
+        core_busy: cost.core_busy(found.requests as f64 / found.throughput),
         client: found.client,
         interrupts: cost.interrupts(found.requests),
     }))

@@ -129,7 +129,8 @@ pub struct LabRun {
     /// Time in software interrupts on the server's cores for one request, which nobody's run time has. Counted in ticks
     /// of 10 ms.
     pub softirq_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, with anything.
+    /// Share of time for which the server's cores were busy, with anything. Counted in ticks of 10 ms, so that a short run can come
+    /// out a tick above 1.
     pub core_busy: Option<f64>,
     /// CPU time of the client for one request.
     pub client_cpu_us: Option<f64>,
@@ -163,7 +164,7 @@ pub struct CrossCheck {
     pub errors: u64,
     /// CPU time of the server for one request.
     pub cpu_us: Option<f64>,
-    /// Share of time for which the server's cores were busy.
+    /// Share of time for which the server's cores were busy, counted alike.
     pub core_busy: Option<f64>,
     /// What the other client itself did meanwhile.
     #[serde(default)]
