@@ -39,6 +39,12 @@ impl Side<'_> {
         self.client.is_some_and(|client| client.busy >= SATURATED)
     }
 
+    /// Some kernels charge no thread for interrupts, so a client that is only ever interrupted at its work may seem to have time left.
+    fn client_cores_are_saturated(&self) -> bool {
+        let busy = self.client.and_then(|client| client.core_busy);
+        busy.is_some_and(|busy| busy >= SATURATED)
+    }
+
     fn server_is_saturated(&self) -> bool {
         self.core_busy >= SATURATED
     }
@@ -52,7 +58,7 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
         .filter(|run| run.other.is_some())
         .collect();
     let Some((ours, theirs)) = ours(&pairs).zip(theirs(&pairs, name)) else {
-        return "the server is pinned to no core, so which side was the limit is not known"
+        return "how busy the server’s cores were is not known, nor so which side was the limit"
             .to_owned();
     };
     // Only the slower client can have been a limit.
@@ -62,11 +68,16 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
     };
     let who = if slower.client_is_saturated() {
         format!("{} was the limit", slower.name)
+    } else if slower.client_cores_are_saturated() {
+        format!("the cores of {} were full", slower.name)
     } else if slower.server_is_saturated() {
         match cores_ratio(&pairs) {
             None => "the server was the limit".to_owned(),
             // Where it was full under both and took less of its cores for one: who had the rest?
-            Some(ratio) if other.server_is_saturated() && is_far(ratio) => {
+            Some(ratio)
+                if other.server_is_saturated()
+                    && is_far(ratio * theirs.core_busy / ours.core_busy) =>
+            {
                 "something else used the server’s cores as well".to_owned()
             }
             Some(_) => "a request cost the server a different amount".to_owned(),
@@ -120,7 +131,7 @@ fn clients(own: OtherClient, other: OtherClient, spins: bool, name: &str) -> Str
 }
 
 /// The time of the server's cores that its process took in a second under this client over that under the other: the median
-/// over the pairs, as the machine's pace may change between any two. With cores that are busy throughout it is 1, unless
+/// over the pairs, as the machine's pace may change between any two. With cores that are equally busy it is 1, unless
 /// something else had a part of them.
 fn cores_ratio(pairs: &[&LabRun]) -> Option<f64> {
     median(pairs.iter().filter_map(|run| {
@@ -143,12 +154,15 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
 }
 
-/// How busy cores were in all runs together. Of a run of a quarter of a second, which has twenty-five ticks, a share is right to
-/// one in twenty-five, upward or downward: that evens out in a mean, which no other figure here is.
+/// How busy cores were: the mean of the middle half of the runs. Of a run of a quarter of a second, which has twenty-five ticks, a
+/// share is right to one in twenty-five, which evens out in a mean; and one in which the machine stood still moves a mean of all.
 fn busy(shares: impl Iterator<Item = f64>) -> Option<f64> {
-    let shares: Vec<f64> = shares.collect();
-    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    (!shares.is_empty()).then(|| mean.min(1.0))
+    let mut shares: Vec<f64> = shares.collect();
+    shares.sort_by(f64::total_cmp);
+    let ends = shares.len() / 4;
+    let middle = &shares[ends..shares.len() - ends];
+    let mean = middle.iter().sum::<f64>() / middle.len() as f64;
+    (!middle.is_empty()).then(|| mean.min(1.0))
 }
 
 fn ours(pairs: &[&LabRun]) -> Option<Side<'static>> {
@@ -158,6 +172,7 @@ fn ours(pairs: &[&LabRun]) -> Option<Side<'static>> {
             cpu_us: median(runs().filter_map(|run| run.client_cpu_us))?,
             busy: median(runs().map(|run| run.client_busy))?,
             turns: median(runs().filter_map(|run| run.client_turns))?,
+            core_busy: busy(runs().filter_map(|run| run.client_core_busy)),
         })
     };
     Some(Side {
@@ -176,6 +191,7 @@ fn theirs<'a>(pairs: &[&LabRun], name: &'a str) -> Option<Side<'a>> {
             cpu_us: median(clients().map(|client| client.cpu_us))?,
             busy: median(clients().map(|client| client.busy))?,
             turns: median(clients().map(|client| client.turns))?,
+            core_busy: busy(clients().filter_map(|client| client.core_busy)),
         })
     };
     Some(Side {
@@ -196,6 +212,7 @@ mod tests {
         cpu_us: 8.0,
         busy: 0.7,
         turns: 0.1,
+        core_busy: None,
     };
 
     /// The server's cost and busy share under this client and under wrk, and wrk's own busy share.
@@ -238,14 +255,25 @@ mod tests {
 
     #[test]
     fn ticks_of_short_runs_make_no_client_with_time_left_the_limit() {
-        // Apache's worker model, 32 connections: 25 ticks each, of which one is seen or not.
-        let pairs =
-            [1.008, 0.96, 1.0, 0.96].map(|busy| pair((40.2, busy), (37.8, 0.98), 0.6, 0.941));
+        // Apache's worker model, 32 connections: 25 ticks each, of which one is seen or not, and one run in which the core was away.
+        let pairs = [0.96, 1.008, 0.96, 0.6, 1.0, 0.96, 1.0]
+            .map(|busy| pair((40.2, busy), (37.8, 0.98), 0.6, 0.941));
         let runs: Vec<&LabRun> = pairs.iter().collect();
         let said = difference(&runs, 0.941, "wrk");
         let costs = "a request cost the server a different amount: the server’s cores 98 % busy, under wrk 98 %, 40.2 and 37.8 µs a request; \
                      this client 50 % busy";
         assert!(said.starts_with(costs), "{said}");
+        assert_eq!(busy([].into_iter()), None);
+        assert_eq!(busy([1.04].into_iter()), Some(1.0));
+    }
+
+    #[test]
+    fn interrupts_that_no_thread_is_charged_for_fill_a_core_as_well() {
+        let mut run = pair((6.0, 1.0), (7.0, 0.7), 0.75, 1.5);
+        let theirs = run.other.as_mut().and_then(|other| other.client.as_mut());
+        theirs.unwrap().core_busy = Some(0.99);
+        let said = difference(&[&run], 1.5, "wrk");
+        assert!(said.starts_with("the cores of wrk were full: "), "{said}");
     }
 
     #[test]
@@ -293,6 +321,11 @@ mod tests {
             said((6.0, 1.0), (6.0, 1.0), 0.9, 1.5),
             "something else used the server’s cores",
         );
+        // Not quite as full, which is all that it had less.
+        starts(
+            said((8.0, 1.0), (7.5, 0.97), 0.9, 0.968),
+            "a request cost the server a different amount",
+        );
         // The other one left the server time, which says nothing about who had it here.
         starts(
             said((10.0, 1.0), (6.0, 0.7), 0.8, 0.9),
@@ -321,7 +354,7 @@ mod tests {
         run.core_busy = None;
         starts(
             difference(&[&run], 1.1, "h2load"),
-            "the server is pinned to no core",
+            "how busy the server’s cores were is not known",
         );
     }
 }

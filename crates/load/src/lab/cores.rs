@@ -2,8 +2,7 @@
 //!
 //! The kernel tells times in ticks of 10 ms (`USER_HZ` is 100 on every architecture that Linux supports today). What is busy
 //! it learns by looking at what runs when its timer ticks, and how long a core was idle it measures (`CONFIG_NO_HZ_IDLE`, as
-//! distributions build it), so busy is what was not idle. The moment and the ticks are read together: a run is shorter than the
-//! time between the readings around it, by the threads and connections that begin and end with it.
+//! distributions build it), so busy is what was not idle.
 
 use std::fs;
 
@@ -24,23 +23,65 @@ pub(super) struct Ticks {
 /// What some cores did between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Work {
-    /// Seconds that each of them was not idle, on average; right to about a tick.
-    pub(super) busy_s: f64,
+    /// Between the readings.
+    seconds: f64,
+    /// That each of the cores was not idle, on average; right to about a tick.
+    busy_s: f64,
     /// Microseconds in software interrupts, of all of them.
     pub(super) softirq_us: f64,
 }
 
 impl Work {
-    /// The share of a run that took so many seconds. By the rounding of a tick, and by what was done right before and after, it can
-    /// come out above 1.
-    pub(super) fn share_of(&self, seconds: f64) -> Option<f64> {
-        (seconds > 0.0).then(|| self.busy_s / seconds)
+    /// How much of the time they were busy.
+    pub(super) fn share(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.busy_s / self.seconds)
+    }
+
+    /// How much they were busy while answers came at `rate`, if all that they did was for so many `answers`: a run is shorter than the
+    /// time between the readings around it (utilisation law, U = X · D). By the rounding of a tick, and the opening of connections, it
+    /// can come out above 1.
+    pub(super) fn utilisation(&self, answers: u64, rate: f64) -> Option<f64> {
+        (answers > 0).then(|| self.busy_s / answers as f64 * rate)
+    }
+}
+
+/// Which cores are whose.
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a> {
+    /// Of the server; none if it is pinned to none.
+    pub(super) server: &'a [usize],
+    /// Of the client, if no server is on them.
+    pub(super) client: &'a [usize],
+}
+
+/// One reading of both sides.
+#[derive(Clone, Copy)]
+pub(super) struct Both<T> {
+    pub(super) server: Option<T>,
+    pub(super) client: Option<T>,
+}
+
+impl Sides<'_> {
+    pub(super) fn ticks(self) -> Both<Ticks> {
+        let [server, client] = [self.server, self.client].map(Ticks::take);
+        Both { server, client }
+    }
+}
+
+impl Both<Ticks> {
+    /// What either did since `earlier`.
+    pub(super) fn since(self, earlier: Self) -> Both<Work> {
+        let work = |now: Option<Ticks>, then: Option<Ticks>| now?.since(&then?);
+        Both {
+            server: work(self.server, earlier.server),
+            client: work(self.client, earlier.client),
+        }
     }
 }
 
 impl Ticks {
     /// Of `cores`; `None` for none, and where the kernel does not tell.
-    pub(super) fn take(cores: &[usize]) -> Option<Self> {
+    fn take(cores: &[usize]) -> Option<Self> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         Self::read(&stat, cores, clock::now())
     }
@@ -72,11 +113,12 @@ impl Ticks {
     }
 
     /// What they did since `earlier`.
-    pub(super) fn since(&self, earlier: &Self) -> Option<Work> {
+    fn since(&self, earlier: &Self) -> Option<Work> {
         let seconds = self.at.checked_sub(earlier.at)? as f64 / 1e9;
         let idle = self.idle.saturating_sub(earlier.idle) as f64 * TICK_US / 1e6;
         let softirq = self.softirq.saturating_sub(earlier.softirq);
         Some(Work {
+            seconds,
             busy_s: (seconds - idle / self.cores as f64).max(0.0),
             softirq_us: softirq as f64 * TICK_US,
         })
@@ -100,8 +142,8 @@ mod tests {
         let after = Ticks::read(&stat(75, 6, 12), &[0], 705 * MS).unwrap();
         let work = after.since(&before).unwrap();
         assert!((work.busy_s - 0.4).abs() < 1e-9 && (work.softirq_us - 100_000.0).abs() < 1e-6);
-        assert!((work.share_of(0.5).unwrap() - 0.8).abs() < 1e-9);
-        assert_eq!(work.share_of(0.0), None);
+        assert!((work.share().unwrap() - 4.0 / 7.0).abs() < 1e-9);
+        assert_eq!(before.since(&before).unwrap().share(), None);
         // Of two cores, of which one was never idle.
         let before = Ticks::read(&stat(50, 1, 2), &[0, 10], 5 * MS).unwrap();
         let after = Ticks::read(&stat(75, 6, 12), &[0, 10], 705 * MS).unwrap();
@@ -114,16 +156,26 @@ mod tests {
 
     #[test]
     fn a_core_that_was_full_for_a_run_is_full_whatever_was_read_around_it() {
-        // 270 to 280 ms around a run of 250 ms, of which two or three ticks were idle.
-        let reading = |idle: u64, at: Nanos| {
-            let stat = format!("cpu0 0 0 0 {idle} 0 0 0 0 0 0\n");
-            Ticks::read(&stat, &[0], at).unwrap()
-        };
-        let shares = [(2, 272), (3, 278), (2, 270), (3, 276)].map(|(idle, ms)| {
+        // Around a run of 250 ms with 1,000 answers.
+        let utilisation = |idle: u64, ms: u64, answers: u64| {
+            let reading = |idle: u64, at: Nanos| {
+                let stat = format!("cpu0 0 0 0 {idle} 0 0 0 0 0 0\n");
+                Ticks::read(&stat, &[0], at).unwrap()
+            };
             let work = reading(idle, ms * MS).since(&reading(0, 0)).unwrap();
-            work.share_of(0.25).unwrap()
-        });
+            work.utilisation(answers, 4000.0).unwrap()
+        };
+        let shares =
+            [(2, 272), (3, 278), (2, 270), (3, 276)].map(|(idle, ms)| utilisation(idle, ms, 1000));
         let mean = shares.iter().sum::<f64>() / 4.0;
         assert!((mean - 0.996).abs() < 1e-9, "{shares:?}");
+        // Forty requests more were on their way when it ended, and were answered then.
+        assert!((utilisation(0, 260, 1040) - 1.0).abs() < 1e-9);
+        let nothing = Sides {
+            server: &[],
+            client: &[],
+        };
+        let ticks = nothing.ticks();
+        assert!(ticks.server.is_none() && ticks.since(ticks).client.is_none());
     }
 }

@@ -168,6 +168,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_cpu_us: None,
         client_busy: 0.5,
         client_turns: None,
+        client_core_busy: None,
         client_interrupts: None,
         client_spin: false,
         idle_bytes: None,

@@ -52,6 +52,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
         throughput: throughput?,
         errors,
         client: None,
+        server_busy: None,
     })
 }
 

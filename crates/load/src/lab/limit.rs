@@ -285,6 +285,7 @@ mod tests {
                         cpu_us: theirs(repeat, place) * drift,
                         busy: 0.9,
                         turns: 0.0,
+                        core_busy: None,
                     }),
                     ..other
                 });

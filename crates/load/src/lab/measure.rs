@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{Ticks, Work};
+use super::cores::{Both, Sides, Work};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
@@ -43,8 +43,8 @@ pub(super) struct Scene<'a, 'b> {
 struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
-    /// What its cores did.
-    cores: Option<Work>,
+    /// What its cores did, and those of the client.
+    cores: Both<Work>,
     /// Interrupts of the client's cores by others.
     interrupts: Option<u64>,
 }
@@ -54,11 +54,6 @@ impl Cost {
         self.cpu
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
-    }
-
-    /// Of the server's cores, in a run of so many seconds.
-    fn core_busy(&self, seconds: f64) -> Option<f64> {
-        self.cores?.share_of(seconds)
     }
 
     /// Of the client's cores, for one request.
@@ -128,6 +123,7 @@ fn record(
     other: Option<CrossCheck>,
 ) -> LabRun {
     let requests = ours.accounting.answered;
+    let utilisation = |cores: Option<Work>| cores?.utilisation(requests, ours.achieved_rate);
     LabRun {
         server: scene.subject.record.name.clone(),
         level: scene.level,
@@ -143,9 +139,10 @@ fn record(
         cpu_us: cost.cpu_us(requests),
         softirq_us: cost
             .cores
+            .server
             .filter(|_| requests > 0)
             .map(|cores| cores.softirq_us / requests as f64),
-        core_busy: cost.core_busy(ours.duration_s),
+        core_busy: utilisation(cost.cores.server),
         client_cpu_us: ours.client.cpu_us_per_request,
         client_busy: ours.client.busiest_thread,
         client_turns: ours
@@ -153,6 +150,7 @@ fn record(
             .turns
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
+        client_core_busy: utilisation(cost.cores.client).filter(|_| !ours.client.spin),
         client_interrupts: cost.interrupts(requests),
         client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
@@ -231,7 +229,7 @@ fn cross_check(
     };
     let checker = *checker.get_ref();
     let (found, cost) = costing(scene, || {
-        other::run(scene.shop, checker, plan, show, scene.stop)
+        other::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
     });
     let found = found?;
     must_live(scene)?;
@@ -239,7 +237,7 @@ fn cross_check(
         throughput: found.throughput,
         errors: found.errors,
         cpu_us: cost.cpu_us(found.requests),
-        core_busy: cost.core_busy(found.requests as f64 / found.throughput),
+        core_busy: found.server_busy,
         client: found.client,
         interrupts: cost.interrupts(found.requests),
     }))
@@ -247,19 +245,18 @@ fn cross_check(
 
 /// Does something and says what it cost the server.
 fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
-    let cores = &scene.subject.record.cores;
+    let sides = sides(scene);
     // The longest reading is the outermost, so that it is no part of what the cores are seen to do.
-    let (interrupted, ticks, before) = (interrupted(scene), Ticks::take(cores), reading(scene));
+    let (interrupted, ticks) = (interrupts::taken(sides.client), sides.ticks());
+    let before = reading(scene);
     let done = work();
-    let (after, ticks_after) = (reading(scene), Ticks::take(cores));
-    let interrupted_after = self::interrupted(scene);
+    let (after, ticks_after) = (reading(scene), sides.ticks());
+    let interrupted_after = interrupts::taken(sides.client);
     let cost = Cost {
         cpu: after
             .zip(before)
             .and_then(|(after, before)| after.since(&before)),
-        cores: ticks_after
-            .zip(ticks)
-            .and_then(|(after, before)| after.since(&before)),
+        cores: ticks_after.since(ticks),
         interrupts: interrupted_after
             .zip(interrupted)
             .and_then(|(after, before)| after.checked_sub(before)),
@@ -267,17 +264,22 @@ fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     (done, cost)
 }
 
-/// Interrupts of the client's cores by others; `None` where a server may be on them, whose interrupts they would be too.
-fn interrupted(scene: &Scene<'_, '_>) -> Option<u64> {
+/// The cores of the server and of the client, these only where no server may be on them: what happens there would be its doing too.
+fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
     let workload = scene.shop.experiment.workload.get_ref();
-    let client = workload.cores.as_ref()?.get_ref();
+    let client = workload.cores.as_ref().map(Spanned::get_ref);
+    let client = client.map_or(&[] as &[usize], Vec::as_slice);
     let beside = scene.beside.iter().map(|running| &running.record);
     let mut servers = [&scene.subject.record].into_iter().chain(beside);
     let is_apart =
         |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
-    servers
-        .all(|server| is_apart(&server.cores))
-        .then(|| interrupts::taken(client))?
+    Sides {
+        server: &scene.subject.record.cores,
+        client: match servers.all(|server| is_apart(&server.cores)) {
+            true => client,
+            false => &[],
+        },
+    }
 }
 
 /// Run times of the server and of what stands behind it. `None` where the kernel does not tell.

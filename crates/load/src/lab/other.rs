@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::cores::{Both, Sides, Ticks};
 use super::form::Line;
 use super::outcome::OtherClient;
 use super::process::{Launch, Process};
@@ -19,6 +20,11 @@ use crate::{Plan, clock};
 const GLANCE: Duration = Duration::from_millis(200);
 /// What it may take beyond its time.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// The length that the other client is asked for, in the seconds that it knows.
+pub(super) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs_f64().ceil().max(1.0) as u64
+}
 
 /// What is asked of the other client.
 pub(super) struct Asked<'a> {
@@ -45,6 +51,8 @@ pub(super) struct Found {
     pub(super) throughput: f64,
     pub(super) errors: u64,
     pub(super) client: Option<OtherClient>,
+    /// Share of time for which the server's cores were busy.
+    pub(super) server_busy: Option<f64>,
 }
 
 /// What all threads of some processes have had up to a moment.
@@ -88,6 +96,23 @@ impl Use {
             cpu_us: on_core / 1e3 / requests,
             busy: on_core / 1e9 / seconds / working as f64,
             turns: self.turns.checked_sub(first.turns)? as f64 / requests,
+            core_busy: None,
+        })
+    }
+}
+
+/// A look at it while it runs: both lie within its own time, whatever it does before and after.
+#[derive(Clone, Copy)]
+struct Look {
+    used: Use,
+    cores: Both<Ticks>,
+}
+
+impl Look {
+    fn take(pids: &[u32], sides: Sides<'_>) -> Option<Self> {
+        Some(Self {
+            used: Use::of(pids)?,
+            cores: sides.ticks(),
         })
     }
 }
@@ -97,18 +122,18 @@ pub(super) fn run(
     shop: &Workshop<'_>,
     checker: Checker,
     plan: &Plan,
+    sides: Sides<'_>,
     show: &mut dyn FnMut(),
     stop: &AtomicBool,
 ) -> Result<Option<Found>, String> {
     let workload = shop.experiment.workload.get_ref();
     let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
     let cores = cores.unwrap_or_default();
-    let whole = |time: Duration| time.as_secs_f64().ceil().max(1.0) as u64;
     let asked = Asked {
         plan,
         threads: cores.len().max(1).min(plan.connections),
-        seconds: whole(workload.duration.0),
-        timeout_s: whole(workload.timeout.0),
+        seconds: whole_seconds(workload.duration.0),
+        timeout_s: whole_seconds(workload.timeout.0),
         fields: fields(plan)?,
     };
     let words = match checker {
@@ -124,13 +149,13 @@ pub(super) fn run(
     })?;
     let began = clock::now();
     let deadline = clock::after(seconds + GRACE);
-    let mut used: Option<(Use, Use)> = None;
+    let mut looks: Option<(Look, Look)> = None;
     while process.wait(GLANCE).is_none() {
         // In its last moments it may be done already.
         if clock::since(began) + GLANCE / 2 < seconds
-            && let Some(now) = Use::of(&process.pids())
+            && let Some(now) = Look::take(&process.pids(), sides)
         {
-            used = Some((used.map_or(now, |(first, _)| first), now));
+            looks = Some((looks.map_or(now, |(first, _)| first), now));
         }
         show();
         if stop.load(Ordering::Relaxed) {
@@ -150,8 +175,15 @@ pub(super) fn run(
     };
     let mut found =
         found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;
-    found.client =
-        used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
+    if let Some((first, last)) = looks {
+        let cores = last.cores.since(first.cores);
+        let client = last.used.since(first.used, asked.threads, found.throughput);
+        found.server_busy = cores.server.and_then(|work| work.share());
+        found.client = client.map(|client| OtherClient {
+            core_busy: cores.client.and_then(|work| work.share()),
+            ..client
+        });
+    }
     Ok(Some(found))
 }
 

@@ -144,6 +144,10 @@ pub struct LabRun {
     /// not given.
     #[serde(default)]
     pub client_interrupts: Option<f64>,
+    /// Share of time for which the client's cores were busy, with anything. `None` where its cores are not given or a server shares
+    /// them, and where client threads did not sleep.
+    #[serde(default)]
+    pub client_core_busy: Option<f64>,
     /// Whether client threads did not sleep. `client_cpu_us` and `client_busy` are without the time in which they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
@@ -164,7 +168,7 @@ pub struct CrossCheck {
     pub errors: u64,
     /// CPU time of the server for one request.
     pub cpu_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, counted alike.
+    /// Share of time for which the server's cores were busy, counted in ticks too; of the middle of the run.
     pub core_busy: Option<f64>,
     /// What the other client itself did meanwhile.
     #[serde(default)]
@@ -183,6 +187,9 @@ pub struct OtherClient {
     pub busy: f64,
     /// How often its threads got a core, for one request.
     pub turns: f64,
+    /// Share of time for which its cores were busy, with anything: also with interrupts, which some kernels charge no thread for.
+    #[serde(default)]
+    pub core_busy: Option<f64>,
 }
 
 /// The median of some runs, with the smallest and the largest.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::experiment::Experiment;
 use super::outcome::LabLevel;
 use crate::clock::{self, Nanos};
 
@@ -25,15 +24,58 @@ pub struct LabProgress<'a> {
     pub remaining: Duration,
 }
 
-/// Where an experiment stands.
-pub(super) struct Place<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) runs: usize,
-    pub(super) began: Nanos,
-    pub(super) done: usize,
+/// How long runs take beside what is planned for them: starts of servers and of other clients come to it.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    /// Planned for all runs.
+    whole: Duration,
+    /// Planned for those that are done.
+    done: Duration,
+    /// When the first one began, and when the last one that is done ended.
+    began: Nanos,
+    ended: Nanos,
 }
 
-impl Place<'_> {
+impl Pace {
+    /// Of runs for which so much is planned, the first of which begins now.
+    pub(super) fn begin(whole: Duration) -> Self {
+        let now = clock::now();
+        Self {
+            whole,
+            done: Duration::ZERO,
+            began: now,
+            ended: now,
+        }
+    }
+
+    /// One is done for which so much was planned.
+    pub(super) fn end_run(&mut self, planned: Duration) {
+        self.done += planned;
+        self.ended = clock::now();
+    }
+
+    /// What is left at a moment, if the others take as much longer than planned as those that are done.
+    fn remaining(&self, now: Nanos) -> Duration {
+        let left = self.whole.saturating_sub(self.done).as_secs_f64();
+        let took = self.ended.saturating_sub(self.began) as f64 / 1e9;
+        let left = match self.done.is_zero() {
+            true => left,
+            false => left * took / self.done.as_secs_f64(),
+        };
+        Duration::from_secs_f64(left)
+            .saturating_sub(Duration::from_nanos(now.saturating_sub(self.ended)))
+    }
+}
+
+/// Where an experiment stands.
+pub(super) struct Place {
+    pub(super) repeats: usize,
+    pub(super) runs: usize,
+    pub(super) done: usize,
+    pub(super) pace: Pace,
+}
+
+impl Place {
     /// What is being done, and what is left by the time that the runs so far took.
     pub(super) fn progress<'d>(
         &self,
@@ -41,26 +83,36 @@ impl Place<'_> {
         level: Option<LabLevel>,
         repeat: usize,
     ) -> LabProgress<'d> {
-        let experiment = self.experiment;
-        let runs = self.runs;
-        let workload = experiment.workload.get_ref();
-        let clients = 1 + u32::from(experiment.cross_check.is_some());
-        let planned = workload.warmup.0 + workload.duration.0 * clients;
-        let gone = clock::since(self.began);
-        // The runs so far know better than the plan what a run takes beside its measured part.
-        let each = match u32::try_from(self.done) {
-            Ok(done) if done > 0 => (gone / (done + 1)).max(planned),
-            _ => planned,
-        };
-        let whole = each * u32::try_from(runs).unwrap_or(u32::MAX);
         LabProgress {
             doing,
             level,
             repeat,
-            repeats: experiment.repeats(),
+            repeats: self.repeats,
             done: self.done,
-            runs,
-            remaining: whole.saturating_sub(gone),
+            runs: self.runs,
+            remaining: self.pace.remaining(clock::now()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_by_what_the_runs_so_far_took() {
+        let seconds = Duration::from_secs;
+        let mut pace = Pace::begin(seconds(100));
+        let at = |pace: &Pace, s: u64| pace.began + s * 1_000_000_000;
+        assert_eq!(pace.remaining(at(&pace, 0)), seconds(100));
+        assert_eq!(pace.remaining(at(&pace, 3)), seconds(97));
+        assert_eq!(pace.remaining(at(&pace, 300)), seconds(0));
+        // Long runs first, with another client beside, then short ones: each counts for what is planned for it.
+        pace.end_run(seconds(60));
+        pace.ended = at(&pace, 90);
+        assert_eq!(pace.remaining(at(&pace, 90)), seconds(60));
+        assert_eq!(pace.remaining(at(&pace, 100)), seconds(50));
+        pace.end_run(seconds(40));
+        assert_eq!(pace.remaining(pace.ended), seconds(0));
     }
 }

@@ -14,13 +14,12 @@ use super::limit::limits;
 use super::measure::{Scene, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
-use super::progress::{LabProgress, Place};
+use super::progress::{LabProgress, Pace, Place};
 use super::server::Running;
 use super::spec::{Prepare, Sequence, Server};
 use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
 use crate::awake::Awake;
-use crate::clock::{self, Nanos};
 use crate::{Error, Host, Verdict};
 
 /// Between two looks at a step of the preparation.
@@ -71,7 +70,7 @@ pub fn lab(
         files: Vec::new(),
         runs: Vec::new(),
         planned: turns::runs(experiment),
-        began: clock::now(),
+        pace: Pace::begin(turns::time(experiment)),
         progress,
         stop,
     };
@@ -95,8 +94,7 @@ struct Bench<'a, 'p> {
     runs: Vec<LabRun>,
     /// Runs to be made.
     planned: usize,
-    /// When the first run began.
-    began: Nanos,
+    pace: Pace,
     progress: &'p mut dyn FnMut(&LabProgress<'_>),
     stop: &'a AtomicBool,
 }
@@ -114,7 +112,7 @@ impl<'a> Bench<'a, '_> {
             // What it had up has seen the files of before.
             self.end_block();
         }
-        self.began = clock::now();
+        self.pace = Pace::begin(turns::time(self.experiment));
         let mut repeat = 0;
         for turn in turns(self.experiment) {
             if turn.repeat != repeat && self.experiment.order == Sequence::Blocks {
@@ -186,16 +184,12 @@ impl<'a> Bench<'a, '_> {
                 is_cold: turn.is_cold,
                 stop: self.stop,
             };
-            let place = Place {
-                experiment: self.experiment,
-                runs: self.planned,
-                began: self.began,
-                done: self.runs.len(),
-            };
+            let place = self.place();
             match measure_showing(scene, &mut *self.progress, &place)? {
                 Some(run) => self.runs.push(run),
                 None => break,
             }
+            self.pace.end_run(turn.run_time(self.experiment));
         }
         self.down(subject);
         beside.into_iter().for_each(|other| self.down(other));
@@ -286,13 +280,17 @@ impl<'a> Bench<'a, '_> {
     }
 
     fn show(&mut self, doing: &str, level: Option<LabLevel>, repeat: usize) {
-        let place = Place {
-            experiment: self.experiment,
-            runs: self.planned,
-            began: self.began,
-            done: self.runs.len(),
-        };
+        let place = self.place();
         (self.progress)(&place.progress(doing, level, repeat));
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            repeats: self.experiment.repeats(),
+            runs: self.planned,
+            done: self.runs.len(),
+            pace: self.pace,
+        }
     }
 
     fn conclude(self, failure: Option<String>) -> Lab {
@@ -349,7 +347,7 @@ impl<'a> Bench<'a, '_> {
 fn measure_showing(
     mut scene: Scene<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
-    place: &Place<'_>,
+    place: &Place,
 ) -> Result<Option<LabRun>, String> {
     let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
     measure(&mut scene, &mut || {

@@ -1,9 +1,12 @@
 //! In which order the servers are measured.
 
+use std::time::Duration;
+
 use toml::Spanned;
 
 use super::experiment::Experiment;
 use super::limit::is_at;
+use super::other::whole_seconds;
 use super::outcome::LabLevel;
 use super::spec::{BEST, Limited, PASSES, Sequence, Server};
 
@@ -21,6 +24,28 @@ pub(super) struct Turn<'a> {
     pub(super) is_checked: bool,
     /// Whether a run that does not count goes before it: others of the server follow at once, which it would have warmed.
     pub(super) is_cold: bool,
+}
+
+impl Turn<'_> {
+    /// What is planned for each of its runs.
+    pub(super) fn run_time(&self, experiment: &Experiment) -> Duration {
+        let workload = experiment.workload.get_ref();
+        let own = workload.duration.0 * (1 + u32::from(self.is_cold));
+        let other = Duration::from_secs(whole_seconds(workload.duration.0));
+        workload.warmup.0 + own + other * u32::from(self.is_checked)
+    }
+}
+
+/// What is planned for the runs of all turns.
+pub(super) fn time(experiment: &Experiment) -> Duration {
+    let time = |turn: &Turn| {
+        let runs = u32::try_from(turn.levels.len()).unwrap_or(u32::MAX);
+        turn.run_time(experiment).saturating_mul(runs)
+    };
+    turns(experiment)
+        .iter()
+        .map(time)
+        .fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// Runs of all turns.
@@ -234,6 +259,13 @@ mod tests {
         };
         assert_eq!(passes(1, 1), [1, 2, 3, 4, 5]);
         assert_eq!(passes(1, 8), [5, 6, 7, 8]);
+        // In each of two repeats nineteen runs, seven of them with the other client, and one that does not count.
+        let (own, warmup) = {
+            let workload = experiment.workload.get_ref();
+            (workload.duration.0, workload.warmup.0)
+        };
+        let other = Duration::from_secs(whole_seconds(own));
+        assert_eq!(time(&experiment), (warmup * 19 + own * 20 + other * 7) * 2);
     }
 
     #[test]

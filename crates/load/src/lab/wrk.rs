@@ -72,6 +72,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
         throughput: throughput?,
         errors,
         client: None,
+        server_busy: None,
     })
 }
 
@@ -104,6 +105,7 @@ mod tests {
                 throughput: 29281.10,
                 errors: 10,
                 client: None,
+                server_busy: None,
             })
         );
         assert_eq!(
