@@ -32,6 +32,8 @@ pub(super) struct Scene<'a, 'b> {
     pub(super) repeat: usize,
     /// Which of the server's runs at this level in the repeat.
     pub(super) pass: usize,
+    /// How long.
+    pub(super) duration: Duration,
     /// Whether the other client is to run as well.
     pub(super) is_checked: bool,
     /// Whether a run that does not count goes before.
@@ -72,6 +74,7 @@ pub(super) fn measure(
     let path = experiment.path(scene.subject.spec);
     let url = scene.subject.url(&numbered(path, 0));
     let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
+    plan.stop = Stop::Duration(scene.duration);
     plan.workload = experiment.sessions(&plan)?;
     if !warm(scene, &plan, show)? || scene.is_cold && once(scene, &plan, show)?.is_none() {
         return Ok(None);

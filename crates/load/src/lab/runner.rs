@@ -180,6 +180,7 @@ impl<'a> Bench<'a, '_> {
                 level,
                 repeat,
                 pass: turn.pass,
+                duration: turn.duration(self.experiment),
                 is_checked: turn.is_checked,
                 is_cold: turn.is_cold,
                 stop: self.stop,

@@ -27,10 +27,20 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// How long this client measures: in a pass of its own beside the other one, as long as that does, which evens out as much of what
+    /// disturbs them.
+    pub(super) fn duration(&self, experiment: &Experiment) -> Duration {
+        let asked = experiment.workload.get_ref().duration.0;
+        match self.pass > PASSES {
+            true => Duration::from_secs(whole_seconds(asked)),
+            false => asked,
+        }
+    }
+
     /// What is planned for each of its runs.
     pub(super) fn run_time(&self, experiment: &Experiment) -> Duration {
         let workload = experiment.workload.get_ref();
-        let own = workload.duration.0 * (1 + u32::from(self.is_cold));
+        let own = self.duration(experiment) * (1 + u32::from(self.is_cold));
         let other = Duration::from_secs(whole_seconds(workload.duration.0));
         workload.warmup.0 + own + other * u32::from(self.is_checked)
     }
@@ -166,8 +176,12 @@ mod tests {
     }
 
     fn experiment_of(repeats: usize, more: &str) -> Experiment {
+        experiment_with(repeats, more, "[workload]")
+    }
+
+    fn experiment_with(repeats: usize, more: &str, workload: &str) -> Experiment {
         let text = format!(
-            "title = 'x'\nrepeats = {repeats}\n{more}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
+            "title = 'x'\nrepeats = {repeats}\n{more}\n{workload}\n[[server]]\nname = 'a'\nstart = 'a'\n[[server]]\nname = 'b'\n\
              start = 'b'\n[[server]]\nname = 'c'\nstart = 'c'\nmeasured = false\n"
         );
         Experiment::read(&text, Path::new("/")).unwrap()
@@ -247,8 +261,9 @@ mod tests {
     #[test]
     fn a_limit_on_the_client_says_nothing_of_other_levels_than_its_own() {
         let text = "order = 'blocks'\ncross_check = 'wrk'\nladder = { connections = '1,8' }\nlimit = [{ server = 'a', \
-                    against = 'wrk', metric = 'client-cpu', at_most = 1.1, at = [8] }]";
-        let experiment = experiment(text);
+                    against = 'wrk', metric = 'client-cpu', at_most = 1.1, at = [8] }]\n\
+                    workload = { duration = '250ms', warmup = '50ms' }";
+        let experiment = experiment_with(2, text, "");
         let passes = |repeat, connections| {
             let turns = turns(&experiment).into_iter();
             let turns = turns.filter(|turn| {
@@ -259,13 +274,10 @@ mod tests {
         };
         assert_eq!(passes(1, 1), [1, 2, 3, 4, 5]);
         assert_eq!(passes(1, 8), [5, 6, 7, 8]);
-        // In each of two repeats nineteen runs, seven of them with the other client, and one that does not count.
-        let (own, warmup) = {
-            let workload = experiment.workload.get_ref();
-            (workload.duration.0, workload.warmup.0)
-        };
-        let other = Duration::from_secs(whole_seconds(own));
-        assert_eq!(time(&experiment), (warmup * 19 + own * 20 + other * 7) * 2);
+        // In each of two repeats twelve short runs, seven with the other client and as long as its own, and one that does not count.
+        let [warmup, short, long] = [50, 250, 1000].map(Duration::from_millis);
+        let planned = warmup * 19 + short * 12 + long * (7 + 1 + 7);
+        assert_eq!(time(&experiment), planned * 2);
     }
 
     #[test]
