@@ -282,12 +282,21 @@ fn cross_check(lab: &Lab) -> Option<Table> {
 
 fn conditions(lab: &Lab) -> Table {
     let row = |name: &str, value: String| [name.to_owned(), value];
+    let lengths = lab.runs.iter().filter_map(|run| run.duration_s);
+    let longer = lengths
+        .max_by(f64::total_cmp)
+        .filter(|longest| *longest > 1.01 * lab.duration_s);
     let mut rows = vec![
         row(
             "a run",
             format!(
-                "{}, after a warm-up of {} on connections of its own; requests in flight on a connection: {}",
+                "{}{}, after a warm-up of {} on connections of its own; requests in flight on a connection: {}",
                 Unit::Seconds.format(lab.duration_s),
+                longer.map_or(String::new(), |longer| format!(
+                    ", in passes beside {} {}",
+                    lab.cross_check.as_deref().unwrap_or("another client"),
+                    Unit::Seconds.format(longer)
+                )),
                 Unit::Seconds.format(lab.warmup_s),
                 count(lab.depth as u64)
             ),

@@ -35,6 +35,11 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
+    /// Whether the client had no time left, or its cores had none.
+    fn client_is_full(&self) -> bool {
+        self.client_is_saturated() || self.client_cores_are_saturated()
+    }
+
     fn client_is_saturated(&self) -> bool {
         self.client.is_some_and(|client| client.busy >= SATURATED)
     }
@@ -61,38 +66,7 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
         return "how busy the server’s cores were is not known, nor so which side was the limit"
             .to_owned();
     };
-    // Only the slower client can have been a limit.
-    let (slower, other) = match ratio < 1.0 {
-        true => (&ours, &theirs),
-        false => (&theirs, &ours),
-    };
-    let who = if slower.client_is_saturated() {
-        format!("{} was the limit", slower.name)
-    } else if slower.client_cores_are_saturated() {
-        format!("the cores of {} were full", slower.name)
-    } else if slower.server_is_saturated() {
-        match cores_ratio(&pairs) {
-            None => "the server was the limit".to_owned(),
-            // Where it was full under both and took less of its cores for one: who had the rest?
-            Some(ratio)
-                if other.server_is_saturated()
-                    && is_far(ratio * theirs.core_busy / ours.core_busy) =>
-            {
-                "something else used the server’s cores as well".to_owned()
-            }
-            Some(_) => "a request cost the server a different amount".to_owned(),
-        }
-    } else if other.server_is_saturated() || other.client_is_saturated() {
-        match slower.client {
-            Some(_) => format!(
-                "server and client waited for each other under {}",
-                slower.name
-            ),
-            None => format!("the server had time left under {}", slower.name),
-        }
-    } else {
-        "server and client waited for each other".to_owned()
-    };
+    let who = who(&ours, &theirs, ratio, &pairs);
     let mut sentence = format!(
         "{who}: the server’s cores {:.0} % busy, under {name} {:.0} %",
         ours.core_busy * 100.0,
@@ -112,6 +86,40 @@ pub(super) fn difference(runs: &[&LabRun], ratio: f64, name: &str) -> String {
         ));
     }
     sentence
+}
+
+/// What was the limit. Only the slower client can have been.
+fn who(ours: &Side<'_>, theirs: &Side<'_>, ratio: f64, pairs: &[&LabRun]) -> String {
+    let (slower, other) = match ratio < 1.0 {
+        true => (ours, theirs),
+        false => (theirs, ours),
+    };
+    let name = slower.name;
+    if slower.client_is_saturated() {
+        format!("{name} was the limit")
+    } else if slower.client_cores_are_saturated() {
+        format!("the cores of {name} were full")
+    } else if slower.server_is_saturated() {
+        let Some(ratio) = cores_ratio(pairs) else {
+            return "the server was the limit".to_owned();
+        };
+        // Where it was full under both and took less of its cores for one: who had the rest?
+        let has_lost = match other.server_is_saturated() {
+            true => is_far(ratio * theirs.core_busy / ours.core_busy),
+            false => typical_costs(pairs).is_none_or(|(cpu, other)| !is_far(cpu / other)),
+        };
+        match has_lost {
+            true => "interrupts or other processes used the server’s cores as well".to_owned(),
+            false => "a request cost the server a different amount".to_owned(),
+        }
+    } else if other.server_is_saturated() || other.client_is_full() {
+        match slower.client {
+            Some(_) => format!("server and client waited for each other under {name}"),
+            None => format!("the server had time left under {name}"),
+        }
+    } else {
+        "server and client waited for each other".to_owned()
+    }
 }
 
 /// What the two clients did.
@@ -232,7 +240,7 @@ mod tests {
             }),
             interrupts: None,
         });
-        assert_eq!(over_other(&run), Some(ratio));
+        assert!((over_other(&run).unwrap() - ratio).abs() < 1e-9);
         run
     }
 
@@ -274,6 +282,12 @@ mod tests {
         theirs.unwrap().core_busy = Some(0.99);
         let said = difference(&[&run], 1.5, "wrk");
         assert!(said.starts_with("the cores of wrk were full: "), "{said}");
+        // So it is with this client, beside which wrk and its server had time left.
+        let mut run = pair((6.0, 0.9), (7.0, 0.7), 0.9, 1.5);
+        run.client_core_busy = Some(0.99);
+        let said = difference(&[&run], 1.5, "wrk");
+        let waited = "server and client waited for each other under wrk: ";
+        assert!(said.starts_with(waited), "{said}");
     }
 
     #[test]
@@ -319,7 +333,12 @@ mod tests {
         starts(said((7.0, 0.7), (7.0, 0.9), 0.99, 0.8), waited);
         starts(
             said((6.0, 1.0), (6.0, 1.0), 0.9, 1.5),
-            "something else used the server’s cores",
+            "interrupts or other processes used the server’s cores",
+        );
+        // The core was full under one client only, but not with more work for each request.
+        starts(
+            said((40.0, 0.98), (40.0, 0.96), 0.8, 0.95),
+            "interrupts or other processes used the server’s cores",
         );
         // Not quite as full, which is all that it had less.
         starts(

@@ -38,8 +38,8 @@ impl Work {
     }
 
     /// How much they were busy while answers came at `rate`, if all that they did was for so many `answers`: a run is shorter than the
-    /// time between the readings around it (utilisation law, U = X · D). By the rounding of a tick, and the opening of connections, it
-    /// can come out above 1.
+    /// time between the readings around it (utilisation law, U = X · D). For runs that are too short to be looked at from within: by the
+    /// rounding of a tick, and the opening of connections, it can come out above 1, and below where much is half done at the end.
     pub(super) fn utilisation(&self, answers: u64, rate: f64) -> Option<f64> {
         (answers > 0).then(|| self.busy_s / answers as f64 * rate)
     }
@@ -75,6 +75,36 @@ impl Both<Ticks> {
         Both {
             server: work(self.server, earlier.server),
             client: work(self.client, earlier.client),
+        }
+    }
+}
+
+/// The first and the last of several readings that are made while something runs, whatever it does before and after.
+#[derive(Default)]
+pub(super) struct Looks(Option<(Both<Ticks>, Both<Ticks>)>);
+
+/// With less between them a tick is too much.
+const LOOKED_AT_S: f64 = 0.4;
+
+impl Looks {
+    pub(super) fn look(&mut self, sides: Sides<'_>) {
+        let now = sides.ticks();
+        self.0 = Some((self.0.map_or(now, |(first, _)| first), now));
+    }
+
+    /// How busy either side was between them.
+    pub(super) fn shares(self) -> Both<f64> {
+        let Some((first, last)) = self.0 else {
+            return Both {
+                server: None,
+                client: None,
+            };
+        };
+        let work = last.since(first);
+        let share = |work: Option<Work>| work.filter(|work| work.seconds >= LOOKED_AT_S)?.share();
+        Both {
+            server: share(work.server),
+            client: share(work.client),
         }
     }
 }
@@ -177,5 +207,28 @@ mod tests {
         };
         let ticks = nothing.ticks();
         assert!(ticks.server.is_none() && ticks.since(ticks).client.is_none());
+    }
+
+    #[test]
+    fn looks_within_a_run_count_once_they_are_far_enough_apart() {
+        let looks = |ms: u64| {
+            let at = |idle: u64, at: Nanos| {
+                let ticks = Ticks::read(&format!("cpu0 0 0 0 {idle} 0 0 0 0\n"), &[0], at);
+                Both {
+                    server: ticks,
+                    client: None,
+                }
+            };
+            Looks(Some((at(0, 0), at(10, ms * MS)))).shares()
+        };
+        assert_eq!(looks(300).server, None);
+        assert_eq!((looks(500).server, looks(500).client), (Some(0.8), None));
+        assert_eq!(Looks::default().shares().server, None);
+        let mut one = Looks::default();
+        one.look(Sides {
+            server: &[0],
+            client: &[],
+        });
+        assert_eq!(one.shares().server, None, "only one");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{Both, Sides, Work};
+use super::cores::{Both, Looks, Sides, Work};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
@@ -15,7 +15,7 @@ use super::workshop::Workshop;
 use super::{interrupts, other};
 use crate::clock;
 use crate::compare::cpu::Reading;
-use crate::{Plan, Run, Stop, Verdict, run};
+use crate::{Phase, Plan, Progress, Run, Stop, Verdict, run};
 
 /// What the kernel does after so many connections were opened is no cost of those that are idle, and those of the run before may
 /// have been closed right before. After a second, one more beside 10,000 was served 8 % less often than alone: in the runs that came straight
@@ -47,6 +47,8 @@ struct Cost {
     cpu: Option<u64>,
     /// What its cores did, and those of the client.
     cores: Both<Work>,
+    /// How busy they were in the middle of it, if it was long enough.
+    within: Both<f64>,
     /// Interrupts of the client's cores by others.
     interrupts: Option<u64>,
 }
@@ -126,12 +128,15 @@ fn record(
     other: Option<CrossCheck>,
 ) -> LabRun {
     let requests = ours.accounting.answered;
-    let utilisation = |cores: Option<Work>| cores?.utilisation(requests, ours.achieved_rate);
+    let busy = |within: Option<f64>, cores: Option<Work>| {
+        within.or_else(|| cores?.utilisation(requests, ours.achieved_rate))
+    };
     LabRun {
         server: scene.subject.record.name.clone(),
         level: scene.level,
         repeat: scene.repeat,
         pass: scene.pass,
+        duration_s: Some(ours.duration_s),
         verdict: ours.verdict,
         reasons: ours.reasons.clone(),
         again,
@@ -145,7 +150,7 @@ fn record(
             .server
             .filter(|_| requests > 0)
             .map(|cores| cores.softirq_us / requests as f64),
-        core_busy: utilisation(cost.cores.server),
+        core_busy: busy(cost.within.server, cost.cores.server),
         client_cpu_us: ours.client.cpu_us_per_request,
         client_busy: ours.client.busiest_thread,
         client_turns: ours
@@ -153,7 +158,7 @@ fn record(
             .turns
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
-        client_core_busy: utilisation(cost.cores.client).filter(|_| !ours.client.spin),
+        client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
         client_interrupts: cost.interrupts(requests),
         client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
@@ -209,10 +214,18 @@ fn once(
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
-    let (run, cost) = costing(scene, || {
-        run(plan, Some(&mut |_| show()), scene.stop).map_err(|error| error.to_string())
+    let (sides, mut looks) = (sides(scene), Looks::default());
+    let mut progress = |progress: &Progress| {
+        if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
+            looks.look(sides);
+        }
+        show();
+    };
+    let (run, mut cost) = costing(scene, || {
+        run(plan, Some(&mut progress), scene.stop).map_err(|error| error.to_string())
     });
     let run = run?;
+    cost.within = looks.shares();
     if scene.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -260,6 +273,7 @@ fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
             .zip(before)
             .and_then(|(after, before)| after.since(&before)),
         cores: ticks_after.since(ticks),
+        within: Looks::default().shares(),
         interrupts: interrupted_after
             .zip(interrupted)
             .and_then(|(after, before)| after.checked_sub(before)),

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::cores::{Both, Sides, Ticks};
+use super::cores::{Looks, Sides};
 use super::form::Line;
 use super::outcome::OtherClient;
 use super::process::{Launch, Process};
@@ -101,22 +101,6 @@ impl Use {
     }
 }
 
-/// A look at it while it runs: both lie within its own time, whatever it does before and after.
-#[derive(Clone, Copy)]
-struct Look {
-    used: Use,
-    cores: Both<Ticks>,
-}
-
-impl Look {
-    fn take(pids: &[u32], sides: Sides<'_>) -> Option<Self> {
-        Some(Self {
-            used: Use::of(pids)?,
-            cores: sides.ticks(),
-        })
-    }
-}
-
 /// Runs the other client with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn run(
     shop: &Workshop<'_>,
@@ -149,13 +133,14 @@ pub(super) fn run(
     })?;
     let began = clock::now();
     let deadline = clock::after(seconds + GRACE);
-    let mut looks: Option<(Look, Look)> = None;
+    let (mut used, mut looks): (Option<(Use, Use)>, _) = (None, Looks::default());
     while process.wait(GLANCE).is_none() {
         // In its last moments it may be done already.
         if clock::since(began) + GLANCE / 2 < seconds
-            && let Some(now) = Look::take(&process.pids(), sides)
+            && let Some(now) = Use::of(&process.pids())
         {
-            looks = Some((looks.map_or(now, |(first, _)| first), now));
+            used = Some((used.map_or(now, |(first, _)| first), now));
+            looks.look(sides);
         }
         show();
         if stop.load(Ordering::Relaxed) {
@@ -175,15 +160,13 @@ pub(super) fn run(
     };
     let mut found =
         found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;
-    if let Some((first, last)) = looks {
-        let cores = last.cores.since(first.cores);
-        let client = last.used.since(first.used, asked.threads, found.throughput);
-        found.server_busy = cores.server.and_then(|work| work.share());
-        found.client = client.map(|client| OtherClient {
-            core_busy: cores.client.and_then(|work| work.share()),
-            ..client
-        });
-    }
+    let client = used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
+    let busy = looks.shares();
+    found.server_busy = busy.server;
+    found.client = client.map(|client| OtherClient {
+        core_busy: busy.client,
+        ..client
+    });
     Ok(Some(found))
 }
 

@@ -27,7 +27,7 @@ pub struct Lab {
     pub levels: Vec<LabLevel>,
     /// Repeats asked for.
     pub repeats: usize,
-    /// Length of each run.
+    /// Length of each run that was asked for; [`LabRun::duration_s`] is that of a run.
     pub duration_s: f64,
     /// Length of the warm-up before it.
     pub warmup_s: f64,
@@ -112,6 +112,9 @@ pub struct LabRun {
     pub pass: usize,
     /// Whether to believe it.
     pub verdict: Verdict,
+    /// Its length. Passes of their own beside the other client are as long as its runs, which last whole seconds.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
     /// What speaks against it.
     pub reasons: Vec<String>,
     /// Why the run before it was `INVALID` and made again; `None` if this was the first.
@@ -203,7 +206,8 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// The figures of a server at a level: of its runs that are not `INVALID`.
+/// The figures of a server at a level: of its runs that are not `INVALID`, in blocks without the passes beside the other client if there
+/// are others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabFinding {
     /// Which server.

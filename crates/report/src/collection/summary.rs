@@ -81,14 +81,18 @@ fn rows(found: &Found) -> Vec<(String, Row<'_>)> {
                 .map(|level| (format!("{} in flight", level.in_flight), of_run(&level.run)))
                 .collect()
         }
-        Found::Lab(lab) => lab
-            .runs
-            .iter()
-            .map(|run| {
-                let part = format!("{}, {}, repeat {}", run.server, run.level, run.repeat);
-                (part, of_lab(lab, run))
-            })
-            .collect(),
+        Found::Lab(lab) => {
+            let has_passes = lab.runs.iter().any(|run| run.pass > 1);
+            let part = |run: &LabRun| match has_passes {
+                true => format!(
+                    "{}, {}, repeat {}, pass {}",
+                    run.server, run.level, run.repeat, run.pass
+                ),
+                false => format!("{}, {}, repeat {}", run.server, run.level, run.repeat),
+            };
+            let runs = lab.runs.iter();
+            runs.map(|run| (part(run), of_lab(lab, run))).collect()
+        }
     }
 }
 
@@ -190,7 +194,7 @@ fn of_lab<'a>(lab: &'a Lab, run: &'a LabRun) -> Row<'a> {
         is_open: run.level.rate.is_some(),
         verdict: run.verdict,
         rates: [
-            Some(lab.duration_s),
+            Some(run.duration_s.unwrap_or(lab.duration_s)),
             run.level.rate,
             None,
             Some(run.throughput),
