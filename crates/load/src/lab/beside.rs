@@ -148,14 +148,20 @@ fn cores_ratio(pairs: &[&LabRun]) -> Option<f64> {
     }))
 }
 
-/// What a request cost the server under this client and under the other, of the pair in the middle of those.
+/// What a request cost the server under this client and under the other, of the pair in the middle by throughput, or of both in the
+/// middle: what is explained is the median of that.
 fn typical_costs(pairs: &[&LabRun]) -> Option<(f64, f64)> {
     let costs = pairs
         .iter()
-        .filter_map(|run| run.cpu_us.zip(run.other?.cpu_us));
-    let mut costs: Vec<(f64, f64)> = costs.collect();
-    costs.sort_by(|(a, b), (c, d)| (a / b).total_cmp(&(c / d)));
-    costs.get(costs.len() / 2).copied()
+        .filter_map(|run| Some((over_other(run)?, run.cpu_us?, run.other?.cpu_us?)));
+    let mut costs: Vec<(f64, f64, f64)> = costs.collect();
+    costs.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let upper = costs.get(costs.len() / 2)?;
+    let lower = costs.get((costs.len() - 1) / 2)?;
+    Some((
+        f64::midpoint(lower.1, upper.1),
+        f64::midpoint(lower.2, upper.2),
+    ))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -257,8 +263,24 @@ mod tests {
         let runs: Vec<&LabRun> = pairs.iter().collect();
         assert_eq!(cores_ratio(&runs), Some(1.0));
         let said = difference(&runs, 1.25, "wrk");
-        let costs = "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 100 %, 10.0 and 12.5 µs a request";
+        let costs = "a request cost the server a different amount: the server’s cores 100 % busy, under wrk 100 %, 20.0 and 25.0 µs a request";
         assert!(said.starts_with(costs), "{said}");
+    }
+
+    #[test]
+    fn costs_are_told_of_the_pairs_by_which_the_clients_differ() {
+        // 1.048 in the middle; by its costs alone the pair in the middle would be the first.
+        let pairs = [
+            (0.962, 39.7, 39.1),
+            (1.02, 39.0, 39.8),
+            (1.076, 37.0, 39.8),
+            (1.104, 36.0, 39.8),
+        ]
+        .map(|(ratio, cpu, other)| pair((cpu, 1.0), (other, 1.0), 0.9, ratio));
+        let runs: Vec<&LabRun> = pairs.iter().collect();
+        assert_eq!(typical_costs(&runs), Some((38.0, 39.8)));
+        assert_eq!(typical_costs(&runs[2..3]), Some((37.0, 39.8)));
+        assert_eq!(typical_costs(&[]), None);
     }
 
     #[test]
