@@ -13,11 +13,11 @@ use budget::{Budgets, Count};
 use callgrind::Valgrind;
 
 /// The budgets, from the workspace's root.
-const BUDGETS: &str = "bench/instructions/budgets.toml";
+const BUDGETS: &str = "lab/instructions/budgets.toml";
 /// How often each number of repetitions of a case is run, where one run has counted too much or a budget is made.
 const RUNS: usize = 3;
 /// What is counted.
-const BINARY: &str = "target/release/bench-instructions";
+const BINARY: &str = "target/release/lab-instructions";
 
 /// Counts and compares; an `Err` says which budgets are passed, and what to do.
 pub(crate) fn check() -> Result<(), String> {
@@ -81,7 +81,7 @@ impl Bench {
                 return Ok(None);
             }
         };
-        Step::cargo("build", "build --release --package bench-instructions").run()?;
+        Step::cargo("build", "build --release --package lab-instructions").run()?;
         fs::create_dir_all(out_file("").with_file_name(""))
             .map_err(|error| format!("target/instructions: {error}"))?;
         Ok(Some(Self(valgrind)))

@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
           choices again; packets are lost for real where a network namespace may be had and nft is installed
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
-          bench/instructions/budgets.toml; --accept makes the counts the budgets
+          lab/instructions/budgets.toml; --accept makes the counts the budgets
   flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
 

@@ -62,7 +62,7 @@ impl Budgets {
         let mut text = format!(
             "# Instructions of user space that each step of a hit may take; `cargo xtask instructions` holds them against what\n\
              # callgrind counts, and `cargo xtask instructions --accept` writes this file. What the cases are:\n\
-             # `cargo run --release -p bench-instructions -- list`.\n\
+             # `cargo run --release -p lab-instructions -- list`.\n\
              processor = \"{}\"\ntools = \"{}\"\n\n[instructions]\n",
             self.processor, self.tools
         );

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Only what happens inside this function of `bench/instructions` is counted.
+/// Only what happens inside this function of `lab/instructions` is counted.
 const WITHIN: &str = "*counted_instructions*";
 
 /// glibc has several `memcpy` and picks one by the processor. Valgrind shows every program the same Haswell where the

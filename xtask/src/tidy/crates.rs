@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::edges::{dependencies, is_ours};
+use super::edges::{crate_folder, dependencies, is_ours};
 use super::{Offence, files::File};
 
 const PAGE: &str = "docs/dependencies.md";
@@ -119,13 +119,16 @@ fn users(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     users
 }
 
-/// `NAME` of `crates/NAME/Cargo.toml`, else the top folder.
+/// `NAME` of `HOUSE/NAME/Cargo.toml`, else the top folder.
 fn folder(manifest: &Path) -> Option<&str> {
-    let path = manifest.to_str()?.strip_suffix("/Cargo.toml")?;
-    match path.strip_prefix("crates/") {
-        Some(name) => Some(name),
-        None => path.split('/').next(),
+    if let Some((_, name)) = crate_folder(manifest) {
+        return Some(name);
     }
+    manifest
+        .to_str()?
+        .strip_suffix("/Cargo.toml")?
+        .split('/')
+        .next()
 }
 
 #[cfg(test)]
@@ -145,10 +148,10 @@ mod tests {
                 "[workspace.dependencies]\nx = '1'\ny = '1'\nz = '1'\nmillpond-a = '1'\n",
             ),
             file(
-                "crates/a/Cargo.toml",
+                "server/a/Cargo.toml",
                 "[dependencies]\nx = '1'\ny = '1'\nmillpond-b = '1'\n[dev-dependencies]\nz = '1'\n",
             ),
-            file("bench/a/Cargo.toml", "[dependencies]\nx = '1'\n"),
+            file("lab/bench/Cargo.toml", "[dependencies]\nx = '1'\n"),
             file("docs/dependencies.md", rows),
         ];
         let offences = check(&files);

@@ -6,44 +6,71 @@ use toml::{Table, Value};
 
 use super::{Offence, files::File};
 
-/// Each crate with those that it may depend on. A new line or a new name here is a change of the architecture: it belongs in
-/// ARCHITECTURE.md too.
-const EDGES: [(&str, &[&str]); 11] = [
+/// The houses whose manifests are held against the map. What is in `lab/` may use everything: it is never shipped.
+const HOUSES: [&str; 3] = ["server", "meter", "base"];
+
+/// Each package with those that it may depend on. A new line or a new name here is a change of the architecture: it belongs
+/// in ARCHITECTURE.md too.
+const EDGES: [(&str, &[&str]); 9] = [
     (
         "millpond",
-        &["site", "report", "load", "telemetry", "db", "http", "store"],
+        &[
+            "millpond-site",
+            "millpond-access-log",
+            "millpond-db",
+            "millpond-http",
+            "millpond-store",
+            "millrace-report",
+            "millrace-load",
+            "base-probe",
+        ],
     ),
-    ("site", &["telemetry", "db", "http", "store"]),
-    ("report", &["load"]),
-    // What measures shares no code with what it measures: a bug in both would hide itself.
-    // It reads machines through telemetry's probes, which know nothing of the server.
-    ("load", &["telemetry"]),
-    ("telemetry", &[]),
-    ("db", &["store"]),
+    (
+        "millpond-site",
+        &["millpond-db", "millpond-http", "millpond-store"],
+    ),
+    ("millpond-access-log", &[]),
+    ("millpond-db", &["millpond-store"]),
     // Only its clock: `text` sees to that.
-    ("http", &["store"]),
-    ("store", &[]),
-    // For tests only: nobody depends on them otherwise.
-    ("adversary", &["pgtest", "hostile"]),
-    ("pgtest", &[]),
-    ("hostile", &[]),
+    ("millpond-http", &["millpond-store"]),
+    ("millpond-store", &[]),
+    // What measures shares no code with what it measures: a fault in both would hide itself.
+    ("millrace-report", &["millrace-load"]),
+    ("millrace-load", &["base-probe"]),
+    // The only code that both programs may use.
+    ("base-probe", &[]),
 ];
 
 /// The manifests of the crates, held against the map.
 pub(crate) fn check(files: &[File]) -> Vec<Offence> {
     files
         .iter()
-        .filter_map(|file| Some((file, crate_name(&file.path)?)))
-        .flat_map(|(file, name)| check_manifest(file, name))
+        .filter_map(|file| Some((file, crate_folder(&file.path)?)))
+        .filter(|(_, (house, _))| HOUSES.contains(house))
+        .flat_map(|(file, (house, folder))| check_manifest(file, &package(house, folder)))
         .collect()
 }
 
-/// `NAME` of `crates/NAME/Cargo.toml`.
-fn crate_name(path: &Path) -> Option<&str> {
-    path.to_str()?
-        .strip_prefix("crates/")?
-        .strip_suffix("/Cargo.toml")
-        .filter(|name| !name.contains('/'))
+/// `HOUSE` and `NAME` of `HOUSE/NAME/Cargo.toml`.
+pub(super) fn crate_folder(path: &Path) -> Option<(&str, &str)> {
+    let folder = path.to_str()?.strip_suffix("/Cargo.toml")?;
+    folder
+        .split_once('/')
+        .filter(|(_, name)| !name.contains('/'))
+}
+
+/// The name of the package in a folder: the house's prefix and the folder's name. A program has the prefix alone.
+fn package(house: &str, folder: &str) -> String {
+    let prefix = match house {
+        "server" => "millpond",
+        "meter" => "millrace",
+        other => other,
+    };
+    if folder == prefix {
+        prefix.to_owned()
+    } else {
+        format!("{prefix}-{folder}")
+    }
 }
 
 fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
@@ -62,12 +89,19 @@ fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
         ))];
     };
     let mut offences = Vec::new();
+    let named = manifest
+        .get("package")
+        .and_then(|package| package.get("name"));
+    if named.and_then(Value::as_str) != Some(name) {
+        offences.push(offence(format!(
+            "the package in this folder is named {name}: the house's prefix and the folder's name"
+        )));
+    }
     for used in dependencies(&manifest) {
         if !is_ours(&used) {
             continue;
         }
-        let used = used.strip_prefix("millpond-").unwrap_or(&used);
-        if !allowed.contains(&used) {
+        if !allowed.contains(&used.as_str()) {
             offences.push(offence(format!(
                 "{name} may not depend on {used}: arrows point down only (xtask/src/tidy/edges.rs)"
             )));
@@ -78,7 +112,11 @@ fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
 
 /// Whether a package is one of the project's own.
 pub(super) fn is_ours(package: &str) -> bool {
-    package == "millpond" || package.starts_with("millpond-")
+    let prefixes = ["millpond", "millrace", "base", "lab"];
+    let prefix = package
+        .split_once('-')
+        .map_or(package, |(prefix, _)| prefix);
+    prefixes.contains(&prefix)
 }
 
 /// The packages among the dependencies, whatever name and platform they are under. Those of tests are free.
@@ -116,10 +154,13 @@ mod tests {
     use super::{EDGES, check};
     use crate::tidy::files::File;
 
-    fn offences(name: &str, manifest: &str) -> usize {
+    fn offences(folder: &str, manifest: &str) -> usize {
+        let name = folder
+            .replace("server/", "millpond-")
+            .replace("meter/", "millrace-");
         check(&[File {
-            path: format!("crates/{name}/Cargo.toml").into(),
-            text: manifest.to_owned(),
+            path: format!("{folder}/Cargo.toml").into(),
+            text: format!("[package]\nname = '{name}'\n{manifest}"),
         }])
         .len()
     }
@@ -138,48 +179,54 @@ mod tests {
     fn arrows_up_are_found_in_every_disguise() {
         assert_eq!(
             offences(
-                "db",
+                "server/db",
                 "[dependencies]\nmillpond-store.workspace = true\nserde = '1'\n"
             ),
             0
         );
         assert_eq!(
-            offences("db", "[dependencies]\nmillpond-site.workspace = true\n"),
-            1
-        );
-        assert_eq!(
-            offences("db", "[dependencies.millpond-http]\npath = '../http'\n"),
+            offences(
+                "server/db",
+                "[dependencies]\nmillpond-site.workspace = true\n"
+            ),
             1
         );
         assert_eq!(
             offences(
-                "db",
+                "server/db",
+                "[dependencies.millpond-http]\npath = '../http'\n"
+            ),
+            1
+        );
+        assert_eq!(
+            offences(
+                "server/db",
                 "[dependencies]\nweb = { package = 'millpond-http', path = '../http' }\n"
             ),
             1
         );
         assert_eq!(
             offences(
-                "db",
+                "server/db",
                 "[target.'cfg(unix)'.dependencies]\nmillpond-http.workspace = true\n"
             ),
             1
         );
         assert_eq!(
             offences(
-                "load",
+                "meter/load",
                 "[build-dependencies]\nmillpond-http.workspace = true\n"
             ),
             1
         );
         assert_eq!(
             offences(
-                "load",
+                "meter/load",
                 "[dev-dependencies]\nmillpond-http.workspace = true\n"
             ),
             0
         );
-        assert_eq!(offences("attic", ""), 1);
-        assert_eq!(offences("db", "[dependencies"), 1);
+        assert_eq!(offences("server/attic", ""), 1);
+        assert_eq!(offences("server/db", "[dependencies"), 1);
     }
 }

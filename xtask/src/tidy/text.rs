@@ -21,7 +21,7 @@ const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/"),
     concat!("/Us", "ers/"),
 ];
-/// In the crates time comes from a `clock` module, so that a test can give another.
+/// In the two programs time comes from a `clock` module, so that a test can give another.
 const CLOCKS: [&str; 2] = [concat!("Instant::", "now("), concat!("clock_", "gettime(")];
 
 /// All rules on one file.
@@ -48,7 +48,7 @@ pub(crate) fn check(file: &File) -> Vec<Offence> {
         );
     }
     let reads_clock = wants_clock(file);
-    let only_clock = file.path.starts_with("crates/http/src");
+    let only_clock = file.path.starts_with("server/http/src");
     for (number, line) in (1..).zip(file.text.lines()) {
         if let Some(mark) = MARKS.iter().find(|mark| line.contains(*mark)) {
             offend(number, format!("{mark}: do it, or open an issue"));
@@ -98,7 +98,9 @@ fn wants_clock(file: &File) -> bool {
         .text
         .lines()
         .any(|line| line.contains("tokio::time::") && line.contains("Instant"));
-    file.path.starts_with("crates")
+    ["server", "meter", "base"]
+        .iter()
+        .any(|house| file.path.starts_with(house))
         && is_module(&file.path)
         && !is_clock
         && !is_test
@@ -135,9 +137,9 @@ mod tests {
 
     #[test]
     fn a_module_says_what_it_is_for() {
-        assert_eq!(offences("crates/a/src/lib.rs", "//! A.\n"), []);
-        assert_eq!(offences("crates/a/src/lib.rs", "fn a() {}\n"), [1]);
-        assert_eq!(offences("crates/a/tests/it/main.rs", "fn a() {}\n"), []);
+        assert_eq!(offences("server/a/src/lib.rs", "//! A.\n"), []);
+        assert_eq!(offences("server/a/src/lib.rs", "fn a() {}\n"), [1]);
+        assert_eq!(offences("server/a/tests/it/main.rs", "fn a() {}\n"), []);
     }
 
     #[test]
@@ -154,36 +156,36 @@ mod tests {
     #[test]
     fn only_clock_modules_read_the_clock() {
         let text = format!("//! A.\nlet now = {});\n", CLOCKS[0]);
-        assert_eq!(offences("crates/a/src/conn.rs", &text), [2]);
-        assert_eq!(offences("crates/a/src/clock.rs", &text), []);
-        assert_eq!(offences("crates/a/src/conn/tests.rs", &text), []);
-        assert_eq!(offences("bench/a/src/main.rs", &text), []);
+        assert_eq!(offences("server/a/src/conn.rs", &text), [2]);
+        assert_eq!(offences("server/a/src/clock.rs", &text), []);
+        assert_eq!(offences("server/a/src/conn/tests.rs", &text), []);
+        assert_eq!(offences("lab/a/src/main.rs", &text), []);
         let timer = text.replace(
             "let now",
             "use tokio::time::{Instant, sleep_until};\nlet now",
         );
-        assert_eq!(offences("crates/a/src/conn.rs", &timer), []);
+        assert_eq!(offences("server/a/src/conn.rs", &timer), []);
     }
 
     #[test]
     fn http_takes_only_the_clock_from_the_store() {
         assert_eq!(
             offences(
-                "crates/http/src/a.rs",
+                "server/http/src/a.rs",
                 "//! A.\nuse millpond_store::clock::Boottime;\n"
             ),
             []
         );
         assert_eq!(
             offences(
-                "crates/http/src/a.rs",
+                "server/http/src/a.rs",
                 "//! A.\nuse millpond_store::Store;\n"
             ),
             [2]
         );
         assert_eq!(
             offences(
-                "crates/site/src/a.rs",
+                "server/site/src/a.rs",
                 "//! A.\nuse millpond_store::Store;\n"
             ),
             []

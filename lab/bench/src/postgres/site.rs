@@ -1,0 +1,103 @@
+//! A private PostgreSQL with two tables, and a site on it.
+
+use std::{fs, path::PathBuf};
+
+use lab_pgtest::{Options, Postgres};
+use postgres::{Client, NoTls};
+use tempfile::TempDir;
+
+use crate::{
+    Result,
+    server::{self, Server},
+};
+
+/// The rows of `note` in each group.
+pub(super) const IN_GROUP: i32 = 2;
+
+/// A database, a site on it, and the server of that site. All end with this value.
+pub(super) struct Site {
+    pub(super) server: Server,
+    postgres: Postgres,
+    url: String,
+    _folder: TempDir,
+}
+
+const MILLPOND: &str = "[cache]\nmemory = \"2GB\"\nmax_staleness = \"10s\"\n";
+const PAGES: [(&str, &str); 3] = [
+    (
+        "note/[id].sql",
+        "-- param: id integer\n-- name: note :one\nselect id, version from note where id = :id;\n",
+    ),
+    (
+        "group/[id].sql",
+        "-- param: id integer\n-- name: notes :many\nselect id, version from note where groupe = :id order by id;\n",
+    ),
+    (
+        "elsewhere.sql",
+        "-- name: other :many\nselect id, text from other order by id;\n",
+    ),
+];
+
+impl Site {
+    /// `note` has `groups` times [`IN_GROUP`] rows and this replica identity; `other` has twenty. Both belong to the publication.
+    pub(super) fn start(millpond: &std::path::Path, groups: i32, identity: &str) -> Result<Self> {
+        let postgres = Options::new()
+            .logical()
+            .start()
+            .map_err(|error| error.to_string())?;
+        let url = postgres.url();
+        let mut client = connect(&url)?;
+        let rows = groups * IN_GROUP;
+        client
+            .batch_execute(&format!(
+                "create table note (id int primary key, groupe int not null, version bigint not null, text text not null);
+                 insert into note select i, i / {IN_GROUP}, 0, repeat('x', 200) from generate_series(0, {rows} - 1) i;
+                 create index on note (groupe);
+                 create table other (id int primary key, text text not null);
+                 insert into other select i, repeat('x', 200) from generate_series(1, 20) i;
+                 alter table note replica identity {identity};
+                 create publication millpond for table note, other;
+                 analyze"
+            ))
+            .map_err(|error| said(&error))?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let write = |name: &str, text: &str| {
+            let path: PathBuf = folder.path().join(name);
+            path.parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .and_then(|()| fs::write(&path, text))
+                .map_err(|error| format!("{}: {error}", path.display()))
+        };
+        write(
+            "millpond.toml",
+            &format!("[database]\nurl = \"{url}\"\n{MILLPOND}"),
+        )?;
+        for (name, text) in PAGES {
+            write(&format!("pages/{name}"), text)?;
+        }
+        let server = server::millpond(millpond, folder.path(), "/elsewhere", true)?;
+        Ok(Self {
+            server,
+            postgres,
+            url,
+            _folder: folder,
+        })
+    }
+
+    /// Another connection to the database.
+    pub(super) fn client(&self) -> Result<Client> {
+        debug_assert!(self.postgres.pid().is_some());
+        connect(&self.url)
+    }
+}
+
+/// What the server says of an error, or the driver.
+pub(super) fn said(error: &postgres::Error) -> String {
+    error
+        .as_db_error()
+        .map_or_else(|| error.to_string(), |said| said.message().to_owned())
+}
+
+fn connect(url: &str) -> Result<Client> {
+    Client::connect(url, NoTls).map_err(|error| said(&error))
+}

@@ -1,0 +1,77 @@
+//! Why a run could not be started or finished.
+
+use std::fmt;
+use std::io;
+
+/// A run that never measured anything. What goes wrong between client and server is no `Error` but counted in the
+/// run's [`Errors`](crate::Errors).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The plan contradicts itself or cannot be carried out; the sentence says which part and what to do.
+    Plan(String),
+    /// The host name has no address.
+    Resolve {
+        /// The name and port that were asked for.
+        name: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// The connections need more file descriptors than this process may have.
+    Descriptors {
+        /// How many are needed.
+        need: u64,
+        /// How many are allowed at most.
+        have: u64,
+    },
+    /// The connections need more source ports than this machine has for one destination.
+    SourcePorts {
+        /// How many are needed.
+        need: u64,
+        /// How many there are.
+        have: u64,
+    },
+    /// The operating system refused something that the client itself needs.
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A client thread panicked: a bug in this crate.
+    Thread,
+    /// The PostgreSQL server that is to be watched cannot be.
+    Postgres(base_probe::postgres::PgError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(sentence) => out.write_str(sentence),
+            Self::Resolve { name, source } => write!(out, "no address for {name}: {source}"),
+            Self::Descriptors { need, have } => write!(
+                out,
+                "{need} file descriptors are needed and {have} allowed: use fewer connections, or raise the limit \
+                 (ulimit -n, LimitNOFILE=)"
+            ),
+            Self::SourcePorts { need, have } => write!(
+                out,
+                "{need} source ports are needed and {have} there are: use fewer connections, or widen the range \
+                 (sysctl net.ipv4.ip_local_port_range)"
+            ),
+            Self::System { what, source } => write!(out, "cannot {what}: {source}"),
+            Self::Thread => out.write_str("a client thread panicked; please report this as a bug"),
+            Self::Postgres(error) => error.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Resolve { source, .. } | Self::System { source, .. } => Some(source),
+            Self::Postgres(error) => error.source(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What figures were found under: a table of names and values at the end of a report.
+
+use millrace_load::Host;
+
+use crate::{Column, Table};
+
+/// The rows as a table.
+pub(crate) fn table(rows: Vec<[String; 2]>) -> Table {
+    Table {
+        caption: "Conditions".to_owned(),
+        columns: vec![Column::text(""), Column::text("")],
+        rows: rows.into_iter().map(Vec::from).collect(),
+        note: String::new(),
+    }
+}
+
+/// The client's machine, and whether its idle cores were kept awake.
+pub(crate) fn machine(host: &Host, awake: bool) -> Vec<[String; 2]> {
+    let cpu = if host.cpu.is_empty() {
+        &host.machine
+    } else {
+        &host.cpu
+    };
+    let row = |name: &str, value: String| [name.to_owned(), value];
+    let mut rows = vec![
+        row(
+            "machine",
+            format!("{cpu}, {} cores for the client", host.cores),
+        ),
+        row("system", format!("{}, {}", host.kernel, host.machine)),
+    ];
+    if awake {
+        rows.push(row("idle cores", "kept awake".to_owned()));
+    }
+    rows
+}

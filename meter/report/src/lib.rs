@@ -1,0 +1,60 @@
+//! Reports: figures, tables and graphs as one self-contained HTML file, and tables for a terminal.
+//!
+//! It knows how results are shown, and of `millrace-load` only its stored format. It must not know how anything was
+//! measured or served, and it does no IO: a report goes out as a `String`. The HTML needs no script and no network,
+//! follows the reader's light or dark preference, fits a phone, prints, and has every graph as a table too. All text
+//! that is handed in is escaped.
+//!
+//! ```
+//! use millrace_report::{Figure, Report, Section};
+//!
+//! let mut report = Report::new("A quiet afternoon", "One page, asked for a thousand times");
+//! report.push(Section::Figures(vec![Figure::new("requests", "1\u{202f}000")]));
+//! assert!(report.to_html().starts_with("<!doctype html>"));
+//! ```
+
+mod calibrated;
+mod capacity;
+mod collection;
+mod compare;
+mod conditions;
+mod csv;
+mod diagnosis;
+mod escape;
+mod html;
+mod kinds;
+mod lab;
+mod lab_charts;
+mod lab_levels;
+mod lab_limits;
+mod limits;
+mod measured;
+mod model;
+pub mod number;
+mod postgres;
+mod probed;
+mod svg;
+mod sweep;
+mod sweep_charts;
+mod sweep_csv;
+mod sweep_optimum;
+mod text;
+mod visits;
+
+pub use capacity::{capacity_report, capacity_table};
+pub use collection::{Found, collection_report, collection_table, summary_csv};
+pub use compare::{compare_report, compare_table};
+pub use csv::{capacity_csv, compare_csv, diagnosis_csv, lab_csv, run_csv};
+pub use diagnosis::{diagnosis_report, diagnosis_text};
+pub use lab::{lab_report, lab_tables};
+pub use limits::{capacity_limits_text, limits_text, probe_report, probe_table, sweep_limits_text};
+pub use measured::{run_report, run_sections, run_table};
+pub use model::{
+    Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
+    SvgFile, Table, Tone, Unit,
+};
+pub use postgres::postgres_tables;
+pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
+pub use sweep_csv::sweep_csv;
+pub use text::text_table;
+pub use visits::class_table;

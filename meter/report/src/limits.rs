@@ -1,0 +1,354 @@
+//! What limits a server: the findings, what a request takes of each resource, and what the host did.
+
+use millrace_load::{
+    Capacity, Demand, Demands, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep,
+};
+
+use crate::measured::sentence;
+use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
+use crate::{Column, Report, Section, Table, probed, text_table};
+
+/// The sections of a run that was probed; none for others.
+pub(crate) fn sections(run: &Run) -> Vec<Section> {
+    let Some(probed) = &run.probe else {
+        return Vec::new();
+    };
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    match &run.bottleneck {
+        Some(found) if found.is_empty() => {
+            sections.push(Section::Text(sentence(none_named(probed))))
+        }
+        Some(found) => sections.push(Section::Table(findings_table(found))),
+        None => sections.push(Section::Text(sentence(TOO_SHORT))),
+    }
+    sections.extend(
+        probed
+            .demands
+            .as_ref()
+            .map(|demands| Section::Table(demands_table(demands))),
+    );
+    if let Some(summary) = &probed.summary {
+        sections.extend(host_tables(summary).into_iter().map(Section::Table));
+    }
+    sections.push(Section::Table(probe_table(&probed.samples)));
+    sections
+}
+
+const NOTHING: &str = "nothing that shows: the server was not at its limit, or waits in a way that one level of load \
+                       does not tell (--diagnose does)";
+const UNSEEN: &str = "not known: the server's processes were not seen, and nothing else on the machine shows a limit";
+const TOO_SHORT: &str = "the measured part was too short for two samples of the host";
+
+/// Why there is no finding: of a server that nobody watched it cannot be said that it was idle.
+fn none_named(probed: &Probed) -> &'static str {
+    let is_seen = |summary: &Summary| summary.server.is_some();
+    if probed.summary.as_ref().is_some_and(is_seen) {
+        NOTHING
+    } else {
+        UNSEEN
+    }
+}
+
+/// What limits the server, as lines after the table of a run. Empty without a probe.
+pub fn limits_text(run: &Run) -> String {
+    let Some(probed) = &run.probe else {
+        return String::new();
+    };
+    let samples = &probed.samples;
+    let mut text = match &run.bottleneck {
+        Some(found) if found.is_empty() => {
+            format!("limited by: {}\n", none_named(probed))
+        }
+        Some(found) => findings_text(found),
+        None => format!("limited by: not known, for {TOO_SHORT}\n"),
+    };
+    let names: Vec<String> = samples
+        .processes
+        .iter()
+        .filter(|process| process.found != "child")
+        .map(|process| format!("{} ({}), {}", process.pid, process.name, process.found))
+        .collect();
+    match samples.unavailable.get("processes") {
+        Some(why) if names.is_empty() => text.push_str(&format!("server process: {why}\n")),
+        _ => text.push_str(&format!("server process: {}\n", names.join("; "))),
+    }
+    for note in &samples.notes {
+        text.push_str(&format!("  {note}\n"));
+    }
+    text
+}
+
+fn findings_text(found: &[Finding]) -> String {
+    let mut text = String::new();
+    for (n, finding) in found.iter().enumerate() {
+        let lead = if n == 0 { "limited by" } else { "  then by" };
+        let bound = finding
+            .bound_per_s
+            .map_or_else(String::new, |bound| format!(", at most {}", rate(bound)));
+        text.push_str(&format!("{lead}: {}{bound}\n", finding.name));
+        for evidence in &finding.evidence {
+            text.push_str(&format!("    {evidence}\n"));
+        }
+    }
+    text
+}
+
+/// What limits the server over the steps of a sweep, for a terminal; none if nothing was sampled.
+pub fn sweep_limits_text(sweep: &Sweep) -> Option<String> {
+    let is_probed = sweep.steps.iter().any(|step| step.run.probe.is_some());
+    is_probed.then(|| {
+        let found = sweep.bottleneck.as_deref().unwrap_or_default();
+        levels_text(found, &sweep.remarks, sweep.demands.as_ref())
+    })
+}
+
+/// The sections of a sweep whose steps were probed; none for others.
+pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
+    if sweep.steps.iter().all(|step| step.run.probe.is_none()) {
+        return Vec::new();
+    }
+    let found = sweep.bottleneck.as_deref().unwrap_or_default();
+    let mut sections = levels_sections(found, &sweep.remarks, sweep.demands.as_ref());
+    sections.extend(probed::of_sweep(sweep));
+    let fastest = sweep.steps.iter().filter(|step| step.complete);
+    let fastest = fastest.max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
+    let probed = fastest.and_then(|step| step.run.probe.as_ref());
+    sections.extend(probed.map(|probed| Section::Table(probe_table(&probed.samples))));
+    sections
+}
+
+/// What limits the server at its capacity, for a terminal; none if nothing was sampled there.
+pub fn capacity_limits_text(capacity: &Capacity) -> Option<String> {
+    let found = capacity.bottleneck.as_deref()?;
+    let demands = capacity.demands.as_ref();
+    Some(levels_text(found, &capacity.remarks, demands))
+}
+
+/// The sections of a search that was sampled at its end; none for others.
+pub(crate) fn capacity_sections(capacity: &Capacity) -> Vec<Section> {
+    let found = capacity.bottleneck.as_deref();
+    found.map_or_else(Vec::new, |found| {
+        levels_sections(found, &capacity.remarks, capacity.demands.as_ref())
+    })
+}
+
+/// What several levels of load say together, on a page.
+fn levels_sections(
+    found: &[Finding],
+    remarks: &[String],
+    demands: Option<&Demands>,
+) -> Vec<Section> {
+    let mut sections = vec![Section::Heading("What limits the server".to_owned())];
+    sections.push(match found {
+        [] => Section::Text(sentence(NOWHERE)),
+        _ => Section::Table(findings_table(found)),
+    });
+    let remarks = remarks.iter();
+    sections.extend(remarks.map(|remark| Section::Text(sentence(remark))));
+    let demands = demands.into_iter();
+    sections.extend(demands.map(|demands| Section::Table(demands_table(demands))));
+    sections
+}
+
+const NOWHERE: &str = "nothing that shows at these levels";
+
+/// What several levels of load say together.
+pub(crate) fn levels_text(
+    found: &[Finding],
+    remarks: &[String],
+    demands: Option<&Demands>,
+) -> String {
+    let mut text = match found {
+        [] => format!("limited by: {NOWHERE}\n"),
+        _ => findings_text(found),
+    };
+    for remark in remarks {
+        text.push_str(&format!("remark: {remark}\n"));
+    }
+    if let Some(demands) = demands {
+        text.push_str(&text_table(&demands_table(demands)));
+    }
+    text
+}
+
+pub(crate) fn findings_table(found: &[Finding]) -> Table {
+    let row = |finding: &Finding| {
+        vec![
+            finding.name.to_string(),
+            finding.bound_per_s.map_or_else(none, rate),
+            finding.evidence.join("; "),
+        ]
+    };
+    Table {
+        caption: "Limits, the likeliest first".to_owned(),
+        columns: vec![
+            Column::text("limit"),
+            Column::number("at most"),
+            Column::text("evidence"),
+        ],
+        rows: found.iter().map(row).collect(),
+        note: String::new(),
+    }
+}
+
+pub(crate) fn demands_table(demands: &Demands) -> Table {
+    let amount = |demand: &Demand| match demand.unit {
+        PerRequest::Microseconds => micros(demand.per_request),
+        PerRequest::Bytes => bytes(demand.per_request),
+        PerRequest::Count => plain(demand.per_request),
+    };
+    let row = |demand: &Demand| {
+        vec![
+            demand.resource.clone(),
+            amount(demand),
+            demand.utilisation.map_or_else(none, percent),
+            demand.bound_per_s.map_or_else(none, rate),
+        ]
+    };
+    Table {
+        caption: format!("What a request takes, at {}", rate(demands.rate_per_s)),
+        columns: vec![
+            Column::text("resource"),
+            Column::number("per request"),
+            Column::number("in use"),
+            Column::number("full at"),
+        ],
+        rows: demands.resources.iter().map(row).collect(),
+        note: "By the demand law D = U·T/C. The client's share of a machine that it shares is not the server's."
+            .to_owned(),
+    }
+}
+
+fn host_tables(summary: &Summary) -> Vec<Table> {
+    let cores = summary.cores.iter().enumerate().map(|(n, core)| {
+        let shares = [
+            core.user,
+            core.system,
+            core.softirq,
+            core.irq,
+            core.steal,
+            core.iowait,
+            core.idle,
+        ];
+        std::iter::once(count(n as u64))
+            .chain(shares.map(percent))
+            .collect()
+    });
+    let threads = summary.threads.iter().map(|thread| {
+        vec![
+            format!("{} ({})", thread.name, thread.tid),
+            percent(thread.busy),
+            percent(thread.run_delay),
+        ]
+    });
+    let titles = [
+        "core",
+        "user",
+        "system",
+        "softirq",
+        "irq",
+        "steal",
+        "waiting for a disk",
+        "idle",
+    ];
+    vec![
+        Table {
+            caption: "Cores of the host".to_owned(),
+            columns: titles.map(Column::number).to_vec(),
+            rows: cores.collect(),
+            note: format!(
+                "Counted in clock ticks: exact to {}.",
+                percent(summary.tick_error)
+            ),
+        },
+        Table {
+            caption: "Busiest threads of the server".to_owned(),
+            columns: vec![
+                Column::text("thread"),
+                Column::number("runs"),
+                Column::number("waits for a core"),
+            ],
+            rows: threads.collect(),
+            note: String::new(),
+        },
+    ]
+}
+
+/// Who was watched, what could not be read, and what sampling cost.
+pub fn probe_table(probe: &Probe) -> Table {
+    let mut rows: Vec<Vec<String>> = probe
+        .processes
+        .iter()
+        .map(|process| {
+            let name = format!("process {} ({})", process.pid, process.name);
+            vec![name, process.found.clone()]
+        })
+        .collect();
+    rows.extend(
+        probe
+            .unavailable
+            .iter()
+            .map(|(name, why)| vec![format!("not available: {name}"), why.clone()]),
+    );
+    let notes = probe.notes.iter();
+    rows.extend(notes.map(|note| vec!["note".to_owned(), note.clone()]));
+    let cost = &probe.cost;
+    rows.push(vec![
+        "sampling".to_owned(),
+        format!(
+            "{} samples, one every {}, for {} of CPU ({} of a core)",
+            count(cost.samples),
+            seconds(probe.interval_ms / 1e3),
+            micros(cost.cpu_ms * 1e3),
+            percent(cost.core_share)
+        ),
+    ]);
+    Table {
+        caption: "The host probe".to_owned(),
+        columns: vec![Column::text(""), Column::text("")],
+        rows,
+        note: String::new(),
+    }
+}
+
+/// Samples without a run as a report of their own.
+pub fn probe_report(probe: &Probe) -> Report {
+    let mut report = Report::new("Samples of a host", "Without a run beside them");
+    let (first, last) = (probe.samples.first(), probe.samples.last());
+    let all = first.zip(last).and_then(|(first, last)| {
+        let at = millrace_load::Moment::Monotonic;
+        probe.within(at(first.mono_ns), at(last.mono_ns))
+    });
+    if let Some(summary) = &all {
+        for table in host_tables(summary) {
+            report.push(Section::Table(table));
+        }
+    }
+    report.push(Section::Table(probe_table(probe)));
+    report
+}
+
+pub(crate) fn none() -> String {
+    "–".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_load::{Probed, Summary};
+
+    use super::{NOTHING, UNSEEN, none_named};
+
+    #[test]
+    fn of_a_server_that_was_not_seen_nothing_is_said() {
+        let mut probed = Probed {
+            summary: Some(Summary::default()),
+            ..Probed::default()
+        };
+        assert_eq!(none_named(&probed), UNSEEN);
+        probed.summary = Some(Summary {
+            server: Some(Default::default()),
+            ..Summary::default()
+        });
+        assert_eq!(none_named(&probed), NOTHING);
+    }
+}

@@ -1,0 +1,293 @@
+//! The feed with real servers, from the outside: what its sink is told.
+
+mod changes;
+mod large;
+mod lives;
+mod login;
+mod processes;
+mod triggers;
+mod visibility;
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use ::postgres::{Client, NoTls};
+use lab_pgtest::{Database, Options, Postgres};
+use millpond_store::clock::Boottime;
+use millpond_store::{Change, Sink, Tag};
+use parking_lot::{Condvar, Mutex};
+
+use super::{FeedHandle, FeedSettings, start};
+use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
+use crate::postgres::interest::Wanted;
+use crate::postgres::link::Link;
+use crate::postgres::tags::{Class, ColumnName, broad};
+use crate::{FeedKind, Value};
+
+/// Far longer than anything takes; it only ends a test that would wait for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One call of a sink.
+#[derive(Clone, Debug)]
+enum Told {
+    Apply(Mark, Vec<Tag>),
+    Visible(Arc<Transactions>),
+    Heartbeat(Boottime, u64),
+    NewEpoch(String),
+}
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Recorder {
+    told: Mutex<Vec<Told>>,
+    changed: Condvar,
+}
+
+impl Recorder {
+    fn tell(&self, told: Told) {
+        self.told.lock().push(told);
+        self.changed.notify_all();
+    }
+
+    fn len(&self) -> usize {
+        self.told.lock().len()
+    }
+
+    /// Waits for something that was told after the first `seen` calls; gives where it stands.
+    fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&Told) -> bool) -> usize {
+        let give_up = Boottime::now().plus(PATIENCE);
+        let mut told = self.told.lock();
+        loop {
+            if let Some(at) = told.iter().skip(seen).position(&mut is) {
+                return seen + at;
+            }
+            let now = Boottime::now();
+            assert!(now < give_up, "waited in vain for {what}: {told:?}");
+            self.changed.wait_for(&mut told, give_up.since(now));
+        }
+    }
+
+    fn wait_for_epoch(&self, seen: usize, reason: &str) -> usize {
+        self.wait_for(
+            reason,
+            seen,
+            |told| matches!(told, Told::NewEpoch(said) if said.contains(reason)),
+        )
+    }
+
+    /// Waits until nothing that was committed before now is missing.
+    fn settle(&self) -> usize {
+        let now = Boottime::now();
+        self.wait_for(
+            "a heartbeat",
+            0,
+            |told| matches!(told, Told::Heartbeat(sent, _) if *sent >= now),
+        )
+    }
+
+    fn since(&self, seen: usize) -> Vec<Told> {
+        self.told.lock()[seen..].to_vec()
+    }
+}
+
+impl Sink<DatabaseFeed> for Recorder {
+    fn apply(&self, change: Change<DatabaseFeed>) {
+        self.tell(Told::Apply(change.mark, change.tags));
+    }
+
+    fn visible(&self, snapshot: &Snapshot) {
+        match snapshot {
+            Snapshot::Transactions(seen) => self.tell(Told::Visible(Arc::clone(seen))),
+            Snapshot::Applied(_) => panic!("PostgreSQL knows transactions"),
+        }
+    }
+
+    fn heartbeat(&self, sent: Boottime, position: u64) {
+        self.tell(Told::Heartbeat(sent, position));
+    }
+
+    fn new_epoch(&self, reason: &str) {
+        self.tell(Told::NewEpoch(reason.to_owned()));
+    }
+}
+
+/// The server of all tests that leave no transaction open: one that is open holds up every slot that is made.
+fn shared() -> &'static Postgres {
+    static SHARED: LazyLock<Postgres> = LazyLock::new(|| server(Options::new()));
+    &SHARED
+}
+
+fn server(options: Options) -> Postgres {
+    options
+        .logical()
+        .set("max_prepared_transactions", "10")
+        .start()
+        .unwrap()
+}
+
+/// Trusts nobody; for connections without TLS.
+fn no_trust() -> Arc<rustls::ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+fn settings(url: &str, node: &str) -> FeedSettings {
+    FeedSettings {
+        config: url.parse().unwrap(),
+        tls: no_trust(),
+        node: node.to_owned(),
+        kind: FeedKind::Logical,
+        publication: "millpond".to_owned(),
+        heartbeat: Duration::from_millis(5),
+        wal_sender_timeout: PATIENCE,
+    }
+}
+
+/// A feed and what it says.
+struct Feed {
+    link: Arc<Link>,
+    sink: Arc<Recorder>,
+    handle: FeedHandle,
+}
+
+impl Feed {
+    /// Starts it, without waiting for anything.
+    fn start(settings: FeedSettings) -> Self {
+        let link = Arc::new(Link::default());
+        let sink = Arc::new(Recorder::default());
+        link.delivery
+            .start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
+        let handle = start(settings, Arc::clone(&link)).unwrap();
+        Self { link, sink, handle }
+    }
+
+    /// Waits until it has failed with something that contains `words`.
+    fn wait_for_failure(&self, words: &str) -> String {
+        let give_up = Boottime::now().plus(PATIENCE);
+        loop {
+            let (_, last) = self.link.failures();
+            if let Some(last) = last.filter(|last| last.contains(words)) {
+                return last.to_string();
+            }
+            assert!(
+                Boottime::now() < give_up,
+                "waited in vain for {words:?}: {:?}",
+                self.link.failures()
+            );
+            // A failure that is counted tells nobody, so it is looked for; a loop without a pause would take the server's core.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A database with a publication, a feed of it, and a client.
+struct Fixture<'a> {
+    feed: Feed,
+    client: Client,
+    url: String,
+    // Dropped last: nobody is connected then.
+    _database: Database<'a>,
+}
+
+fn connect(url: &str) -> Client {
+    Client::connect(url, NoTls).unwrap()
+}
+
+impl<'a> Fixture<'a> {
+    /// With all tables of this schema published.
+    fn new(server: &'a Postgres, schema: &str) -> Self {
+        let publication = "create publication millpond for all tables";
+        Self::with(server, &format!("{schema}; {publication}"), |_| {})
+    }
+
+    fn with(server: &'a Postgres, schema: &str, adjust: impl FnOnce(&mut FeedSettings)) -> Self {
+        let database = server.database().unwrap();
+        let url = database.url();
+        let mut client = connect(&url);
+        client.batch_execute(schema).unwrap();
+        let mut settings = settings(&url, "00000000000000aa");
+        adjust(&mut settings);
+        let feed = Feed::start(settings);
+        feed.sink.settle();
+        Self {
+            feed,
+            client,
+            url,
+            _database: database,
+        }
+    }
+
+    /// How many rows a table has.
+    fn count(&mut self, table: &str) -> i64 {
+        let count = format!("select count(*) from {table}");
+        self.client.query_one(&count, &[]).unwrap().get(0)
+    }
+
+    fn run(&mut self, sql: &str) {
+        self.client.batch_execute(sql).unwrap();
+    }
+
+    fn oid(&mut self, table: &str) -> u32 {
+        let sql = format!("select '{table}'::regclass::oid");
+        self.client.query_one(&sql, &[]).unwrap().get(0)
+    }
+
+    /// Watches a column; gives its name.
+    fn watch(&mut self, table: &str, column: &str, class: Class) -> ColumnName {
+        let family = self.oid(table);
+        self.feed.link.take_interest([Wanted {
+            family,
+            column: column.to_owned(),
+            class,
+        }]);
+        ColumnName::new(family, column, class)
+    }
+
+    /// All tags that a script touches; it must not begin an epoch.
+    fn touches(&mut self, sql: &str) -> HashSet<Tag> {
+        self.feed.sink.settle();
+        let seen = self.feed.sink.len();
+        self.run(sql);
+        self.feed.sink.settle();
+        let mut tags = HashSet::new();
+        for told in self.feed.sink.since(seen) {
+            match told {
+                Told::Apply(_, touched) => tags.extend(touched),
+                Told::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
+                Told::Visible(_) | Told::Heartbeat(..) => {}
+            }
+        }
+        tags
+    }
+
+    fn slots(&mut self) -> i64 {
+        let sql = "select count(*) from pg_replication_slots where database = current_database()";
+        self.client.query_one(sql, &[]).unwrap().get(0)
+    }
+}
+
+fn int(name: ColumnName, value: i64) -> Tag {
+    name.equal_to(&Value::Integer(value)).unwrap()
+}
+
+/// Waits until the server says so.
+fn wait_until(client: &mut Client, condition: &str) {
+    let give_up = Boottime::now().plus(PATIENCE);
+    while !client
+        .query_one(&format!("select {condition}"), &[])
+        .unwrap()
+        .get::<_, bool>(0)
+    {
+        assert!(
+            Boottime::now() < give_up,
+            "waited in vain until {condition}"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,203 @@
+//! Request heads, chunked bodies and whole connections.
+
+use lab_hostile::{Dice, smuggling, words};
+
+use super::corpus;
+use super::events::{End, Seen, decode, decode_whole};
+use super::reading::hold_against;
+use crate::Limits;
+
+/// Limits that random inputs reach.
+fn tight() -> Limits {
+    Limits {
+        target: 40,
+        head: 150,
+        body: 30,
+        ..Limits::default()
+    }
+}
+
+/// Decodes `input` and holds the outcome against the second reading.
+fn read_twice(input: &[u8], limits: &Limits) -> Seen {
+    let mut heads = Vec::new();
+    let seen = decode([input], limits, false, |start, len| {
+        heads.push((start, len))
+    });
+    hold_against(input, &seen, &heads);
+    seen
+}
+
+#[test]
+fn heads() {
+    let (corpus, usual, tight) = (corpus("heads", words::HTTP), Limits::default(), tight());
+    bolero::check!(name = "heads")
+        .with_max_len(512)
+        .for_each(|engine: &[u8]| {
+            for input in corpus.inputs(engine) {
+                read_twice(&input, &usual);
+                read_twice(&input, &tight);
+            }
+        });
+}
+
+#[test]
+fn chunked_bodies() {
+    const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let (corpus, usual, tight) = (
+        corpus("chunked_bodies", words::HTTP),
+        Limits::default(),
+        tight(),
+    );
+    bolero::check!(name = "chunked_bodies")
+        .with_max_len(512)
+        .for_each(|engine: &[u8]| {
+            for body in corpus.inputs(engine) {
+                let input = [HEAD, &body].concat();
+                let seen = read_twice(&input, &usual);
+                let small = read_twice(&input, &tight);
+                assert!(
+                    small.end == seen.end || matches!(small.end, End::Refused(_)),
+                    "a tighter limit may only refuse: {}",
+                    input.escape_ascii()
+                );
+                let bytewise = decode(input.chunks(1), &usual, true, |_, _| {});
+                assert_eq!(bytewise, seen, "{}", input.escape_ascii());
+            }
+        });
+}
+
+/// However the bytes of a connection are cut, they mean the same; what is refused stays refused whatever follows.
+#[test]
+fn connections() {
+    let (corpus, usual, tight) = (
+        corpus("connections", words::HTTP),
+        Limits::default(),
+        tight(),
+    );
+    bolero::check!(name = "connections")
+        .with_max_len(512)
+        .for_each(|engine: &[u8]| {
+            let mut dice = Dice::of(engine);
+            let limits = if dice.chance(50) { &tight } else { &usual };
+            let mut input = Vec::new();
+            for _ in 0..=dice.below(4) {
+                input.extend(corpus.mutated(&mut dice));
+            }
+            input.truncate(lab_hostile::MAX_INPUT);
+            let whole = read_twice(&input, limits);
+            let pieces = cut(&input, &mut dice);
+            let shown = || input.escape_ascii().to_string();
+            let cut = decode(pieces.iter().copied(), limits, dice.chance(50), |_, _| {});
+            assert_eq!(cut, whole, "cut into {}: {}", pieces.len(), shown());
+            if input.len() < 1000 {
+                let bytewise = decode(input.chunks(1), limits, false, |_, _| {});
+                assert_eq!(bytewise, whole, "byte by byte: {}", shown());
+            }
+            if matches!(whole.end, End::Refused(_)) {
+                let longer = [&input[..], &corpus.mutated(&mut dice)].concat();
+                assert_eq!(decode_whole(&longer, limits), whole, "{}", shown());
+            }
+            let shorter = decode_whole(&input[..dice.below(input.len() + 1)], limits);
+            assert!(whole.requests.starts_with(&shorter.requests), "{}", shown());
+        });
+}
+
+/// One to nine pieces, cut anywhere.
+fn cut<'i>(input: &'i [u8], dice: &mut Dice<'_>) -> Vec<&'i [u8]> {
+    let mut cuts: Vec<_> = (0..dice.below(9))
+        .map(|_| dice.below(input.len() + 1))
+        .collect();
+    cuts.extend([0, input.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2)
+        .map(|pair| &input[pair[0]..pair[1]])
+        .collect()
+}
+
+/// What follows the grammar is accepted, with just these parts.
+#[test]
+fn good_requests() {
+    let usual = Limits::default();
+    bolero::check!(name = "good_requests")
+        .with_max_len(512)
+        .for_each(|engine: &[u8]| {
+            let mut dice = Dice::of(engine);
+            let (mut input, mut expected) = (Vec::new(), Vec::new());
+            for _ in 0..=dice.below(3) {
+                expected.push(write_request(&mut input, &mut dice));
+            }
+            let seen = read_twice(&input, &usual);
+            let shown = || input.escape_ascii().to_string();
+            assert_eq!(seen.end, End::Left(crate::h1::Phase::Idle), "{}", shown());
+            let bodies: Vec<_> = seen.requests.iter().map(|got| got.body.to_vec()).collect();
+            assert_eq!(bodies, expected, "{}", shown());
+        });
+}
+
+/// Writes a request that the grammar allows; gives its body.
+fn write_request(to: &mut Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
+    const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "DELETE", "M-SEARCH"];
+    const TARGETS: [&str; 6] = [
+        "/",
+        "/a%20b?c=d?e",
+        "/..//%2e?",
+        "http://b.example:80/x",
+        "http://[::1]",
+        "//x",
+    ];
+    let method = dice.pick(&METHODS).copied().unwrap_or("GET");
+    let target = dice.pick(&TARGETS).copied().unwrap_or("/");
+    if dice.chance(20) {
+        to.extend_from_slice(b"\r\n");
+    }
+    to.extend(format!("{method} {target} HTTP/1.1\r\nhOST:a.example:8080\t \r\n").bytes());
+    for number in 0..dice.below(20) {
+        let value: Vec<u8> = dice.bytes(20);
+        to.extend(format!("X-{number}:").bytes());
+        to.extend(value.into_iter().filter(|&b| crate::h1::is_field_value(b)));
+        to.extend_from_slice(b"\r\n");
+    }
+    let body = dice.bytes(60);
+    match dice.below(3) {
+        0 => {
+            to.extend_from_slice(b"\r\n");
+            Vec::new()
+        }
+        1 => {
+            to.extend(format!("Content-Length: {:03}\r\n\r\n", body.len()).bytes());
+            to.extend_from_slice(&body);
+            body
+        }
+        _ => {
+            write_chunks(to, &body, dice);
+            body
+        }
+    }
+}
+
+fn write_chunks(to: &mut Vec<u8>, mut body: &[u8], dice: &mut Dice<'_>) {
+    const EXTENSIONS: [&str; 5] = ["", ";a", " ; a = b", ";a=\"b;\\\"c\"", ";a;b=c"];
+    const TRAILERS: [&str; 3] = ["", "A: b\r\n", "A:\r\nContent-MD5: c d\r\n"];
+    to.extend_from_slice(b"Transfer-Encoding: Chunked\r\n\r\n");
+    while !body.is_empty() {
+        let (chunk, rest) = body.split_at(1 + dice.below(body.len()));
+        let extension = dice.pick(&EXTENSIONS).copied().unwrap_or_default();
+        to.extend(format!("{:02X}{extension}\r\n", chunk.len()).bytes());
+        to.extend_from_slice(chunk);
+        to.extend_from_slice(b"\r\n");
+        body = rest;
+    }
+    let trailers = dice.pick(&TRAILERS).copied().unwrap_or_default();
+    to.extend(format!("000\r\n{trailers}\r\n").bytes());
+}
+
+/// Every known way to smuggle a request is refused, and nothing behind it is read.
+#[test]
+fn smuggled_requests() {
+    for shape in smuggling() {
+        let seen = read_twice(&shape, &Limits::default());
+        let shown = shape.escape_ascii();
+        assert!(matches!(seen.end, End::Refused(_)), "{shown}");
+        assert!(seen.requests.is_empty(), "{shown}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The access log between the connections and the site.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use millpond_access_log::{AccessLog, Line};
+use millpond_http::{Reply, Request, Service, Standing};
+
+/// How long a reopening waits for the old file's disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The access log that all workers write to, if there is one. It can be exchanged while they do.
+#[derive(Default)]
+pub(crate) struct AccessSlot {
+    log: ArcSwapOption<AccessLog>,
+    /// Whether there is a log: what each hit asks. It is set before there is one, and cleared after.
+    is_open: AtomicBool,
+}
+
+impl AccessSlot {
+    /// Opens the log at `path` (none: no log) and uses it from now on. What went to the old one is written out.
+    ///
+    /// # Errors
+    /// The path, with what the system says of it; then the old log stays in use.
+    pub(crate) fn open(&self, path: Option<&Path>) -> Result<(), (PathBuf, io::Error)> {
+        let log = match path {
+            Some(path) => Some(Arc::new(
+                AccessLog::open(path).map_err(|error| (path.to_owned(), error))?,
+            )),
+            None => None,
+        };
+        let opens = log.is_some();
+        if opens {
+            self.is_open.store(true, Ordering::Relaxed);
+        }
+        let old = self.log.swap(log);
+        self.is_open.store(opens, Ordering::Relaxed);
+        if let Some(old) = old {
+            // Here and not where the last reference goes, which could be on a worker.
+            old.stop();
+        }
+        Ok(())
+    }
+
+    /// Opens the same path anew, after the file was renamed away, and waits until the new file is in use.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        let Some(log) = self.log.load_full() else {
+            return Ok(());
+        };
+        log.reopen()?;
+        // A disk that does not take its bytes in time takes them later, and the new file with them.
+        let _ = log.flush(PATIENCE);
+        Ok(())
+    }
+
+    /// Writes out what is there and ends; gives the number of lines that were lost.
+    pub(crate) fn close(&self) -> u64 {
+        self.log.swap(None).map_or(0, |log| {
+            log.stop();
+            log.dropped()
+        })
+    }
+
+    fn record(&self, line: &Line<'_>) {
+        if let Some(log) = self.log.load().as_ref() {
+            log.record(line);
+        }
+    }
+}
+
+/// A service whose answers are logged.
+pub(crate) struct Logged<S> {
+    service: S,
+    log: Arc<AccessSlot>,
+}
+
+impl<S> Logged<S> {
+    /// `service`, logged to what is in the slot.
+    pub(crate) fn new(service: S, log: Arc<AccessSlot>) -> Self {
+        Self { service, log }
+    }
+}
+
+impl<S: Service> Service for Logged<S> {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        self.service.call(request)
+    }
+
+    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
+        self.service.call_again(request)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.log.is_open.load(Ordering::Relaxed) || self.service.wants_done()
+    }
+
+    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
+        self.service.done(request, status, body_bytes);
+        self.log.record(&Line {
+            peer: request.peer.ip(),
+            method: request.method.as_bytes(),
+            target: request.target.as_bytes(),
+            version: request.version.as_str(),
+            status,
+            bytes: body_bytes,
+            referer: request.fields.get("referer"),
+            user_agent: request.fields.get("user-agent"),
+        });
+    }
+
+    fn refused(&self, peer: SocketAddr, status: u16) {
+        self.service.refused(peer, status);
+        // What it asked for was not understood.
+        self.log.record(&Line {
+            peer: peer.ip(),
+            method: b"",
+            target: b"",
+            version: "",
+            status,
+            bytes: 0,
+            referer: None,
+            user_agent: None,
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! `millpond check`: what is wrong with a site, what in it never answers, and what each of its queries depends on.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use millpond_db::{Advice, Requirement};
+use millpond_site::{Config, QueryReport, Report};
+use millrace_report::{Column, Table, text_table};
+
+use super::database_option::DatabaseOption;
+use crate::failure::{Failure, Outcome};
+use crate::output::{note, say};
+
+/// Read a whole site and say what is wrong with it, or what each query depends on
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The site's folder
+    #[arg(default_value = ".")]
+    site: PathBuf,
+    #[command(flatten)]
+    database: DatabaseOption,
+    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role may, after asking
+    #[arg(long)]
+    fix: bool,
+    /// Answer yes to what --fix asks before it changes anything
+    #[arg(long, requires = "fix")]
+    yes: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Outcome {
+        let config = self.database.read(&self.site)?;
+        let Report {
+            queries,
+            notes,
+            requirements,
+            pending,
+        } = millpond_site::check(&self.site, &config)?;
+        for found in &notes {
+            note(format_args!("note: {found}"));
+        }
+        for lacking in &requirements {
+            tell_lacking(lacking, self.fix);
+        }
+        if self.fix {
+            self.mend(&config, &requirements, &pending)?;
+        }
+        if !queries.is_empty() {
+            say(text_table(&table(&queries)));
+            say_advice(&queries);
+        }
+        note(format_args!(
+            "{}: {}, {} queries",
+            self.site.display(),
+            match notes.len() + requirements.len() {
+                0 => "all is well".to_owned(),
+                1 => "nothing is wrong, 1 note".to_owned(),
+                more => format!("nothing is wrong, {more} notes"),
+            },
+            queries.len()
+        ));
+        Ok(())
+    }
+}
+
+impl Check {
+    /// Runs what may be run once the owner agrees, and says so.
+    fn mend(&self, config: &Config, requirements: &[Requirement], pending: &[String]) -> Outcome {
+        if config.has_hosts() {
+            return Err(
+                Failure::new("--fix is for one site, and this folder names several")
+                    .hint("run it on the folder of each site"),
+            );
+        }
+        if !pending.is_empty() && requirements.iter().any(|lacking| lacking.may_fix) {
+            return Err(Failure::new(format!(
+                "nothing is mended before the migrations are applied: {}",
+                pending.join(", ")
+            ))
+            .hint("start the site once, as \"millpond serve\" applies them; then run this again"));
+        }
+        let fixable = requirements.iter().filter(|lacking| lacking.may_fix);
+        let count = fixable.count();
+        if count == 0 || !(self.yes || is_agreed(count)?) {
+            return Ok(());
+        }
+        millpond_site::mend(&self.site, config, requirements, |lacking| {
+            let statement = lacking.statement.as_deref().unwrap_or_default();
+            let then = restart(lacking);
+            note(format_args!("done: {statement};{then}"));
+        })?;
+        Ok(())
+    }
+}
+
+/// Asks whether the statements marked as mending something are to be run; without a terminal nobody answers.
+fn is_agreed(count: usize) -> Result<bool, Failure> {
+    let (statements, change, them) = match count {
+        1 => ("the statement".to_owned(), "changes", "it"),
+        more => (format!("the {more} statements"), "change", "them"),
+    };
+    if !io::stdin().is_terminal() {
+        return Err(Failure::new(format!(
+            "{statements} marked \"fix\" above {change} your database, and nobody is here to be asked"
+        ))
+        .hint("run this again with --yes"));
+    }
+    note(format_args!(
+        "{statements} marked \"fix\" above {change} your database. Run {them}? [y/N]"
+    ));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// What the database lacks, why that matters, and the statement that mends it; with `fix`, whether this command would run it.
+fn tell_lacking(lacking: &Requirement, fix: bool) {
+    note(format_args!(
+        "note: {}: {}",
+        lacking.missing, lacking.reason
+    ));
+    if let Some(statement) = &lacking.statement {
+        let then = restart(lacking);
+        let label = if fix && lacking.may_fix {
+            "fix"
+        } else {
+            "hint"
+        };
+        note(format_args!("  {label}: {statement};{then}"));
+    }
+}
+
+/// What is to be done after the statement.
+fn restart(lacking: &Requirement) -> &'static str {
+    if lacking.restart {
+        " then start the server anew"
+    } else {
+        ""
+    }
+}
+
+/// What would make the queries depend on less, and what that costs; the same advice is given once for all that it is for.
+fn say_advice(queries: &[QueryReport]) {
+    let mut all: Vec<(&Advice, Vec<String>)> = Vec::new();
+    for query in queries {
+        let name = format!("{} {}", query.file.display(), query.name);
+        for advice in &query.advice {
+            match all.iter_mut().find(|(known, _)| *known == advice) {
+                Some((_, names)) => names.push(name.clone()),
+                None => all.push((advice, vec![name.clone()])),
+            }
+        }
+    }
+    for (advice, names) in all {
+        say(format_args!("{}: {}", advice.effect, advice.cause));
+        say(format_args!("  in: {}", names.join(", ")));
+        if let Some(remedy) = &advice.remedy {
+            say(format_args!("  remedy: {}", remedy.change));
+            say(format_args!("  cost: {}", remedy.cost));
+        }
+    }
+}
+
+fn table(queries: &[QueryReport]) -> Table {
+    let row = |query: &QueryReport| {
+        vec![
+            query.file.display().to_string(),
+            query.name.clone(),
+            match query.dependencies.is_empty() {
+                true => "nothing: it never changes".to_owned(),
+                false => query.dependencies.join(", "),
+            },
+        ]
+    };
+    Table {
+        columns: vec![
+            Column::text("file"),
+            Column::text("query"),
+            Column::text("depends on"),
+        ],
+        rows: queries.iter().map(row).collect(),
+        ..Table::default()
+    }
+}

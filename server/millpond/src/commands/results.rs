@@ -1,0 +1,182 @@
+//! Where a measuring command leaves what it found: the same options in each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use millrace_report::Report;
+use serde::Serialize;
+
+use super::headings::OUTPUT;
+use crate::failure::{Failure, Outcome};
+use crate::live::{Live, LiveOptions};
+use crate::output::{Progress, note, say, write_out};
+
+/// Files for the result that are no JSON.
+#[derive(Args)]
+#[command(next_help_heading = OUTPUT)]
+pub(crate) struct FileOptions {
+    /// Write the result as one self-contained HTML file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the result as comma-separated values; - is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write each graph as an SVG file into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+impl FileOptions {
+    /// Where words go: standard output, unless that is for a file. Fails for files that cannot be written at all, before anything
+    /// is measured.
+    pub(crate) fn teller(&self, json: Option<&Path>) -> Outcome<fn(&str)> {
+        let (csv, report) = (self.csv.as_deref(), self.report.as_deref());
+        for path in [json, csv, report].into_iter().flatten() {
+            has_folder(path)?;
+        }
+        is_folder(self.svg.as_deref())?;
+        match (is_stdout(json), is_stdout(csv)) {
+            (true, true) => {
+                let message = "JSON and comma-separated values cannot both go to standard output";
+                Err(Failure::new(message).hint("name a file for one of them"))
+            }
+            (false, false) => Ok(|line| say(line)),
+            _ => Ok(|line| note(line)),
+        }
+    }
+
+    /// Writes the files that are asked for.
+    pub(crate) fn write(
+        &self,
+        csv: impl FnOnce() -> String,
+        report: impl FnOnce() -> Report,
+    ) -> Outcome {
+        if let Some(path) = &self.csv {
+            write_to(path, csv().trim_end())?;
+        }
+        if self.report.is_none() && self.svg.is_none() {
+            return Ok(());
+        }
+        let report = report();
+        if let Some(path) = &self.report {
+            write_to(path, report.to_html().trim_end())?;
+        }
+        match &self.svg {
+            Some(folder) => write_graphs(folder, &report),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Files for the result of a measurement, and what is shown meanwhile.
+#[derive(Args)]
+#[command(next_help_heading = OUTPUT)]
+pub(crate) struct ResultOptions {
+    /// Write the result as JSON; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileOptions,
+    #[command(flatten)]
+    live: LiveOptions,
+}
+
+impl ResultOptions {
+    /// Where words go: standard output, unless that is for a file. Fails for files that cannot be written at all, before anything
+    /// is measured.
+    pub(crate) fn teller(&self) -> Outcome<fn(&str)> {
+        self.files.teller(self.json.as_deref())
+    }
+
+    /// What is shown meanwhile; `title` says what is measured.
+    pub(crate) fn live(&self, title: String) -> Live {
+        let paths = [self.json.as_deref(), self.files.csv.as_deref()];
+        Live::start(&self.live, title, paths.into_iter().any(is_stdout))
+    }
+
+    /// A line of progress for what needs no more, or nothing if that is asked for.
+    pub(crate) fn line(&self) -> Progress {
+        self.live.line()
+    }
+
+    /// Says `text` on standard output, unless a result goes there, and writes the files that are asked for.
+    pub(crate) fn write<T: Serialize>(
+        &self,
+        found: &T,
+        text: &str,
+        csv: impl FnOnce(&T) -> String,
+        report: impl FnOnce(&T) -> Report,
+    ) -> Outcome {
+        self.teller()?(text.trim_end());
+        self.files(found, csv, report)
+    }
+
+    /// Writes the files that are asked for.
+    pub(crate) fn files<T: Serialize>(
+        &self,
+        found: &T,
+        csv: impl FnOnce(&T) -> String,
+        report: impl FnOnce(&T) -> Report,
+    ) -> Outcome {
+        if let Some(path) = &self.json {
+            let json = serde_json::to_string_pretty(found).map_err(Failure::new)?;
+            write_to(path, &json)?;
+        }
+        self.files.write(|| csv(found), || report(found))
+    }
+}
+
+fn is_stdout(path: Option<&Path>) -> bool {
+    path == Some(Path::new("-"))
+}
+
+/// Whether the folder of a file is there: hours of measuring should not end in a file that cannot be.
+fn has_folder(path: &Path) -> Outcome {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(Failure::new(format!(
+                "cannot write {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            )))
+        }
+        _ if path.is_dir() => Err(Failure::new(format!(
+            "cannot write {}: it is a folder",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether graphs can have this folder: one that is not there will be made.
+fn is_folder(path: Option<&Path>) -> Outcome {
+    match path {
+        Some(path) if path.exists() && !path.is_dir() => Err(Failure::new(format!(
+            "cannot write graphs into {}: it is no folder",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a text with a line feed at its end; `-` is standard output.
+pub(super) fn write_to(path: &Path, text: &str) -> Outcome {
+    if path == Path::new("-") {
+        return write_out(text);
+    }
+    fs::write(path, format!("{text}\n")).map_err(|error| cannot(path, &error))
+}
+
+fn write_graphs(folder: &Path, report: &Report) -> Outcome {
+    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    for graph in report.to_svg_files() {
+        let path = folder.join(&graph.name);
+        fs::write(&path, &graph.svg).map_err(|error| cannot(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,261 @@
+//! `millpond serve`: a site on the network, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use millpond_http::{BACKLOG, backlog_clamp};
+use millpond_site::{Config, Options, Sites};
+use millrace_report::number;
+
+use super::database_option::DatabaseOption;
+use crate::access::AccessSlot;
+use crate::admin;
+use crate::descriptors::{self, Room};
+use crate::events::{Event, Events};
+use crate::failure::{Failure, Outcome};
+use crate::output::{note, say};
+use crate::server::{Server, bind, worker_count};
+
+/// Serve a site
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// The site's folder
+    #[arg(default_value = ".")]
+    site: PathBuf,
+    /// Answer on this address instead of server.listen; port 0 is any free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Threads that serve, instead of server.workers; 0 is one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    workers: Option<u16>,
+    /// Keep nothing in memory: every request goes to the database
+    #[arg(long)]
+    no_cache: bool,
+    #[command(flatten)]
+    database: DatabaseOption,
+}
+
+/// How long the start waits for a database server: both may have been started together.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Serve {
+    pub(crate) fn run(self) -> Outcome {
+        let events = Events::listen()?;
+        let config = self.database.read(&self.site)?;
+        descriptors::raise();
+        let log = open_log(&config)?;
+        let workers = worker_count(self.workers.map_or(config.workers, usize::from));
+        let listeners = bind(self.listen.unwrap_or(config.listen), workers)?;
+        let cache = config.cache && !self.no_cache;
+        let options = Options {
+            cache,
+            workers,
+            patience: PATIENCE,
+            ..Options::default()
+        };
+        let sites = Arc::new(Sites::open(&self.site, &config, options)?);
+        let mut limits = config.limits.clone();
+        let room = Room::now(limits.connections, workers);
+        limits.connections = room.connections();
+        say_what_differs(cache, &room);
+        let server = Server::start(&sites, listeners, &limits, &log, &events.sender)
+            .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
+        let admin = config
+            .admin
+            .map(|address| admin::start(address, &sites, &events.sender))
+            .transpose()?;
+        say(format_args!(
+            "millpond serving {} on http://{}",
+            shown(&self.site),
+            server.address()
+        ));
+        if let Some(admin) = &admin {
+            note(format_args!(
+                "note: `millpond explain` is answered on {}",
+                admin.address()
+            ));
+        }
+        let mut running = Running {
+            admin,
+            dir: self.site,
+            database: self.database,
+            config,
+            sites,
+            log,
+            server,
+        };
+        let reason = running.until_stopped(&events);
+        running.stop(reason)
+    }
+}
+
+/// The log that the configuration names.
+fn open_log(config: &Config) -> Outcome<Arc<AccessSlot>> {
+    let log = Arc::<AccessSlot>::default();
+    log.open(config.access_log.as_deref())
+        .map_err(|(path, error)| {
+            Failure::new(format!(
+                "cannot write the access log {}: {error}",
+                path.display()
+            ))
+            .hint("mend log.access in millpond.toml, or take it out")
+        })?;
+    Ok(log)
+}
+
+/// The folder as the first line shows it.
+fn shown(dir: &Path) -> String {
+    if dir == Path::new(".")
+        && let Ok(here) = std::env::current_dir()
+    {
+        return here.display().to_string();
+    }
+    dir.display().to_string()
+}
+
+/// What is other than the configuration, or whoever measures, might expect.
+fn say_what_differs(cache: bool, room: &Room) {
+    if !cache {
+        note("note: the cache is off, every request goes to the database");
+    }
+    if let Some(allowed) = backlog_clamp() {
+        note(format_args!(
+            "note: {BACKLOG} connections of each worker may wait to be accepted, but the kernel holds only {allowed}, and \
+             one more tries again after a second; `sysctl -w net.core.somaxconn={BACKLOG}` before the start allows all"
+        ));
+    }
+    if let Some(shortage) = room.shortage() {
+        note(format_args!("note: {shortage}"));
+    }
+}
+
+/// A server and what its signals act on.
+struct Running {
+    admin: Option<Server>,
+    dir: PathBuf,
+    database: DatabaseOption,
+    /// What is in use: the file as it was read at the start, and since then what could be applied.
+    config: Config,
+    sites: Arc<Sites>,
+    log: Arc<AccessSlot>,
+    server: Server,
+}
+
+impl Running {
+    /// Serves until a signal, or until a worker dies, which gives the reason.
+    fn until_stopped(&mut self, events: &Events) -> Option<String> {
+        loop {
+            match events.receiver.recv() {
+                Ok(Event::Reload) => self.reload(),
+                Ok(Event::WorkerEnded(Some(reason))) => {
+                    return Some(format!("a worker ended: {reason}"));
+                }
+                Ok(Event::WorkerEnded(None)) => {}
+                Ok(Event::Stop) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
+    fn reload(&mut self) {
+        match self.database.read(&self.dir) {
+            Ok(config) => self.apply(&config),
+            Err(failure) => {
+                failure.print();
+                note("note: the configuration in use stays");
+            }
+        }
+        if let Err(error) = self.log.reopen() {
+            note(format_args!(
+                "error: the access log cannot be opened again: {error}"
+            ));
+        }
+        match self.sites.reload() {
+            Ok(()) => note("note: the site was read again"),
+            Err(problems) => {
+                Failure::Problems(problems).print();
+                note("note: the site as it was stays");
+            }
+        }
+    }
+
+    fn apply(&mut self, new: &Config) {
+        if new.access_log != self.config.access_log {
+            match self.log.open(new.access_log.as_deref()) {
+                Ok(()) => self.config.access_log = new.access_log.clone(),
+                Err((path, error)) => note(format_args!(
+                    "error: cannot write the access log {}: {error}\nnote: the log in use stays",
+                    path.display()
+                )),
+            }
+        }
+        let waiting = self.config.differences(new);
+        let waiting: Vec<_> = waiting
+            .iter()
+            .filter(|key| *key != "log.access")
+            .map(String::as_str)
+            .collect();
+        if !waiting.is_empty() {
+            note(format_args!(
+                "note: changed, but only a restart applies it: {}",
+                waiting.join(", ")
+            ));
+        }
+    }
+
+    /// Lets requests finish, then the site and the log.
+    fn stop(mut self, reason: Option<String>) -> Outcome {
+        if let Some(admin) = &mut self.admin {
+            admin.stop();
+        }
+        let stuck = self.server.stop();
+        self.sites.stop();
+        let lost = self.log.close();
+        note(self.summary());
+        if lost > 0 {
+            note(format_args!(
+                "note: {lost} lines of the access log were lost, its disk was too slow"
+            ));
+        }
+        match reason {
+            Some(reason) => Err(Failure::new(reason)),
+            None if stuck > 0 => Err(Failure::new(format!(
+                "{stuck} workers did not end in time and were cut off"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let (http, sites) = (self.server.stats(), self.sites.stats());
+        let hits: u64 = sites.iter().map(|site| site.hits).sum();
+        let others = sites
+            .iter()
+            .map(|site| site.misses + site.waits + site.bypassed);
+        let asked = hits + others.sum::<u64>();
+        let share = if asked == 0 {
+            "no page was asked for".to_owned()
+        } else {
+            format!(
+                "{} of {} pages from memory",
+                number::percent(hits as f64 / asked as f64),
+                number::count(asked)
+            )
+        };
+        let saved: f64 = sites
+            .iter()
+            .flat_map(|site| &site.routes)
+            .map(|route| route.saved.as_secs_f64())
+            .sum();
+        format!(
+            "millpond served {} request{}: {share}, {} saved",
+            number::count(http.requests),
+            if http.requests == 1 { "" } else { "s" },
+            number::seconds(saved)
+        )
+        .replace(['\u{202f}', '\u{a0}'], " ")
+    }
+}

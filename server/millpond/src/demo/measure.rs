@@ -1,0 +1,246 @@
+//! The experiment: what a page costs when the database makes it, and what it costs from memory.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use millrace_load::{Plan, Run, Stop};
+
+use super::client::{Answer, Client};
+use crate::failure::{Failure, Outcome};
+use crate::import::Target;
+
+/// Requests of which the median is taken, for a page that the database makes.
+const UNCACHED: usize = 30;
+/// The same from memory, where one request is too short to be told from noise.
+const CACHED: usize = 300;
+/// How often that is tried while commits come in between.
+const TRIES: usize = 10;
+/// Requests in one run.
+pub(crate) const REQUESTS: u64 = 1000;
+/// Runs of each kind, taken in turn; the one with the median rate counts.
+pub(crate) const ROUNDS: usize = 5;
+/// Connections of the runs.
+pub(crate) const CONNECTIONS: [usize; 2] = [1, 10];
+/// What the page of an article is called.
+pub(crate) const ARTICLE: &str = "article";
+/// What the small page with the same queries is called.
+pub(crate) const BRIEF: &str = "under 1 KB";
+/// Where in the order of their lengths the articles are taken from.
+const QUANTILES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+
+/// The servers that are compared: the same site on the same database, with a cache and without.
+#[derive(Clone, Copy)]
+pub(crate) struct Servers {
+    /// Keeps pages.
+    pub(crate) cached: SocketAddr,
+    /// Keeps nothing.
+    pub(crate) uncached: SocketAddr,
+}
+
+/// An article that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Article {
+    /// Its number in the database.
+    pub(crate) id: i64,
+    /// Its title.
+    pub(crate) title: String,
+}
+
+/// What one article costs; times in microseconds, as medians.
+pub(crate) struct Cost {
+    /// Which.
+    pub(crate) article: Article,
+    /// Bytes of the page.
+    pub(crate) bytes: usize,
+    /// The database's part of an uncached request.
+    pub(crate) database_us: Option<f64>,
+    /// An uncached request as the client sees it.
+    pub(crate) uncached_us: f64,
+    /// A cached request as the client sees it.
+    pub(crate) cached_us: f64,
+}
+
+/// One page under load, at one number of connections.
+pub(crate) struct Contest {
+    /// What the page is called.
+    pub(crate) page: &'static str,
+    /// Connections.
+    pub(crate) connections: usize,
+    /// The run against the database.
+    pub(crate) uncached: Run,
+    /// The run against memory.
+    pub(crate) cached: Run,
+}
+
+/// Five articles from short to long.
+pub(crate) fn choose(database: &mut Target) -> Outcome<Vec<Article>> {
+    let all: Vec<Article> = database
+        .articles()
+        .map_err(|error| Failure::new(format!("the articles cannot be listed: {error}")))?
+        .into_iter()
+        .map(|(id, title)| Article { id, title })
+        .collect();
+    let Some(last) = all.len().checked_sub(1) else {
+        return Err(Failure::new("the database has no article to measure with"));
+    };
+    let mut chosen: Vec<Article> = Vec::new();
+    for quantile in QUANTILES {
+        let article = &all[(last as f64 * quantile).round() as usize];
+        if !chosen.contains(article) {
+            chosen.push(article.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+/// What `article` costs on both servers, one request at a time.
+pub(crate) fn cost(servers: Servers, article: &Article, stop: &AtomicBool) -> Outcome<Cost> {
+    let path = format!("/read?id={}", article.id);
+    let uncached = ask(servers.uncached, &path, UNCACHED, stop)?;
+    let cached = ask_memory(servers.cached, &path, stop)?;
+    Ok(Cost {
+        article: article.clone(),
+        bytes: uncached[0].bytes,
+        database_us: median(uncached.iter().filter_map(|answer| answer.database_us)),
+        uncached_us: median(uncached.iter().map(|answer| answer.total_us)).unwrap_or(0.0),
+        cached_us: median(cached.iter().map(|answer| answer.total_us)).unwrap_or(0.0),
+    })
+}
+
+/// Answers for `path` that all came from memory.
+fn ask_memory(server: SocketAddr, path: &str, stop: &AtomicBool) -> Outcome<Vec<Answer>> {
+    let mut missed = String::new();
+    for _ in 0..TRIES {
+        let answers = ask(server, path, CACHED, stop)?;
+        let miss = answers
+            .iter()
+            .find(|answer| !answer.cache_status.contains("hit"));
+        match miss {
+            // A commit by somebody else just now, such as the import's, rightly makes the page anew.
+            Some(miss) => miss.cache_status.clone_into(&mut missed),
+            None => return Ok(answers),
+        }
+    }
+    // An experiment must not go on as if nothing were.
+    Err(Failure::new(format!(
+        "{path} does not stay in memory ({missed}): does another program write to the database?"
+    )))
+}
+
+/// `times` answers for `path`, after one that is not counted.
+fn ask(server: SocketAddr, path: &str, times: usize, stop: &AtomicBool) -> Outcome<Vec<Answer>> {
+    let failed = |error| Failure::new(format!("GET {path}: {error}"));
+    let mut client = Client::connect(server).map_err(failed)?;
+    client.get(path).map_err(failed)?;
+    let mut answers = Vec::with_capacity(times);
+    for _ in 0..times {
+        check(stop)?;
+        let answer = client.get(path).map_err(failed)?;
+        if answer.status != 200 {
+            return Err(Failure::new(format!(
+                "GET {path} was answered with {}",
+                answer.status
+            )));
+        }
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+/// `path` under load on both servers, in turn.
+pub(crate) fn contest(
+    servers: Servers,
+    page: &'static str,
+    path: &str,
+    connections: usize,
+    stop: &AtomicBool,
+) -> Outcome<Contest> {
+    let (mut uncached, mut cached) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        uncached.push(load(servers.uncached, path, connections, stop)?);
+        cached.push(load(servers.cached, path, connections, stop)?);
+    }
+    Ok(Contest {
+        page,
+        connections,
+        uncached: middle(uncached)?,
+        cached: middle(cached)?,
+    })
+}
+
+fn load(server: SocketAddr, path: &str, connections: usize, stop: &AtomicBool) -> Outcome<Run> {
+    // So that the first request of the run finds what the others find.
+    ask(server, path, 1, stop)?;
+    let plan = Plan {
+        connections,
+        stop: Stop::Requests(REQUESTS),
+        threads: 1,
+        ..Plan::new(format!("http://{server}{path}"))
+    };
+    let run = millrace_load::run(&plan, None, stop).map_err(Failure::new)?;
+    check(stop)?;
+    if run.errors.total() > 0 {
+        return Err(Failure::new(format!(
+            "{} of {REQUESTS} requests for {path} failed",
+            run.errors.total()
+        )));
+    }
+    Ok(run)
+}
+
+fn check(stop: &AtomicBool) -> Outcome {
+    match stop.load(Ordering::SeqCst) {
+        true => Err(Failure::new("interrupted")),
+        false => Ok(()),
+    }
+}
+
+/// The run with the median rate.
+fn middle(mut runs: Vec<Run>) -> Outcome<Run> {
+    runs.sort_by(|a, b| a.achieved_rate.total_cmp(&b.achieved_rate));
+    let middle = runs.len() / 2;
+    runs.into_iter()
+        .nth(middle)
+        .ok_or_else(|| Failure::new("nothing was measured"))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn articles_are_chosen_from_short_to_long() {
+        let tables = || {
+            let database = rusqlite::Connection::open_in_memory().unwrap();
+            let table = "create table article (id integer primary key, title text, body_html text)";
+            database.execute_batch(table).unwrap();
+            database
+        };
+        assert!(choose(&mut Target::Sqlite(tables())).is_err());
+        let database = tables();
+        for id in 1..=11 {
+            let body = "x".repeat(100 - id);
+            database
+                .execute(
+                    "insert into article values (?1, 'a', ?2)",
+                    rusqlite::params![id as i64, body],
+                )
+                .unwrap();
+        }
+        let chosen = choose(&mut Target::Sqlite(database)).unwrap_or_default();
+        let ids: Vec<_> = chosen.iter().map(|article| article.id).collect();
+        assert_eq!(ids, [10, 8, 6, 4, 2]);
+    }
+}

@@ -1,0 +1,58 @@
+//! The promise on PostgreSQL: three nodes while feeds, server, nodes and the network fail. `cargo xtask soak adversary` does
+//! the same for an hour.
+
+use std::time::Duration;
+
+use lab_adversary::{Feed, Fight, Ground, fight, ground};
+
+/// A run of less than this has checked nothing, however busy the machine is.
+const LEAST_READS: u64 = 2_000;
+/// The same of the pages of the node with the long bound that were asked for while all was well.
+const LEAST_IN_LULLS: u64 = 50;
+
+#[test]
+fn no_fault_makes_a_page_late_or_mixed() {
+    let packets = match ground("adversary::no_fault_makes_a_page_late_or_mixed").unwrap() {
+        Ground::Own(packets) => Ok(packets),
+        Ground::Common(reason) => Err(reason),
+        // Its report, and what it found, has been said.
+        Ground::Left(ended) => return assert!(ended.success(), "{ended}"),
+    };
+    let report = fight(&Fight {
+        program: env!("CARGO_BIN_EXE_millpond").into(),
+        feed: feed(),
+        packets,
+        length: Duration::from_secs(number("MILLPOND_ADVERSARY_SECONDS").unwrap_or(30)),
+        seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
+        readers: 4,
+        writers: 4,
+    });
+    let report = report.unwrap();
+    println!("{report}");
+    let all = report.all;
+    assert_eq!((all.late, all.mixed), (0, 0), "{report}");
+    assert_eq!(report.lost, [0; 0], "{report}");
+    assert_eq!((report.slots, report.sessions), (0, 0), "{report}");
+    assert_eq!(report.notes, [""; 0], "{report}");
+    let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
+    assert!(all.reads >= least, "{report}");
+    assert!(all.hits * 2 >= all.reads, "{report}");
+    let lull = report.lull;
+    assert!(lull.reads >= LEAST_IN_LULLS && lull.hits > 0, "{report}");
+    assert!(report.is_prompt(), "{report}");
+}
+
+/// How the nodes learn of changes: a fight by triggers takes as long as the other, so it is one of `cargo xtask soak adversary`.
+fn feed() -> Feed {
+    match std::env::var("MILLPOND_ADVERSARY_FEED").as_deref() {
+        Ok("triggers") => Feed::Triggers,
+        Ok("logical") | Err(_) => Feed::Logical,
+        Ok(other) => panic!("MILLPOND_ADVERSARY_FEED is {other}, neither logical nor triggers"),
+    }
+}
+
+/// A whole number from the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap())
+}

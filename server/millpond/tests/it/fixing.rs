@@ -1,0 +1,110 @@
+//! `millpond check --fix`: it prints what it would change, asks, and does it.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use lab_pgtest::{Database, Postgres};
+use tempfile::TempDir;
+
+use crate::results::terminal;
+use crate::support::{millpond, run, text, write};
+
+/// A site that reads these tables.
+fn site(database: &Database<'_>, tables: &[&str]) -> TempDir {
+    let site = tempfile::tempdir().unwrap();
+    let settings = format!("[database]\nurl = \"{}\"\n", database.url());
+    write(site.path(), "millpond.toml", &settings);
+    for table in tables {
+        let page = format!("-- name: {table} :many\nselect id from {table};\n");
+        write(site.path(), &format!("pages/{table}.sql"), &page);
+    }
+    site
+}
+
+/// Runs `check --fix` with somebody at a terminal who answers so.
+fn answered(site: &TempDir, answer: &str) -> String {
+    let (ours, theirs) = terminal();
+    std::fs::File::from(ours.try_clone().unwrap())
+        .write_all(answer.as_bytes())
+        .unwrap();
+    let output = millpond(&["check", "--fix", "."])
+        .current_dir(site.path())
+        .stdin(Stdio::from(theirs))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+#[test]
+fn what_logical_replication_needs_is_done_when_the_owner_agrees_and_not_before() {
+    let postgres = Postgres::start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute("create table note (id int primary key); create table loose (id int)")
+        .unwrap();
+    let site = site(&database, &["note", "loose"]);
+    // The publication, the tables in it, and the setting that the server is to be started with.
+    let mut changed = || -> (i64, i64, bool) {
+        let asked = "select (select count(*) from pg_publication), (select count(*) from pg_publication_tables), \
+            exists (select from pg_file_settings where name = 'wal_level' and setting = 'logical')";
+        let row = client.query_one(asked, &[]).unwrap();
+        (row.get(0), row.get(1), row.get(2))
+    };
+    let before = (0, 0, false);
+
+    let output = run(site.path(), &["check", "--fix", "."]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for statement in [
+        "fix: alter system set wal_level = logical; then start the server anew",
+        "fix: create publication \"millpond\" for table note;",
+        "fix: alter table loose replica identity full; alter publication \"millpond\" add table loose;",
+        "the 3 statements marked \"fix\" above change your database, and nobody is here to be asked",
+    ] {
+        assert!(said.contains(statement), "{statement}: {said}");
+    }
+    assert!(!said.contains("done: "), "{said}");
+    assert_eq!(changed(), before);
+
+    for refusal in ["n\n", "\n"] {
+        let said = answered(&site, refusal);
+        assert!(said.contains("Run them? [y/N]"), "{said}");
+        assert!(!said.contains("done: "), "{said}");
+        assert_eq!(changed(), before);
+    }
+
+    let said = answered(&site, "y\n");
+    assert_eq!(said.matches("done: ").count(), 3, "{said}");
+    assert_eq!(changed(), (1, 2, true));
+    // The table without a key may be updated as before.
+    client
+        .batch_execute("insert into loose values (1); update loose set id = 2; delete from loose")
+        .unwrap();
+}
+
+#[test]
+fn a_script_agrees_beforehand() {
+    let postgres = lab_pgtest::Options::new().logical().start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute("create table note (id int primary key); create publication millpond")
+        .unwrap();
+    let site = site(&database, &["note"]);
+    let check = |args: &[&str]| text(&run(site.path(), args).stderr);
+    // Without --fix it is only told.
+    let said = check(&["check", "."]);
+    let statement = "alter publication \"millpond\" add table note;";
+    assert!(said.contains(&format!("hint: {statement}")), "{said}");
+    let said = check(&["check", "--fix", "."]);
+    assert!(
+        said.contains("the statement marked \"fix\" above changes your database"),
+        "{said}"
+    );
+    let said = check(&["check", "--fix", "--yes", "."]);
+    assert!(said.contains(&format!("done: {statement}")), "{said}");
+    let said = check(&["check", "--fix", "."]);
+    assert!(said.contains("all is well"), "{said}");
+}

@@ -1,0 +1,514 @@
+//! Every setting there is.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use millpond_db::FeedKind;
+
+use super::{
+    Config, DatabaseUrl, WarmList,
+    files::FileSettings,
+    session::{Secret, SessionSettings},
+};
+use crate::rules::Scope;
+
+/// A section of the file.
+pub(super) struct Section {
+    /// Its name, as in `[server]`.
+    pub(super) name: &'static str,
+    /// What it is about, for the manual.
+    pub(super) about: &'static str,
+    /// Whether a change takes effect by itself, as that of a page does.
+    pub(super) is_live: bool,
+}
+
+/// The sections, in the order of the manual.
+pub(super) const SECTIONS: [Section; 8] = [
+    Section {
+        name: "server",
+        about: "Where the site is served, and by how many threads.",
+        is_live: false,
+    },
+    Section {
+        name: "database",
+        about: "Where the data is.",
+        is_live: false,
+    },
+    Section {
+        name: "cache",
+        about: "What is kept in memory, and how old it may be.",
+        is_live: false,
+    },
+    Section {
+        name: "session",
+        about: "How visitors stay signed in; [site.md](site.md#sessions) has the lines of queries and forms. A change takes effect by \
+                itself.",
+        is_live: true,
+    },
+    Section {
+        name: "static",
+        about: "How the files in `static/` are served, kept and sent. A change takes effect by itself.",
+        is_live: true,
+    },
+    Section {
+        name: "admin",
+        about: "Answers for the owner of the running server.",
+        is_live: false,
+    },
+    Section {
+        name: "log",
+        about: "What is written down.",
+        is_live: false,
+    },
+    Section {
+        name: "limits",
+        about: "What a client may ask of one connection, and how long it may take. Beyond a limit a request is answered with \
+                the status named here, and the server serves on.",
+        is_live: false,
+    },
+];
+
+/// One setting.
+pub(super) struct Key {
+    /// The section it stands in.
+    pub(super) section: &'static str,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What values it takes, and where they go.
+    pub(super) kind: Kind,
+    /// Its default as it would stand in the file; none is "absent".
+    pub(super) default: Option<&'static str>,
+    /// A good value as it would stand in the file, for hints.
+    pub(super) example: &'static str,
+    /// What it means, for the manual.
+    pub(super) about: &'static str,
+}
+
+/// The kind of a setting. Numbers have the least and the greatest value they may take.
+pub(super) enum Kind {
+    /// `true` or `false`.
+    Flag(fn(&mut Config) -> &mut bool),
+    /// A whole number.
+    Count(fn(&mut Config) -> &mut usize, usize, usize),
+    /// Bytes: a number, or text such as `"256MB"`.
+    Size(fn(&mut Config) -> &mut usize, usize, usize),
+    /// A span of time, such as `"1s"`.
+    Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
+    /// An IP address with a port.
+    Address(fn(&mut Config) -> &mut SocketAddr),
+    /// The same, or absent.
+    SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
+    /// The URL of a database.
+    Database(fn(&mut Config) -> &mut DatabaseUrl),
+    /// How a server tells of changes.
+    Feed(fn(&mut Config) -> &mut FeedKind),
+    /// Hosts of replicas.
+    Replicas(fn(&mut Config) -> &mut Vec<String>),
+    /// The name of a publication.
+    Publication(fn(&mut Config) -> &mut String),
+    /// `true`, `false`, or a path.
+    WarmList(fn(&mut Config) -> &mut WarmList),
+    /// A path, or `-`.
+    Log(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// A secret, or where it is.
+    Secret(fn(&mut SessionSettings) -> &mut Secret),
+    /// The name of a cookie.
+    Cookie(fn(&mut SessionSettings) -> &mut String),
+    /// Names of files.
+    Names(fn(&mut FileSettings) -> &mut Vec<String>),
+    /// `true`, `false`, or a list of paths.
+    Scope(fn(&mut FileSettings) -> &mut Scope),
+}
+
+impl Key {
+    /// Section and name, as in `server.listen`.
+    pub(super) fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// Whether a change takes effect by itself.
+    pub(super) fn is_live(&self) -> bool {
+        let section = SECTIONS.iter().find(|section| section.name == self.section);
+        // The watch over the folder begins with this one.
+        section.is_some_and(|section| section.is_live) && self.path() != "static.follow_links"
+    }
+
+    /// A line for the file that would be right.
+    pub(super) fn line(&self) -> String {
+        format!("{} = {}", self.name, self.example)
+    }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The settings, in the order of the manual.
+pub(super) const KEYS: [Key; 37] = [
+    Key {
+        section: "server",
+        name: "listen",
+        kind: Kind::Address(|config| &mut config.listen),
+        default: Some("\"127.0.0.1:8080\""),
+        example: "\"127.0.0.1:8080\"",
+        about: "The address and port to answer on. `0.0.0.0` is every IPv4 address of the machine, `[::]` every address, \
+                port 0 any free port. `millpond serve --listen` overrides it.",
+    },
+    Key {
+        section: "server",
+        name: "workers",
+        kind: Kind::Count(|config| &mut config.workers, 0, 1024),
+        default: Some("0"),
+        example: "0",
+        about: "Threads that serve, each with its own event loop. 0 is one for each core in the affinity mask \
+                (`taskset`, cgroup cpusets). `millpond serve --workers` overrides it.",
+    },
+    Key {
+        section: "server",
+        name: "spin",
+        kind: Kind::Flag(|config| &mut config.limits.spins),
+        default: Some("true"),
+        example: "true",
+        about: "Whether a thread whose last answers, all from memory, went to at most four connections looks for their next requests for up to \
+                50 µs before it sleeps. Sleeping and being woken takes CPU, and each side time: a client that asks again at once gets more \
+                than twice as many answers, for a tenth more CPU. It goes on only while requests are found soon enough; where there are only \
+                pauses it is tried now and then, which takes less than 1 % of a core. Not while a page is made, nor where another program \
+                often wants the core. While clients ask without a pause the thread looks busy all the time: `false` is for measuring what an \
+                answer costs at few connections, and for machines where an idle core is worth more.",
+    },
+    Key {
+        section: "database",
+        name: "url",
+        kind: Kind::Database(|config| &mut config.database),
+        default: Some("\"sqlite:site.db\""),
+        example: "\"sqlite:site.db\"",
+        about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
+                `postgres://user:password@host:port/database`, where several hosts with commas between them are tried in turn until one \
+                is no standby, a unix socket's folder is a host with `%2F` for its slashes, and `sslmode` (`disable`, `prefer`, `require`, \
+                `verify-full`) may follow a question mark. `env:NAME` takes either from the environment variable `NAME`: a password does not belong \
+                into a file. `--database URL` of the commands that open a site overrides it.",
+    },
+    Key {
+        section: "database",
+        name: "replicas",
+        kind: Kind::Replicas(|config| &mut config.replicas),
+        default: Some("[]"),
+        example: "[\"db2.example.com:5432\"]",
+        about: "PostgreSQL with `feed = \"logical\"` only: hot standbys of the server, as `host:port` or the folder of a unix socket; user, password, \
+                database and TLS are those of the URL. Pages that are not in memory are read there as long as they have replayed what this node knows of, and are kept \
+                as ever; otherwise, and for everything that writes or signs in, the primary is read. \
+                [site.md](site.md#replicas) says what they need.",
+    },
+    Key {
+        section: "database",
+        name: "pool",
+        kind: Kind::Count(|config| &mut config.pool, 1, 256),
+        default: Some("8"),
+        example: "8",
+        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, the feed \
+                of changes has two of its own, and to each replica there are up to as many again.",
+    },
+    Key {
+        section: "database",
+        name: "queue",
+        kind: Kind::Count(|config| &mut config.queue, 1, 65_536),
+        default: Some("1024"),
+        example: "1024",
+        about: "How many reads, and how many writes, may wait for a connection; one more is answered 503 with Retry-After at once. On PostgreSQL \
+                they wait together. What waits takes memory, and whoever waits longer than his patience asks again: raise it for bursts, not for \
+                a database that is too slow.",
+    },
+    Key {
+        section: "database",
+        name: "statement_timeout",
+        kind: Kind::Time(
+            |config| &mut config.statement_timeout,
+            Duration::from_millis(100),
+            Duration::from_secs(3600),
+        ),
+        default: Some("\"5s\""),
+        example: "\"5s\"",
+        about: "How long one statement may run; then it is interrupted and rolled back, and the request is answered 503. On PostgreSQL also how long a form \
+                waits until its change has come back through the feed, and how long a transaction may stand idle. Migrations have no such limit.",
+    },
+    Key {
+        section: "database",
+        name: "feed",
+        kind: Kind::Feed(|config| &mut config.feed),
+        default: Some("\"logical\""),
+        example: "\"logical\"",
+        about: "PostgreSQL only: how the server is told of changes. `logical` is logical replication, which needs `wal_level = logical` and \
+                the right to replicate, and costs whoever writes nothing. `triggers` is for where these cannot be had: triggers on each table record what \
+                changes, in a table of their own. [site.md](site.md#without-logical-replication) says what that costs. \
+                `millpond check --fix` installs either.",
+    },
+    Key {
+        section: "database",
+        name: "publication",
+        kind: Kind::Publication(|config| &mut config.publication),
+        default: Some("\"millpond\""),
+        example: "\"millpond\"",
+        about: "PostgreSQL with `feed = \"logical\"` only: the publication of the tables whose changes the server is told of. Queries on other tables are \
+                answered by the database each time. It is made by `create publication millpond for table …`, once.",
+    },
+    Key {
+        section: "cache",
+        name: "enabled",
+        kind: Kind::Flag(|config| &mut config.cache),
+        default: Some("true"),
+        example: "true",
+        about: "Whether pages and query results are kept. When it is `false`, or with `millpond serve --no-cache`, every \
+                request goes to the database.",
+    },
+    Key {
+        section: "cache",
+        name: "memory",
+        kind: Kind::Size(
+            |config| &mut config.memory,
+            1 << 20,
+            isize::MAX.unsigned_abs(),
+        ),
+        default: Some("\"256MB\""),
+        example: "\"256MB\"",
+        about: "What the stored pages and query results may take, overhead included; beyond it the least useful make room. \
+                Static files are not counted.",
+    },
+    Key {
+        section: "cache",
+        name: "max_staleness",
+        kind: Kind::Time(
+            |config| &mut config.max_staleness,
+            Duration::from_millis(50),
+            DAY,
+        ),
+        default: Some("\"1s\""),
+        example: "\"1s\"",
+        about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
+                request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
+                cannot see them for this long, it stops answering from memory.",
+    },
+    Key {
+        section: "cache",
+        name: "refresh_ahead",
+        kind: Kind::Count(|config| &mut config.refresh_ahead, 0, 100),
+        default: Some("25"),
+        example: "25",
+        about: "How much may be done so that visitors need not wait: a page that was asked for often lately, and that a change has ended, is                 made again at once, the hottest first. One page at a time, and for at most so many per cent of the time, as if one connection                 to the database were busy with it for that part; never while a visitor's read waits for a connection. Only pages that                 are the same for every visitor. 0 is off: each page is made when it is asked for.",
+    },
+    Key {
+        section: "cache",
+        name: "warm_list",
+        kind: Kind::WarmList(|config| &mut config.warm_list),
+        default: Some("true"),
+        example: "\"/var/lib/millpond/site.warm\"",
+        about: "Where it is kept which pages are hot, so that they are made again after a restart within the same cap: a path from the site's                 folder that ends in `.warm`. `true` is a file beside that of SQLite, `site.db.warm` for `site.db`, and on PostgreSQL                 `millpond.warm` in the site's folder; `false` keeps none. Up to 10,000 addresses are in it and nothing of the pages; only its                 owner may read it, for addresses may hold what was searched for. Where it cannot be written that is said, and is no error.",
+    },
+    Key {
+        section: "session",
+        name: "secret",
+        kind: Kind::Secret(|session| &mut session.secret),
+        default: None,
+        example: "\"env:SESSION_SECRET\"",
+        about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
+                Of several, between spaces or commas, the first signs and all are good: put a new one in front, and take the old one away \
+                when `session.lifetime` has passed. Absent, a key is made at the first start and kept in `session.key` beside the SQLite file or else in \
+                the site's folder, one key on each line, for its owner alone to read. Every server of one site needs the same; every site its own. \
+                With it they also tell each other what a visitor has just written, so set it wherever a site has several servers.",
+    },
+    Key {
+        section: "session",
+        name: "lifetime",
+        kind: Kind::Time(
+            |config| &mut config.session.lifetime,
+            Duration::from_secs(1),
+            Duration::from_secs(400 * 86_400),
+        ),
+        default: Some("\"14d\""),
+        example: "\"14d\"",
+        about: "How long a session lasts after signing in; it is not prolonged.",
+    },
+    Key {
+        section: "session",
+        name: "cookie",
+        kind: Kind::Cookie(|session| &mut session.cookie),
+        default: Some("\"session\""),
+        example: "\"session\"",
+        about: "The name of the cookie. With `session.secure` it has `__Host-` in front.",
+    },
+    Key {
+        section: "session",
+        name: "secure",
+        kind: Kind::Flag(|config| &mut config.session.secure),
+        default: Some("true"),
+        example: "true",
+        about: "Whether browsers may keep the cookie and send it over https only, as they should wherever somebody could listen or put \
+                a cookie of their own in its place. Most take such a cookie from `http://localhost` too. `false` is for plain http in a \
+                network of your own.",
+    },
+    Key {
+        section: "static",
+        name: "index",
+        kind: Kind::Names(|files| &mut files.index),
+        default: Some("[\"index.html\"]"),
+        example: "[\"index.html\", \"index.htm\"]",
+        about: "The names of files that answer for their folder; the first that is there. `[]` is none. The address of a folder \
+                ends with a slash, and without it leads there (308).",
+    },
+    Key {
+        section: "static",
+        name: "listing",
+        kind: Kind::Scope(|files| &mut files.listing),
+        default: Some("false"),
+        example: "[\"/downloads/*\"]",
+        about: "Which folders without an index show what is in them: none, all, or those whose path is one of these, with \
+                or without the slash at its end: `/downloads` is that folder alone, `/downloads/*` those in it as well. \
+                Hidden files are not shown, and of more than 1,000 files those that come first.",
+    },
+    Key {
+        section: "static",
+        name: "clean_urls",
+        kind: Kind::Flag(|config| &mut config.files.clean_urls),
+        default: Some("false"),
+        example: "true",
+        about: "Whether `/about` is the address of `about.html`. `/about.html` and `/about/` then lead to `/about`, and an index's \
+                own name to its folder (308). A file keeps its whole name where a page or another file has the short one.",
+    },
+    Key {
+        section: "static",
+        name: "immutable",
+        kind: Kind::Scope(|files| &mut files.immutable),
+        default: Some("false"),
+        example: "true",
+        about: "Which files never change under one name, so that browsers need not ask again for a year (`Cache-Control: public, \
+                max-age=31536000, immutable`; others have `no-cache`). `true` is those with a hash in their name: a part of eight or more \
+                hexadecimal digits, letters and digits among them, between dots, hyphens or underscores, as in `app.3f2a9c1b.js`. A list of \
+                paths, such as `[\"/assets/*\"]`, is these and no others.",
+    },
+    Key {
+        section: "static",
+        name: "memory",
+        kind: Kind::Size(
+            |config| &mut config.statics.memory,
+            0,
+            isize::MAX.unsigned_abs(),
+        ),
+        default: Some("\"256MB\""),
+        example: "\"256MB\"",
+        about: "What copies of static files and their compressed forms may take, the smallest files first. What does not fit is \
+                sent from disk, and compressed forms that do not fit are not made.",
+    },
+    Key {
+        section: "static",
+        name: "in_memory",
+        kind: Kind::Size(|config| &mut config.statics.in_memory, 0, 64 << 20),
+        default: Some("\"4MiB\""),
+        example: "\"4MiB\"",
+        about: "The largest file that is copied into memory. A copy is served without a look at the file until it changes. A larger \
+                file is kept open and sent from disk; each response looks whether it is still the same.",
+    },
+    Key {
+        section: "static",
+        name: "sendfile_from",
+        kind: Kind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
+        default: Some("\"64KiB\""),
+        example: "\"64KiB\"",
+        about: "Copies of at least this size are kept in files without a name, in `/var/tmp` if that is possible and else in memory, \
+                and are sent by `sendfile`: that spares copying them once more, and costs a second system call and a file descriptor. \
+                `lab-bench sendfile` measures from which size on it is cheaper (see `lab/README.md`).",
+    },
+    Key {
+        section: "static",
+        name: "follow_links",
+        kind: Kind::Flag(|config| &mut config.statics.follow_links),
+        default: Some("false"),
+        example: "true",
+        about: "Whether symbolic links in `static/` may lead out of it. Links within it are always followed, to what is hidden \
+                never. A change needs a restart.",
+    },
+    Key {
+        section: "admin",
+        name: "listen",
+        kind: Kind::SomeAddress(|config| &mut config.admin),
+        default: None,
+        example: "\"127.0.0.1:9180\"",
+        about: "The address and port on which `millpond explain` is answered: why an address is a hit or a miss, what it depends on and \
+                what ended it. Nobody is asked for a password there, so it should be one that only the owner can reach. Absent is off.",
+    },
+    Key {
+        section: "log",
+        name: "access",
+        kind: Kind::Log(|config| &mut config.access_log),
+        default: None,
+        example: "\"access.log\"",
+        about: "The access log in combined format: a path from the site's folder, or `\"-\"` for standard output. Absent is \
+                off. Sending SIGHUP to the server opens the file anew, for log rotation.",
+    },
+    Key {
+        section: "limits",
+        name: "target",
+        kind: Kind::Size(|config| &mut config.limits.target, 64, 1 << 20),
+        default: Some("\"8KiB\""),
+        example: "\"8KiB\"",
+        about: "The longest request target (path and query string); beyond it 414. At most `limits.head`.",
+    },
+    Key {
+        section: "limits",
+        name: "head",
+        kind: Kind::Size(|config| &mut config.limits.head, 1 << 10, 1 << 20),
+        default: Some("\"64KiB\""),
+        example: "\"64KiB\"",
+        about: "The longest head: request line and fields; beyond it 431.",
+    },
+    Key {
+        section: "limits",
+        name: "body",
+        kind: Kind::Size(|config| &mut config.limits.body, 0, 1 << 30),
+        default: Some("\"1MiB\""),
+        example: "\"1MiB\"",
+        about: "The longest request body, such as a form with its files; beyond it 413.",
+    },
+    Key {
+        section: "limits",
+        name: "head_timeout",
+        kind: Kind::Time(|config| &mut config.limits.head_timeout, MILLISECOND, DAY),
+        default: Some("\"10s\""),
+        example: "\"10s\"",
+        about: "From the first byte of a head to its last; beyond it 408.",
+    },
+    Key {
+        section: "limits",
+        name: "progress_timeout",
+        kind: Kind::Time(
+            |config| &mut config.limits.progress_timeout,
+            MILLISECOND,
+            DAY,
+        ),
+        default: Some("\"30s\""),
+        example: "\"30s\"",
+        about: "How long a request body may stand still (then 408), or a response that the client does not read (then the \
+                connection is closed).",
+    },
+    Key {
+        section: "limits",
+        name: "idle_timeout",
+        kind: Kind::Time(|config| &mut config.limits.idle_timeout, MILLISECOND, DAY),
+        default: Some("\"60s\""),
+        example: "\"60s\"",
+        about: "How long a connection may be silent between requests; then it is closed.",
+    },
+    Key {
+        section: "limits",
+        name: "connections",
+        kind: Kind::Count(|config| &mut config.limits.connections, 1, 1_000_000),
+        default: Some("10000"),
+        example: "10000",
+        about: "Connections open at once; one more is answered with 503. The server raises its limit of file descriptors as \
+                far as it may, and says at the start if that is not enough.",
+    },
+    Key {
+        section: "limits",
+        name: "drain_timeout",
+        kind: Kind::Time(|config| &mut config.limits.drain_timeout, MILLISECOND, DAY),
+        default: Some("\"10s\""),
+        example: "\"10s\"",
+        about: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
+    },
+];

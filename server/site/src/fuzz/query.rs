@@ -1,0 +1,87 @@
+//! Query strings, as parameters and as keys.
+
+use lab_hostile::words;
+use millpond_db::{Kind, Value};
+
+use super::corpus;
+use crate::params::{Given, Param, push_key};
+
+fn param(name: &str, kind: Kind, default: Option<Value>) -> Param {
+    Param {
+        name: name.into(),
+        kind,
+        default,
+        in_path: None,
+    }
+}
+
+#[test]
+fn query_strings() {
+    let corpus = corpus("query_strings", words::PATHS);
+    let params = [
+        param("q", Kind::Text, Some("none".into())),
+        param("id", Kind::Integer, Some(0.into())),
+        param("x", Kind::Real, Some(Value::Null)),
+    ];
+    bolero::check!(name = "query_strings")
+        .with_max_len(256)
+        .for_each(|engine: &[u8]| {
+            let read: Vec<_> = corpus
+                .inputs(engine)
+                .iter()
+                .map(|input| check(&String::from_utf8_lossy(input), &params))
+                .collect();
+            // Equal values have one entry in the cache, and others never the same.
+            if let [Some((one, its_key)), Some((other, other_key))] = &read[..] {
+                assert_eq!(one == other, its_key == other_key, "{one:?} {other:?}");
+            }
+        });
+}
+
+/// Holds each parameter against a reading of the whole string; gives the values and their key.
+fn check(query: &str, params: &[Param]) -> Option<(Vec<Value>, Vec<u8>)> {
+    let given = Given {
+        path: &[],
+        form: &[],
+        query: Some(query),
+    };
+    let expected: Option<Vec<Value>> = params
+        .iter()
+        .map(|param| second_reading(query, param))
+        .collect();
+    let values = given.values(params);
+    assert_eq!(values.as_ref().ok(), expected.as_ref(), "{query:?}");
+    let (mut key, mut by_value) = (Vec::new(), Vec::new());
+    let pushed = given.push_keys(params, &mut key);
+    assert_eq!(pushed.err(), values.as_ref().err().cloned(), "{query:?}");
+    let values = values.ok()?;
+    values
+        .iter()
+        .for_each(|value| push_key(&mut by_value, value));
+    assert_eq!(
+        key, by_value,
+        "a hit and a fill must agree on the key: {query:?}"
+    );
+    Some((values, key))
+}
+
+/// What a parameter is in a query string that the URL standard's parser takes apart; none if that is a fault.
+fn second_reading(query: &str, param: &Param) -> Option<Value> {
+    let mut found =
+        form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| *name == param.name);
+    let Some((_, text)) = found.next() else {
+        return param.default.clone();
+    };
+    if found.next().is_some() {
+        return None;
+    }
+    match param.kind {
+        Kind::Integer => text.parse().ok().map(Value::Integer),
+        Kind::Real => text
+            .parse()
+            .ok()
+            .filter(|real: &f64| real.is_finite())
+            .map(Value::Real),
+        _ => Some(Value::Text(text.into_owned().into())),
+    }
+}

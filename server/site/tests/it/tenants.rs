@@ -1,0 +1,177 @@
+//! One visitor's data is never another's: whatever is asked, in whatever order, on whatever worker.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    panic::AssertUnwindSafe,
+    thread,
+};
+
+use lab_hostile::Dice;
+use millpond_http::{Limits, Shared, listen_group, run_worker};
+
+use crate::{
+    both::{Housed, Kind, on_both},
+    sessions::{SITE, register, request},
+};
+
+on_both!(
+    on_one_worker_in_any_order,
+    pipelined_and_repeated_on_two_workers
+);
+
+const TENANTS: usize = 12;
+
+/// A visitor of each tenant, and two notes for each page of each tenant's.
+fn site(kind: Kind) -> (Housed, Vec<String>) {
+    let site = Housed::new(kind, SITE);
+    let mut cookies = vec!["other=1".to_owned()];
+    cookies.extend(
+        (1..TENANTS).map(|tenant| register(&site, &format!("user{tenant}"), tenant, "reader")),
+    );
+    for tenant in 1..TENANTS {
+        for id in tenant * 6..tenant * 6 + 6 {
+            site.run(&format!(
+                "insert into note (id, tenant, body) values ({id}, {tenant}, '<{tenant}>')"
+            ));
+        }
+    }
+    site.until("the notes are seen", || {
+        site.ask(&request("/notes", &cookies[1])).body == expected("/notes", 1)
+    });
+    (site, cookies)
+}
+
+const TARGETS: [&str; 6] = [
+    "/notes",
+    "/notes?page=1",
+    "/notes?page=2",
+    "/api/notes",
+    "/me",
+    "/greet",
+];
+
+/// What the answer to a tenant must be.
+fn expected(target: &str, tenant: usize) -> String {
+    let name = match tenant {
+        0 => String::new(),
+        _ => format!("user{tenant}"),
+    };
+    let times = |n: usize| if tenant == 0 { 0 } else { n };
+    match target {
+        "/me" => format!("I am {name}."),
+        "/greet" => format!("Hello {name}"),
+        "/api/notes" => {
+            let notes = vec![format!("{{\"body\":\"<{tenant}>\"}}"); times(6)];
+            format!("{{\"notes\":[{}]}}", notes.join(","))
+        }
+        _ => format!("&lt;{tenant}&gt; ").repeat(times(2)),
+    }
+}
+
+fn on_one_worker_in_any_order(kind: Kind) {
+    let (site, cookies) = site(kind);
+    let site = AssertUnwindSafe(site);
+    bolero::check!(name = "tenants")
+        .with_iterations(60)
+        .with_max_len(64)
+        .for_each(|bytes: &[u8]| {
+            // The whole of it, not its one field.
+            let site = &site;
+            let mut dice = Dice::of(bytes);
+            for _ in 0..24 {
+                let tenant = dice.below(TENANTS);
+                let target = *dice.pick(&TARGETS).unwrap_or(&"/notes");
+                let answer = site.ask(&request(target, &cookies[tenant]));
+                assert_eq!(
+                    answer.body,
+                    expected(target, tenant),
+                    "{target} for {tenant}"
+                );
+                assert_eq!(
+                    answer.field("cache-control"),
+                    "private, no-cache",
+                    "{target}"
+                );
+                assert_eq!(answer.field("set-cookie"), "", "{target}");
+            }
+        });
+    for (tenant, cookie) in cookies.iter().enumerate() {
+        let mut body = String::new();
+        site.until("a hit, shared by all of one tenant", || {
+            let answer = site.ask(&request("/notes", cookie));
+            body = answer.body.clone();
+            answer.cache() == "hit"
+        });
+        assert_eq!(body, expected("/notes", tenant));
+    }
+}
+
+/// Reads one response with a Content-Length.
+fn response(stream: &mut TcpStream) -> (String, String) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.parse().unwrap())
+    });
+    let mut body = vec![0; length.unwrap()];
+    stream.read_exact(&mut body).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+/// Asks for everything as everybody, pipelined, the tenants taking turns.
+fn converse(address: SocketAddr, cookies: &[String], first: usize) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    for round in 0..4 {
+        for target in TARGETS {
+            let tenants = (0..TENANTS).map(|at| (at * 5 + first + round) % TENANTS);
+            let heads: String = tenants
+                .clone()
+                .map(|tenant| {
+                    let cookie = &cookies[tenant];
+                    format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nCookie: {cookie}\r\n\r\n")
+                })
+                .collect();
+            stream.write_all(heads.as_bytes()).unwrap();
+            for tenant in tenants {
+                let (head, body) = response(&mut stream);
+                assert_eq!(
+                    body,
+                    expected(target, tenant),
+                    "{target} for {tenant}: {head}"
+                );
+                assert!(head.contains("private, no-cache"), "{head}");
+            }
+        }
+    }
+}
+
+fn pipelined_and_repeated_on_two_workers(kind: Kind) {
+    let (site, cookies) = site(kind);
+    let listeners = listen_group(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
+    let address = listeners[0].local_addr().unwrap();
+    let shared = Shared::new();
+    thread::scope(|scope| {
+        for listener in listeners {
+            let (shared, site) = (shared.clone(), site.site.clone());
+            scope.spawn(move || run_worker(listener, site.service(), Limits::default(), shared));
+        }
+        let cookies = &cookies;
+        let clients: Vec<_> = (0..8)
+            .map(|first| scope.spawn(move || converse(address, cookies, first)))
+            .collect();
+        let ended: Vec<_> = clients
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
+        shared.shutdown();
+        ended.into_iter().for_each(|client| client.unwrap());
+    });
+}
