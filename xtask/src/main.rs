@@ -4,6 +4,11 @@
 //! first part; `cargo xtask soak` runs the property, model and fuzz tests for as long as one has patience; `cargo xtask
 //! instructions` counts what the steps of a hit cost, and `cargo xtask flame` draws where the time of a hit goes.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a tool, not a part of the product"
+)]
+
 mod ci;
 mod flame;
 mod instructions;

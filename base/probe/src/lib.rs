@@ -8,7 +8,6 @@
 //! all that is said of cores, comes from clock ticks and is exact to one tick at each end ([`Summary::tick_error`]).
 
 mod cgroup;
-mod clock;
 mod find;
 mod host;
 mod missing;

@@ -15,7 +15,6 @@ use super::processes::{Processes, reason};
 use super::sockets::SocketProbe;
 use super::threads::{Threads, numbers};
 use super::{host, network};
-use crate::clock;
 
 /// The shortest time between two samples.
 pub const FASTEST: Duration = Duration::from_millis(100);
@@ -122,7 +121,7 @@ struct Sampler {
 
 impl Sampler {
     fn new(options: Options) -> io::Result<Self> {
-        let began = clock::thread_cpu();
+        let began = base_clock::thread_cpu();
         let mut sampler = Self {
             options,
             processes: Processes::new(),
@@ -146,7 +145,7 @@ impl Sampler {
                 .missing
                 .note("processes", "no process was asked for, by its id or a port");
         }
-        sampler.cpu_before = clock::thread_cpu() - began;
+        sampler.cpu_before = base_clock::thread_cpu() - began;
         Ok(sampler)
     }
 
@@ -236,7 +235,7 @@ impl Sampler {
 
     /// Looks for new children, and for a new listener when the server has gone.
     fn search(&mut self) {
-        let began = clock::monotonic();
+        let began = base_clock::now();
         if self.processes.alive().is_empty() {
             for port in self.options.ports.clone() {
                 let found = listening(port).unwrap_or_default();
@@ -249,28 +248,28 @@ impl Sampler {
             }
         }
         self.find_children(true);
-        let now = clock::monotonic();
+        let now = base_clock::now();
         self.next_search = now + SEARCH.max((now - began) * RARELY);
     }
 
     /// Takes samples until it is told to stop.
     fn run(mut self, stopped: &mpsc::Receiver<()>) -> Probe {
-        let (cpu, began) = (clock::thread_cpu(), clock::monotonic());
+        let (cpu, began) = (base_clock::thread_cpu(), base_clock::now());
         let interval = u64::try_from(self.options.interval.as_nanos()).unwrap_or(u64::MAX);
         let mut next = began + interval;
         loop {
-            let patience = Duration::from_nanos(next.saturating_sub(clock::monotonic()));
+            let patience = Duration::from_nanos(next.saturating_sub(base_clock::now()));
             match stopped.recv_timeout(patience) {
                 Err(RecvTimeoutError::Timeout) => self.sample(),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
             // Samples that were missed are not made up for.
-            let now = clock::monotonic();
+            let now = base_clock::now();
             next += interval * ((now.saturating_sub(next)) / interval + 1);
         }
         self.sample();
-        let spent = clock::thread_cpu() - cpu;
-        let elapsed = (clock::monotonic() - began).max(1);
+        let spent = base_clock::thread_cpu() - cpu;
+        let elapsed = (base_clock::now() - began).max(1);
         let cost = Cost {
             cpu_ms: (spent + self.cpu_before) as f64 / 1e6,
             core_share: spent as f64 / elapsed as f64,
@@ -280,7 +279,7 @@ impl Sampler {
     }
 
     fn sample(&mut self) {
-        let now = clock::monotonic();
+        let now = base_clock::now();
         let searches = now >= self.next_search;
         if searches && self.taken > 0 {
             self.search();
@@ -291,7 +290,7 @@ impl Sampler {
         };
         self.processes.look(now, &mut self.missing);
         // The stamp stands between the processes, which matter most, and the rest.
-        (sample.mono_ns, sample.wall_ns) = (clock::monotonic(), clock::wall());
+        (sample.mono_ns, sample.wall_ns) = (base_clock::now(), base_clock::unix_nanos());
         sample.server = self.processes.server();
         sample.threads = self.processes.busiest();
         sample.server_cores = self.processes.cores();

@@ -11,12 +11,12 @@ use lab_hostile::Dice;
 use lab_pgtest::{Options, Postgres};
 use postgres::{Client, NoTls, SimpleQueryMessage};
 
-use crate::clock::Moment;
 use crate::field::{Field, Target};
 use crate::fight::{Fight, battle};
 use crate::page::Ask;
 use crate::report::Report;
 use crate::world;
+use base_clock::Boottime;
 
 /// Nothing gets so old here.
 const LONG: Duration = Duration::from_secs(600);
@@ -47,7 +47,7 @@ impl Target for Fake {
     }
 }
 
-type Memory = Arc<Mutex<HashMap<String, (Moment, String)>>>;
+type Memory = Arc<Mutex<HashMap<String, (Boottime, String)>>>;
 
 impl Fake {
     fn start(url: &str, manner: Manner, bound: Duration) -> Self {
@@ -98,7 +98,7 @@ fn page(
         return Some((MISS, fresh(client, ask, manner)?));
     };
     let key = ask.target();
-    let now = Moment::now();
+    let now = Boottime::now();
     if let Some((at, body)) = memory.lock().unwrap().get(&key)
         && now.since(*at) < span
     {

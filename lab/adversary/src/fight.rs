@@ -11,7 +11,6 @@ use lab_hostile::Dice;
 use lab_pgtest::{Options, Postgres};
 use postgres::{Client, NoTls};
 
-use crate::clock::Moment;
 use crate::field::{Field, Target};
 use crate::node::{Link, Node};
 use crate::packets::Packets;
@@ -23,6 +22,7 @@ use crate::upkeep::Upkeep;
 use crate::wire::Wire;
 use crate::world;
 use crate::writer;
+use base_clock::Boottime;
 
 /// How the nodes learn of changes (`database.feed`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,7 +210,7 @@ pub(crate) fn battle(
 /// the server finds that out.
 fn left(url: &str) -> Result<(u64, u64), String> {
     let mut client = Client::connect(url, NoTls).map_err(said)?;
-    let began = Moment::now();
+    let began = Boottime::now();
     loop {
         let row = client.query_one(
             "select (select count(*) from pg_replication_slots), \
@@ -219,7 +219,7 @@ fn left(url: &str) -> Result<(u64, u64), String> {
         );
         let row = row.map_err(said)?;
         let [slots, sessions] = [0, 1].map(|at| row.get::<_, i64>(at).unsigned_abs());
-        let is_over = Moment::now().since(began) > rounds::RECOVERY;
+        let is_over = Boottime::now().since(began) > rounds::RECOVERY;
         if slots + sessions == 0 || is_over {
             return Ok((slots, sessions));
         }

@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
 use crate::log::Log;
 use crate::page::Ask;
 use crate::world::{ACCOUNTS, Kind, MONEY, PIECES, Thing};
+use base_clock::Boottime;
 
 /// One request and the circumstances of its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
     /// Before the first byte of the request went out.
-    pub(crate) sent: Moment,
+    pub(crate) sent: Boottime,
     /// The node that answered, and its `max_staleness`.
     pub(crate) node: usize,
     pub(crate) bound: Duration,
@@ -60,7 +60,7 @@ struct Judge<'a> {
     log: &'a Log,
     circumstances: Circumstances,
     /// What was acknowledged before this must be there.
-    before: Moment,
+    before: Boottime,
     verdict: Verdict,
 }
 
@@ -219,14 +219,14 @@ mod tests {
     use std::time::Duration;
 
     use super::{Circumstances, Verdict, judge};
-    use crate::clock::Moment;
     use crate::log::{Change, Log};
     use crate::page::Ask;
     use crate::world::{Kind, Thing};
+    use base_clock::Boottime;
 
     fn judged(log: &Log, ask: &Ask, body: &str) -> Verdict {
         let circumstances = Circumstances {
-            sent: Moment::now(),
+            sent: Boottime::now(),
             node: 0,
             bound: Duration::ZERO,
             own: None,
@@ -291,7 +291,7 @@ mod tests {
         log.posted(1, account, 1);
         let judged = |own| {
             let circumstances = Circumstances {
-                sent: Moment::now(),
+                sent: Boottime::now(),
                 node: 0,
                 bound: Duration::from_secs(600),
                 own,

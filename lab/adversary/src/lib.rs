@@ -27,7 +27,6 @@
 //! it, by a time-to-live and by reading a page's queries in two states.
 
 mod client;
-mod clock;
 #[cfg(test)]
 mod fake;
 mod fault;

@@ -10,8 +10,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Moment;
 use crate::world::{Thing, first_place, things};
+use base_clock::Boottime;
 
 /// One version of a thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +46,10 @@ struct State {
     open: HashMap<u64, Vec<Change>>,
     undone: HashSet<u64>,
     /// In the order of their ends.
-    undone_at: VecDeque<(Moment, u64)>,
+    undone_at: VecDeque<(Boottime, u64)>,
     things: HashMap<Thing, History>,
     /// What was written through each node.
-    own: HashMap<(usize, Thing), Vec<(Moment, u64)>>,
+    own: HashMap<(usize, Thing), Vec<(Boottime, u64)>>,
     fates: Fates,
 }
 
@@ -61,12 +61,12 @@ struct History {
     possible: Vec<(u64, u64, Option<String>)>,
     /// Versions that were only possible when a later one was acknowledged, with the moment of that, and where they have put the thing if
     /// they were committed.
-    passed: Vec<(Moment, u64, String)>,
+    passed: Vec<(Boottime, u64, String)>,
 }
 
 #[derive(Debug)]
 struct Acknowledged {
-    at: Moment,
+    at: Boottime,
     version: u64,
     place: Option<String>,
     /// The highest version up to here.
@@ -79,7 +79,7 @@ impl Log {
     /// With the world in its first state, as of now.
     pub(crate) fn new() -> Self {
         let mut state = State::default();
-        let now = Moment::now();
+        let now = Boottime::now();
         for thing in things() {
             let place = first_place(thing);
             state.acknowledge(
@@ -124,7 +124,7 @@ impl Log {
     /// COMMIT was answered.
     pub(crate) fn acknowledged(&self, write: u64) {
         let mut state = self.state();
-        let now = Moment::now();
+        let now = Boottime::now();
         state.fates.acknowledged += 1;
         for change in state.open.remove(&write).unwrap_or_default() {
             state.acknowledge(now, change);
@@ -136,7 +136,7 @@ impl Log {
         let mut state = self.state();
         state.fates.undone += 1;
         state.undone.insert(write);
-        state.undone_at.push_back((Moment::now(), write));
+        state.undone_at.push_back((Boottime::now(), write));
         for change in state.open.remove(&write).unwrap_or_default() {
             let history = state.things.entry(change.thing).or_default();
             history.possible.retain(|(other, ..)| *other != write);
@@ -153,7 +153,7 @@ impl Log {
     /// A form was answered by a node, which made this version.
     pub(crate) fn posted(&self, node: usize, thing: Thing, version: u64) {
         let mut state = self.state();
-        let now = Moment::now();
+        let now = Boottime::now();
         state.fates.forms += 1;
         let own = state.own.entry((node, thing)).or_default();
         let newest = own.last().map_or(version, |last| last.1.max(version));
@@ -170,7 +170,7 @@ impl Log {
     }
 
     /// The version that a page must have reached: acknowledged before `before`, or by this very node before `sent`.
-    pub(crate) fn due(&self, thing: Thing, before: Moment, node: usize, sent: Moment) -> u64 {
+    pub(crate) fn due(&self, thing: Thing, before: Boottime, node: usize, sent: Boottime) -> u64 {
         let state = self.state();
         let history = state.things.get(&thing);
         let told = history.and_then(|history| history.last_before(before));
@@ -181,7 +181,12 @@ impl Log {
     }
 
     /// When the first version above the one shown was acknowledged, if that was before the request was sent.
-    pub(crate) fn unseen_since(&self, thing: Thing, shown: u64, sent: Moment) -> Option<Moment> {
+    pub(crate) fn unseen_since(
+        &self,
+        thing: Thing,
+        shown: u64,
+        sent: Boottime,
+    ) -> Option<Boottime> {
         let state = self.state();
         let entries = &state.things.get(&thing)?.acknowledged;
         let first = entries.get(entries.partition_point(|entry| entry.newest <= shown))?;
@@ -189,7 +194,7 @@ impl Log {
     }
 
     /// Whether in every state that a page may show the thing is in this place.
-    pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Moment) -> bool {
+    pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Boottime) -> bool {
         let state = self.state();
         state.things.get(&thing).is_some_and(|history| {
             let due = history.last_before(before);
@@ -199,7 +204,7 @@ impl Log {
     }
 
     /// Forgets what no page that is asked for from now on can be held against, if none may be older than `moment`.
-    pub(crate) fn forget(&self, moment: Moment) {
+    pub(crate) fn forget(&self, moment: Boottime) {
         let mut state = self.state();
         let state = &mut *state;
         for history in state.things.values_mut() {
@@ -241,7 +246,7 @@ impl Log {
 }
 
 impl State {
-    fn acknowledge(&mut self, at: Moment, change: Change) {
+    fn acknowledge(&mut self, at: Boottime, change: Change) {
         let history = self.things.entry(change.thing).or_default();
         // What was only possible may have happened and have moved the thing. ✗ *A COMMIT is lost and rolled back, and a form, which notes
         // nothing, is given its version: the thing is where it was.* So nobody knows where it is until it is put somewhere.
@@ -278,7 +283,7 @@ impl State {
 }
 
 impl History {
-    fn last_before(&self, moment: Moment) -> Option<&Acknowledged> {
+    fn last_before(&self, moment: Boottime) -> Option<&Acknowledged> {
         let count = self.acknowledged.partition_point(|entry| entry.at < moment);
         self.acknowledged.get(count.checked_sub(1)?)
     }
@@ -303,8 +308,8 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::{Change, Log};
-    use crate::clock::Moment;
     use crate::world::{Kind, Thing, first_place};
+    use base_clock::Boottime;
 
     const ITEM: Thing = Thing(Kind::Item, 1);
 
@@ -321,9 +326,9 @@ mod tests {
         let log = Log::new();
         let write = log.begin();
         log.note(write, change(1, "2"));
-        let before = Moment::now();
+        let before = Boottime::now();
         log.acknowledged(write);
-        let after = Moment::now();
+        let after = Boottime::now();
         assert_eq!(log.due(ITEM, before, 0, before), 0);
         assert_eq!(log.due(ITEM, after, 0, after), 1);
         assert!(log.unseen_since(ITEM, 0, after).is_some());
@@ -339,7 +344,7 @@ mod tests {
         log.note(second, change(2, "2"));
         log.acknowledged(second);
         log.acknowledged(first);
-        let now = Moment::now();
+        let now = Boottime::now();
         assert_eq!(log.due(ITEM, now, 0, now), 2);
         assert!(log.must_be_at(ITEM, "2", now));
         assert!(!log.must_be_at(ITEM, "0", now));
@@ -348,7 +353,7 @@ mod tests {
     #[test]
     fn what_may_have_moved_need_not_be_anywhere() {
         let log = Log::new();
-        let start = Moment::now();
+        let start = Boottime::now();
         assert!(log.must_be_at(ITEM, "1", start));
         let open = log.begin();
         log.note(open, change(1, "2"));
@@ -368,7 +373,7 @@ mod tests {
     #[test]
     fn what_a_lost_write_may_have_moved_need_not_be_anywhere_until_it_is_put_somewhere() {
         let log = Log::new();
-        let start = Moment::now();
+        let start = Boottime::now();
         let lost = log.begin();
         log.note(lost, change(1, "2"));
         log.unknown(lost);
@@ -380,14 +385,14 @@ mod tests {
         };
         log.note(next, stays);
         log.acknowledged(next);
-        let now = Moment::now();
+        let now = Boottime::now();
         for (place, before) in [("1", start), ("1", now), ("2", now)] {
             assert!(!log.must_be_at(ITEM, place, before), "{place}");
         }
         let put = log.begin();
         log.note(put, change(3, "0"));
         log.acknowledged(put);
-        let now = Moment::now();
+        let now = Boottime::now();
         assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "1", start));
         log.forget(now);
         assert!(log.must_be_at(ITEM, "0", now));
@@ -408,7 +413,7 @@ mod tests {
         log.note(lost, change);
         log.unknown(lost);
         log.posted(0, account, 1);
-        let now = Moment::now();
+        let now = Boottime::now();
         assert!(!log.must_be_at(account, "elsewhere", now));
         assert!(log.must_be_at(account, &first, now));
     }
@@ -416,22 +421,25 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_due_all_the_same() {
         let log = Log::new();
-        let mut last = Moment::now();
+        let mut last = Boottime::now();
         for version in 1..=50 {
             let write = log.begin();
             let place = if version < 40 { "2" } else { "0" };
             log.note(write, change(version, place));
             log.acknowledged(write);
             log.undone(log.begin());
-            last = Moment::now();
+            last = Boottime::now();
         }
         log.posted(0, Thing(Kind::Account, 1), 7);
         let before = log.size();
-        let now = Moment::now();
+        let now = Boottime::now();
         log.forget(now);
         assert!(log.size() + 90 < before, "{} of {before}", log.size());
         assert_eq!(log.due(ITEM, now, 0, now), 50);
-        assert_eq!(log.due(Thing(Kind::Account, 1), Moment::at(0), 0, now), 7);
+        assert_eq!(
+            log.due(Thing(Kind::Account, 1), Boottime::from_nanos(0), 0, now),
+            7
+        );
         assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "2", now));
         assert!(log.unseen_since(ITEM, 49, now).is_some_and(|at| at < last));
     }
@@ -441,7 +449,7 @@ mod tests {
         let log = Log::new();
         let account = Thing(Kind::Account, 1);
         log.posted(1, account, 1);
-        let (long_ago, sent) = (Moment::at(0), Moment::now());
+        let (long_ago, sent) = (Boottime::from_nanos(0), Boottime::now());
         assert_eq!(log.due(account, long_ago, 1, sent), 1);
         assert_eq!(log.due(account, long_ago, 0, sent), 0);
         assert!(log.must_be_at(account, "bob", sent));

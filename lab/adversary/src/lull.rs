@@ -7,19 +7,19 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::Moment;
+use base_clock::Boottime;
 
 /// Since when it lasts, if it does.
 #[derive(Debug, Default)]
-pub(crate) struct Lull(Mutex<Option<Moment>>);
+pub(crate) struct Lull(Mutex<Option<Boottime>>);
 
 impl Lull {
-    fn since(&self) -> MutexGuard<'_, Option<Moment>> {
+    fn since(&self) -> MutexGuard<'_, Option<Boottime>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn begin(&self) {
-        *self.since() = Some(Moment::now());
+        *self.since() = Some(Boottime::now());
     }
 
     pub(crate) fn end(&self) {
@@ -27,13 +27,13 @@ impl Lull {
     }
 
     /// When the present one began.
-    pub(crate) fn now(&self) -> Option<Moment> {
+    pub(crate) fn now(&self) -> Option<Boottime> {
         *self.since()
     }
 
     /// Whether one that lasted when a request was sent had lasted for longer than `bound` then, and lasts still: what was
     /// acknowledged more than `bound` before has had all that time.
-    pub(crate) fn covers(&self, began: Option<Moment>, sent: Moment, bound: Duration) -> bool {
+    pub(crate) fn covers(&self, began: Option<Boottime>, sent: Boottime, bound: Duration) -> bool {
         began.is_some_and(|since| sent.since(since) > bound) && self.now() == began
     }
 }
@@ -43,19 +43,19 @@ mod tests {
     use std::time::Duration;
 
     use super::Lull;
-    use crate::clock::Moment;
+    use base_clock::Boottime;
 
     #[test]
     fn a_request_is_covered_by_one_lull_that_was_long_enough() {
         let lull = Lull::default();
-        let sent = Moment::at(u64::MAX);
+        let sent = Boottime::from_nanos(u64::MAX);
         let covers = |began, bound| lull.covers(began, sent, bound);
         assert!(!covers(lull.now(), Duration::ZERO));
         lull.begin();
         let first = lull.now();
         assert!(covers(first, Duration::from_secs(1)));
         assert!(!covers(first, Duration::MAX));
-        assert!(!lull.covers(first, Moment::at(0), Duration::ZERO));
+        assert!(!lull.covers(first, Boottime::from_nanos(0), Duration::ZERO));
         lull.end();
         assert!(!covers(first, Duration::ZERO));
         lull.begin();

@@ -12,11 +12,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::clock::Moment;
 use crate::field::Target;
 use crate::fight::Feed;
 use crate::site;
 use crate::wire::Wire;
+use base_clock::Boottime;
 
 /// How long a node may take to its end: it lets requests finish.
 const ENDING: Duration = Duration::from_secs(60);
@@ -135,9 +135,9 @@ impl Node {
     /// SIGTERM, and its end.
     pub(crate) fn stop(&self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
-        let began = Moment::now();
+        let began = Boottime::now();
         while self.running().child.try_wait()?.is_none() {
-            if Moment::now().since(began) > ENDING {
+            if Boottime::now().since(began) > ENDING {
                 return Err(io::Error::other("a node does not end"));
             }
             // A process is waited for without a limit, or looked at.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use lab_hostile::Dice;
 
 use crate::client::Client;
-use crate::clock::Moment;
 use crate::field::Field;
 use crate::judge::{Circumstances, judge};
 use crate::page::{Ask, Rows};
 use crate::report::Report;
 use crate::world::{ACCOUNTS, Kind, Thing};
+use base_clock::Boottime;
 
 /// After an error: the node may be away, and need not be asked a thousand times a second whether it still is.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
@@ -107,9 +107,9 @@ impl<'f> Visitor<'f> {
         let target = ask.target();
         let field = self.field;
         let lull = field.lull.now();
-        let mut sent = Moment::now();
+        let mut sent = Boottime::now();
         let answer = self.on(node, |client| {
-            sent = Moment::now();
+            sent = Boottime::now();
             client.get(&target, cookie)
         });
         let answer = answer?;

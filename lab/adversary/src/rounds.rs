@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lab_hostile::Dice;
 
-use crate::clock::Moment;
 use crate::fault::Fault;
 use crate::field::Field;
 use crate::figures::Struck;
@@ -12,6 +11,7 @@ use crate::page::Ask;
 use crate::reader::Visitor;
 use crate::report::Report;
 use crate::strike::Striker;
+use base_clock::Boottime;
 
 /// Of what lasts: longer than the bound of a second.
 pub(crate) const LASTING: Duration = Duration::from_millis(2500);
@@ -36,11 +36,11 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// Every fault once in any order, and again until the time is over.
 pub(crate) fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Dice<'_>) -> Report {
     let mut report = Report::default();
-    let began = Moment::now();
+    let began = Boottime::now();
     lull(striker, "the beginning", &mut report);
     for round in 0.. {
         for fault in shuffled(Fault::kinds(striker.packets.is_some()), dice) {
-            if round > 0 && Moment::now().since(began) >= length {
+            if round > 0 && Boottime::now().since(began) >= length {
                 break;
             }
             let pause = u64::try_from(dice.below(BETWEEN_MS)).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Di
             striker.lasting = if is_long { LASTING_LONG } else { LASTING };
             one(striker, fault, &mut report, dice);
         }
-        if Moment::now().since(began) >= length {
+        if Boottime::now().since(began) >= length {
             break;
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn strikes(striker: &mut Striker<'_>, length: Duration, dice: &mut Di
 /// Nothing is done to the nodes from here on, and all of them hear of changes: what each has in memory is ended by a write. ✗ *Of a
 /// write alone a node that hears of nothing may know because it had to read.*
 fn lull(striker: &mut Striker<'_>, after: &str, report: &mut Report) {
-    let well = [(); 2].map(|()| recovered(striker, Moment::now()));
+    let well = [(); 2].map(|()| recovered(striker, Boottime::now()));
     match well.into_iter().find_map(Result::err) {
         None => striker.field.lull.begin(),
         Some(reason) => report.note(format!("after {after}: {reason}")),
@@ -72,7 +72,7 @@ fn lull(striker: &mut Striker<'_>, after: &str, report: &mut Report) {
 
 /// One fault, and as a rule the recovery from it.
 fn one(striker: &mut Striker<'_>, fault: Fault, report: &mut Report, dice: &mut Dice<'_>) {
-    let began = Moment::now();
+    let began = Boottime::now();
     striker.field.lull.end();
     let mut is_well = false;
     // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
@@ -86,7 +86,11 @@ fn one(striker: &mut Striker<'_>, fault: Fault, report: &mut Report, dice: &mut 
     match outcome {
         Err(reason) => report.note(format!("{name}: {reason}")),
         Ok(()) => {
-            let since = if fault.stays() { began } else { Moment::now() };
+            let since = if fault.stays() {
+                began
+            } else {
+                Boottime::now()
+            };
             let known = report.faults.get(name);
             let is_unknown = known.is_some_and(|struck| struck.measured == 0);
             let is_awaited = fault.stays() || is_unknown || !dice.chance(IN_A_ROW);
@@ -109,7 +113,7 @@ fn one(striker: &mut Striker<'_>, fault: Fault, report: &mut Report, dice: &mut 
 
 /// Writes, and waits until each node gives from memory what was written: it has heard of it, read it, and kept it. The time
 /// from `since` until then.
-fn recovered(striker: &mut Striker<'_>, since: Moment) -> Result<Duration, String> {
+fn recovered(striker: &mut Striker<'_>, since: Boottime) -> Result<Duration, String> {
     let mut version = striker.raise();
     for _ in 1..ATTEMPTS {
         if version.is_err() {
@@ -121,7 +125,7 @@ fn recovered(striker: &mut Striker<'_>, since: Moment) -> Result<Duration, Strin
     let mut waiting: Vec<usize> = (0..striker.field.nodes.len()).collect();
     loop {
         waiting.retain(|node| !visitor.has_kept(*node, 1, version));
-        let time = Moment::now().since(since);
+        let time = Boottime::now().since(since);
         let is_late = time > RECOVERY;
         if waiting.is_empty() || is_late {
             striker.report.add(visitor.report);
@@ -144,10 +148,10 @@ fn shuffled(mut faults: Vec<Fault>, dice: &mut Dice<'_>) -> Vec<Fault> {
 
 /// Waits until each node gives pages from memory again; those that do not.
 pub(crate) fn lost(field: &Field, report: &mut Report) -> Vec<usize> {
-    let began = Moment::now();
+    let began = Boottime::now();
     let mut visitor = Visitor::new(field);
     let mut lost: Vec<usize> = (0..field.nodes.len()).collect();
-    while !lost.is_empty() && Moment::now().since(began) < RECOVERY {
+    while !lost.is_empty() && Boottime::now().since(began) < RECOVERY {
         lost.retain(|node| !visitor.has_hit(*node, &Ask::Account(2)));
         field.span.pass(LOOK);
     }

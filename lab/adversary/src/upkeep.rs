@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::clock::Moment;
 use crate::field::Field;
 use crate::node::{Node, memory_of};
 use crate::writer::connect;
+use base_clock::Boottime;
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// So long a request may be under way, twice over.
@@ -35,7 +35,7 @@ impl Upkeep<'_> {
             }
             let bounds = self.field.nodes.iter().map(|node| node.bound());
             let horizon = bounds.max().unwrap_or_default() + REQUEST;
-            self.field.log.forget(Moment::now().minus(horizon));
+            self.field.log.forget(Boottime::now().minus(horizon));
             // The server may be away just now; a minute later is soon enough.
             let vacuumed = connect(self.url).and_then(|mut client| client.batch_execute("vacuum"));
             let vacuumed = if vacuumed.is_ok() {

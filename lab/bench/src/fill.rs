@@ -7,9 +7,8 @@ use std::{
     time::Duration,
 };
 
-use millpond_store::{
-    Class, Config, Feed, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value, clock::Boottime,
-};
+use base_clock::Boottime;
+use millpond_store::{Class, Config, Feed, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value};
 
 use crate::Result;
 

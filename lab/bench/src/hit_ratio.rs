@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, sync::Arc};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use serde_json::{Value, json};
 
 use crate::{

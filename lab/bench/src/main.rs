@@ -4,6 +4,11 @@
 //! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `lab/README.md` says how to read the
 //! results.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a tool, not a part of the product"
+)]
+
 mod arguments;
 mod compared;
 mod counting;

@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use millpond_store::{Tag, clock::Boottime};
+use base_clock::Boottime;
+use millpond_store::Tag;
 use serde_json::{Value, json};
 
 use crate::{

@@ -9,9 +9,9 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use crate::Dice;
-use crate::clock::now;
 use crate::messages::{LARGE, Messages, PLAIN, noise, oversized};
 use crate::verdict::statuses;
+use base_clock::now;
 
 /// How long an answer, or the end of a connection, may take. Nothing is expected to take a hundredth of it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -211,7 +211,7 @@ impl Attacker {
                 // Every port is taken or rests after a connection (TIME_WAIT, a second on the loopback).
                 Err(error)
                     if error.kind() == ErrorKind::AddrNotAvailable
-                        && began.elapsed() < PATIENCE =>
+                        && base_clock::since(began) < PATIENCE =>
                 {
                     thread::sleep(PORTS_REST);
                 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::clock::now;
 use crate::line::Line;
 use crate::site::TARGETS;
+use base_clock::now;
 
 /// Requests on one connection; then it opens another, so that accepting is seen to work too.
 const ON_ONE: usize = 50;
@@ -134,7 +134,7 @@ fn one_connection(
             return Err(io::Error::other(format!("{target}: another body")));
         }
         visits.good += 1;
-        let took = began.elapsed().as_micros();
+        let took = base_clock::since(began).as_micros();
         visits
             .latencies_us
             .push(u32::try_from(took).unwrap_or(u32::MAX));

@@ -13,7 +13,6 @@
 
 mod attack;
 mod campaign;
-mod clock;
 mod corpus;
 mod dice;
 mod friend;

@@ -20,7 +20,6 @@
 //! ```
 
 mod account;
-mod clock;
 mod cluster;
 mod database;
 mod error;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use postgres::{Client, NoTls};
 
-use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::database::Database;
 use crate::error::{Error, system};
 use crate::options::Options;
 use crate::postmaster::Postmaster;
+use base_clock::Deadline;
 
 /// How long a server may take until it answers.
 const STARTUP: Duration = Duration::from_secs(60);

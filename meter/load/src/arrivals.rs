@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::clock::{Nanos, SECOND};
 use crate::pace::unit;
 use crate::plan::{Process, Schedule};
 use crate::random::mix;
+use base_clock::{Nanos, SECOND};
 
 /// One thread's share of a schedule: the times at which its requests are due, in order.
 ///

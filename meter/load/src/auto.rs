@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::analysis::steady::{half_width, is_steady};
-use crate::clock::{self, MS, Nanos, nanos};
 use crate::figures::AutoFigures;
 use crate::tickets::Agreed;
 use crate::{Error, Run, Verdict};
+use base_clock::{MS, Nanos, nanos};
 
 /// How far ahead the threads are told: more than they ever sleep.
 const AHEAD: Nanos = 150 * MS;
@@ -183,7 +183,7 @@ impl<'a> Director<'a> {
     pub(crate) fn figures(&self, origin: Nanos, measured_s: f64) -> AutoFigures {
         let warmup = self
             .start
-            .unwrap_or_else(|| clock::now().saturating_sub(origin));
+            .unwrap_or_else(|| base_clock::now().saturating_sub(origin));
         AutoFigures {
             warmup_s: warmup as f64 / 1e9,
             measured_s,
@@ -264,8 +264,8 @@ pub(crate) fn conclude(run: &mut Run, figures: AutoFigures, is_decided: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SECOND;
     use crate::random::Random;
+    use base_clock::SECOND;
 
     /// Goes through a run in virtual time: `time(second)` is what an answer takes, a thousand come in a second, and the
     /// director looks five times in a second. Its figures, and when it began and ended.

@@ -7,9 +7,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Nanos;
 use crate::series::{Series, Slot};
 use crate::stationary::{mean_cycle, parts};
+use base_clock::Nanos;
 
 /// Share of the requests that may be in flight at the end and were not at the beginning before that is a backlog.
 const SLACK: f64 = 0.05;
@@ -90,8 +90,8 @@ fn in_flight(parts: &[&[Slot]], seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{MS, SECOND};
     use crate::timings::Timing;
+    use base_clock::{MS, SECOND};
 
     /// Ten seconds at 1,000 requests a second with so many in flight, each of which takes so long.
     fn series(in_flight: impl Fn(u64) -> u64, cycle: Nanos) -> Series {

@@ -3,7 +3,6 @@
 use hdrhistogram::Histogram;
 
 use crate::Errors;
-use crate::clock::Nanos;
 use crate::figures::ClassFigures;
 use crate::hdr::{FINE, Hdr};
 use crate::latency::summary;
@@ -11,6 +10,7 @@ use crate::outcome::Kind;
 use crate::series::Series;
 use crate::timeline::timeline;
 use crate::timings::{Timing, Timings};
+use base_clock::Nanos;
 
 /// What one thread measures of one class.
 pub(crate) struct ClassTimes {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::{self, Nanos};
 use crate::engine::Harvest;
 use crate::hdr::Histograms;
 use crate::latency::{buckets, quantiles, summary};
@@ -10,6 +9,7 @@ use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::run::{Accounting, Client, Connections, Loop, Protocol, Run};
 use crate::{Errors, Host, Latencies, Plan, Stop, spin, timeline, verdict, visits};
+use base_clock::Nanos;
 
 /// Makes one run of what the threads brought home.
 pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Run {
@@ -134,7 +134,7 @@ pub(crate) fn conclude(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Ru
         postgres: None,
         calibration: plan.calibration,
         notes,
-        started_unix_us: clock::unix_micros(start),
+        started_unix_us: base_clock::unix_micros(start),
         histograms: Histograms::of(&all),
         merged_from: Vec::new(),
         probe: None,

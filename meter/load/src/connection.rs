@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use crate::Plan;
 use crate::body::{self, BodySink};
-use crate::clock::{MS, Nanos};
 use crate::http2::Http2;
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
@@ -17,6 +16,7 @@ use crate::request::Requests;
 use crate::response::{Answer, Malformed, Parser};
 use crate::sink::Discard;
 use crate::transport::{Pace, Session, Turn, Wire};
+use base_clock::{MS, Nanos};
 
 /// The longest pause before another attempt, when attempts fail in a row.
 const LONGEST_PAUSE: Nanos = 250 * MS;

@@ -6,7 +6,6 @@ use std::thread::Scope;
 
 use crate::auto::{self, Director, Pulse};
 use crate::awake::Awake;
-use crate::clock;
 use crate::conclude::conclude;
 use crate::engine::{self, Harvest, Part, Shared};
 use crate::glimpse::Glimpses;
@@ -45,7 +44,7 @@ pub fn run(
             ..Live::default()
         },
     );
-    let agreed = Agreed::new(clock::nanos(plan.ramp_down));
+    let agreed = Agreed::new(base_clock::nanos(plan.ramp_down));
     let mut director = plan
         .auto
         .zip(live.pulse.as_ref())

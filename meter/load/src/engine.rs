@@ -19,7 +19,6 @@ use std::collections::VecDeque;
 
 use rustix::event::epoll;
 
-use crate::clock::{self, Nanos, nanos};
 use crate::connection::{Connection, Flushed, State};
 use crate::glimpse::Glimpses;
 use crate::http2::End;
@@ -30,6 +29,7 @@ use crate::request::Requests;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
 use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
+use base_clock::{Nanos, nanos};
 pub(crate) use harvest::Harvest;
 use open::Open;
 use pace::Wakes;
@@ -198,7 +198,7 @@ impl Engine<'_> {
         }
         self.wake_users();
         self.keep_schedule();
-        let now = clock::now();
+        let now = base_clock::now();
         self.resume_paced(now);
         let is_empty = self.spins() && events.is_empty() && now < until;
         self.recorder.turn(now, is_empty);
@@ -207,7 +207,7 @@ impl Engine<'_> {
         if now >= self.next_sweep || is_over {
             self.sweep(now);
             // What that took belongs to this turn, not to the next one, which may be empty.
-            self.recorder.work.resume(clock::now());
+            self.recorder.work.resume(base_clock::now());
         }
         self.take_stock(now);
         Ok(())
@@ -236,7 +236,7 @@ impl Engine<'_> {
             Received::Nothing => return self.write(id),
             end => return self.ended(id, end),
         };
-        let now = clock::now();
+        let now = base_clock::now();
         if connection.http2.is_some() {
             return self.read_streams(id, count, now);
         }
@@ -301,7 +301,7 @@ impl Engine<'_> {
 
     /// Issues requests until the connection is as full as the plan says.
     fn refill(&mut self, id: usize) {
-        let now = clock::now();
+        let now = base_clock::now();
         if self.open.is_some() {
             self.offer_place(id);
             return self.serve_waiting(now);
@@ -346,9 +346,9 @@ impl Engine<'_> {
         let connection = &mut self.connections[id];
         let flushed = if connection.http2.is_some() {
             let Shared { plan, requests, .. } = self.shared;
-            connection.flush_streams(requests, plan.depth, clock::now())
+            connection.flush_streams(requests, plan.depth, base_clock::now())
         } else {
-            connection.flush(clock::now())
+            connection.flush(base_clock::now())
         };
         match flushed {
             Ok(flushed) => {

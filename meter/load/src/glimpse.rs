@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use crate::clock::{self, MS, Nanos};
 use crate::latency::{Latency, summary};
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::series::histogram;
+use base_clock::{MS, Nanos};
 
 /// Time between two copies of a thread.
 const PAUSE: Nanos = 250 * MS;
@@ -86,7 +86,9 @@ impl Glimpses {
         }
         if let Ok(mut copy) = place.copy.try_lock() {
             copy.take(recorder, connected() as u64);
-            place.due.store(clock::now() + PAUSE, Ordering::Relaxed);
+            place
+                .due
+                .store(base_clock::now() + PAUSE, Ordering::Relaxed);
         }
     }
 
@@ -145,15 +147,15 @@ fn most_frequent(counts: &[u64; Kind::ALL.len()]) -> [Option<(&'static str, u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SECOND;
+    use base_clock::SECOND;
 
     #[test]
     fn a_copy_is_left_four_times_a_second_and_only_if_somebody_watches() {
         let recorder = Recorder::new(0, SECOND, None, false);
         Glimpses::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
         let glimpses = Glimpses::new(1, true);
-        glimpses.leave(0, clock::now(), &recorder, || 7);
-        glimpses.leave(0, clock::now(), &recorder, || panic!("too early"));
+        glimpses.leave(0, base_clock::now(), &recorder, || 7);
+        glimpses.leave(0, base_clock::now(), &recorder, || panic!("too early"));
         let glimpse = glimpses.look();
         assert_eq!((glimpse.connected, glimpse.service), (7, None));
     }

@@ -19,11 +19,11 @@ use h2::client;
 use rustix::io::Errno;
 
 use crate::body::BodySink;
-use crate::clock::Nanos;
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
 use crate::request::Requests;
 use crate::transport::Wire;
+use base_clock::Nanos;
 use pipe::Pipe;
 pub(crate) use prepared::Prepared;
 use ready::Ready;

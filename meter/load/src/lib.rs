@@ -27,7 +27,6 @@ mod calibration;
 mod capacity;
 mod chunked;
 mod classes;
-mod clock;
 mod compare;
 mod conclude;
 mod connection;

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::classes::ClassTimes;
-use crate::clock::{MS, SECOND};
 use crate::conclude::conclude;
 use crate::engine::{Harvest, Used};
 use crate::outcome::Kind;
@@ -16,6 +15,7 @@ use crate::response::Answer;
 use crate::series::Series;
 use crate::tickets::Times;
 use crate::{Plan, Process, RampDown, Schedule, Stop, Workload};
+use base_clock::{MS, SECOND};
 
 const START: u64 = SECOND;
 const LENGTH: u64 = 2 * SECOND;

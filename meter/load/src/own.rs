@@ -5,7 +5,7 @@ use std::fs;
 
 use base_probe::Group;
 
-use crate::clock::Nanos;
+use base_clock::Nanos;
 
 /// Where to read it.
 pub(crate) struct Own {

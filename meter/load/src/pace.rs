@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::clock::{Nanos, nanos};
 use crate::{Error, span};
+use base_clock::{Nanos, nanos};
 
 /// The longest mean of a pause: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);

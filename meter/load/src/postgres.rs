@@ -3,9 +3,9 @@
 use base_probe::postgres::{PgProbe, PgProber, PgSummary};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Nanos;
 use crate::run::{Run, Timeline};
 use crate::{Error, Plan};
+use base_clock::Nanos;
 
 /// What was seen of a PostgreSQL server during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use socket2::SockAddr;
 
 use crate::analysis::bottleneck::findings;
 use crate::analysis::demand::{ClientSide, Demands};
-use crate::clock::Nanos;
 use crate::engine::Harvest;
 use crate::{Error, Plan, Run, Verdict, spin};
+use base_clock::Nanos;
 
 /// What the names of client threads begin with.
 pub(crate) const THREAD: &str = "load-";

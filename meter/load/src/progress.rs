@@ -5,11 +5,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::auto::Director;
-use crate::clock::{self, Nanos};
 use crate::engine::{Harvest, Shared};
 use crate::glimpse::Glimpse;
 use crate::tickets::Times;
 use crate::{Error, Plan, Stop};
+use base_clock::Nanos;
 
 /// How often the progress callback is called.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -60,13 +60,13 @@ pub(crate) fn watch(
     progress: &mut Option<&mut dyn FnMut(&Progress)>,
 ) -> Vec<Result<Harvest, Error>> {
     let mut results = Vec::new();
-    let (mut last, mut before) = (clock::now(), 0);
+    let (mut last, mut before) = (base_clock::now(), 0);
     loop {
         match harvests.recv_timeout(GLANCE) {
             Ok(result) => results.push(result),
             Err(RecvTimeoutError::Disconnected) => return results,
             Err(RecvTimeoutError::Timeout) => {
-                let now = clock::now();
+                let now = base_clock::now();
                 if let (Some(director), Some(at)) = (director.as_mut(), shared.gate.opened_at()) {
                     director.look(at, now);
                 }

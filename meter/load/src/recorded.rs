@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::clock::{Nanos, SECOND};
+use crate::Error;
 use crate::plan::{Process, Schedule};
-use crate::{Error, clock};
+use base_clock::{Nanos, SECOND};
 
 /// The latest time in a recording, in seconds: a hundred days.
 const LATEST: f64 = 8_640_000.0;
@@ -73,7 +73,7 @@ pub(crate) fn length(times: &[u64]) -> Nanos {
         return 0;
     };
     let distance = (last - first) / (times.len() as u64 - 1).max(1);
-    last + distance.max(clock::MS)
+    last + distance.max(base_clock::MS)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 
 use crate::auto::Pulse;
 use crate::classes::ClassTimes;
-use crate::clock::{self, Nanos};
 use crate::outcome::{Fault, Kind};
 use crate::response::Answer;
 use crate::series::{LONGEST, Series, histogram};
 use crate::tickets::Times;
 use crate::timings::Timing;
 use crate::work::Work;
+use base_clock::Nanos;
 
 /// Counters that the progress line reads while the threads run.
 #[derive(Default)]
@@ -230,7 +230,7 @@ impl Recorder {
 
     /// Share of a core that this thread has worked since the measured part began.
     pub(crate) fn busy(&self) -> f64 {
-        let span = clock::now().saturating_sub(self.start);
+        let span = base_clock::now().saturating_sub(self.start);
         match span {
             0 => 0.0,
             _ => (self.work.cpu().work as f64 / span as f64).min(1.0),

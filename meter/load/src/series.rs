@@ -5,9 +5,9 @@
 
 use hdrhistogram::Histogram;
 
-use crate::clock::{MS, Nanos};
 use crate::hdr::COARSE;
 use crate::timings::{Timing, Timings};
+use base_clock::{MS, Nanos};
 
 /// Intervals past which neighbours are joined.
 pub(crate) const MOST: usize = 120;
@@ -150,7 +150,7 @@ pub(crate) fn histogram(digits: u8) -> Histogram<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SECOND;
+    use base_clock::SECOND;
 
     #[test]
     fn a_long_run_keeps_a_bounded_number_of_intervals_and_every_count() {

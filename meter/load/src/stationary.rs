@@ -1,7 +1,7 @@
 //! Whether an open loop was the same throughout: as many answers in each part as were asked for.
 
-use crate::clock::Nanos;
 use crate::series::{Series, Slot};
+use base_clock::Nanos;
 
 /// Parts that the measured time is cut into, if it has that many intervals.
 const PARTS: usize = 10;
@@ -72,8 +72,8 @@ fn unevenness(parts: &[&[Slot]], seconds: f64, rate: f64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::MS;
     use crate::timings::Timing;
+    use base_clock::MS;
 
     /// A minute in milliseconds, 1,000 requests in each; `change` gives the number that ended and the number in flight.
     fn series(change: impl Fn(u64) -> (u64, u64)) -> Series {

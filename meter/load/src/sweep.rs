@@ -14,7 +14,7 @@ pub use outcome::{
     Step, Sweep, TopRate,
 };
 
-use crate::{Error, Ladder, Objective, Plan, Process, Progress, Schedule, Stop, clock};
+use crate::{Error, Ladder, Objective, Plan, Process, Progress, Schedule, Stop};
 
 #[cfg(test)]
 pub(crate) use conclude::tests::sample_run;
@@ -91,10 +91,10 @@ pub fn sweep(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let began = clock::now();
+        let began = base_clock::now();
         let mut tell = |run: &Progress| {
             if let Some(watch) = watch.as_mut() {
-                let passed = Duration::from_nanos(clock::now() - began);
+                let passed = Duration::from_nanos(base_clock::now() - began);
                 let later = each * u32::try_from(places.len() - number - 1).unwrap_or(u32::MAX);
                 watch(News::Progress(&SweepProgress {
                     step: number + 1,

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::{self, Nanos, nanos};
 use crate::{Plan, Stop};
+use base_clock::{Nanos, nanos};
 
 /// Shared by all threads of a run.
 pub(crate) struct Tickets<'a> {
@@ -219,7 +219,7 @@ impl Gate {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        state.opened_at.unwrap_or_else(clock::now)
+        state.opened_at.unwrap_or_else(base_clock::now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Missing> {
@@ -235,7 +235,7 @@ impl Drop for Arrival<'_> {
         let mut state = self.0.lock();
         state.threads -= 1;
         if state.threads == 0 {
-            state.opened_at = Some(clock::now());
+            state.opened_at = Some(base_clock::now());
             self.0.opened.notify_all();
         }
     }

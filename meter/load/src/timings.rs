@@ -2,9 +2,9 @@
 
 use hdrhistogram::Histogram;
 
-use crate::clock::Nanos;
 use crate::recorder::Pending;
 use crate::series::{LONGEST, histogram};
+use base_clock::Nanos;
 
 /// The times of one request that has ended, as far as it has them.
 #[derive(Clone, Copy, Debug, Default)]

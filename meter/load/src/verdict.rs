@@ -2,10 +2,10 @@
 
 mod client;
 
-use crate::clock::Nanos;
 use crate::run::{Accounting, Little, Verdict};
 use crate::series::{Series, Slot};
 use crate::{Calibration, Latencies};
+use base_clock::Nanos;
 pub(crate) use client::notes;
 
 /// Share of requests without a good answer above which a run is suspect.
@@ -219,8 +219,8 @@ fn mean(values: &[f64]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::MS;
     use crate::timings::Timing;
+    use base_clock::MS;
 
     static GOOD: Accounting = Accounting {
         issued: 100,

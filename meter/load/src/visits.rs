@@ -1,11 +1,11 @@
 //! The figures of users, sessions and classes, from what the threads brought home.
 
-use crate::clock::Nanos;
 use crate::figures::{ClassFigures, Pauses, RampDown, Sessions};
 use crate::plan::Process;
 use crate::recorder::Recorder;
 use crate::series::Series;
 use crate::{Backlog, Pace, Plan, Run, backlog, stationary};
+use base_clock::Nanos;
 
 /// Requests a second that were asked for. Where a workload says how long a session is, or the arrivals are recorded, it
 /// is what was due in the `steady` part.

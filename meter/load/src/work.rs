@@ -5,7 +5,7 @@
 //! share of the thread's CPU time is no work. It is a share because others may take the core from the thread. A turn in which they
 //! did is seldom empty when it is over, so then too much is called work; where it is empty, too little.
 
-use crate::clock::{self, Nanos};
+use base_clock::Nanos;
 
 /// CPU time of a thread, user and system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Work {
     /// A turn is over, and the measured part begins at `start`.
     pub(crate) fn turn(&mut self, now: Nanos, start: Nanos, is_empty: bool) {
         match self.began {
-            None if now >= start => self.began = Some((now, clock::thread_cpu())),
+            None if now >= start => self.began = Some((now, base_clock::thread_cpu())),
             Some(_) if is_empty => self.empty += now.saturating_sub(self.last),
             None | Some(_) => {}
         }
@@ -47,7 +47,7 @@ impl Work {
     pub(crate) fn cpu(&self) -> Cpu {
         self.began.map_or(Cpu::default(), |(at, before)| {
             let span = self.last.saturating_sub(at);
-            self.split(clock::thread_cpu().saturating_sub(before), span)
+            self.split(base_clock::thread_cpu().saturating_sub(before), span)
         })
     }
 

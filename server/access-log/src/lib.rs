@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub use line::Line;
 use line::Stamp;
@@ -143,7 +143,7 @@ impl AccessLog {
                 lines,
                 stamp,
             } = &mut *buffer;
-            line::format(bytes, stamp.at(SystemTime::now()), line);
+            line::format(bytes, stamp.at(base_clock::wall()), line);
             *lines += 1;
             let filled = before < WAKE && bytes.len() >= WAKE;
             drop(buffer);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use millpond_store::{Change, Feed, Sink, Tag};
 use parking_lot::Mutex;
 

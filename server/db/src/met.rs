@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// Nodes that are told apart; past that all are forgotten, which costs each one more heartbeat.
 pub(crate) const MOST: usize = 64;

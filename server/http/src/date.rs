@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// What the Connection field says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Tails {
         }
         let current = self
             .current
-            .get_or_insert_with(|| Current::render(now, SystemTime::now()));
+            .get_or_insert_with(|| Current::render(now, base_clock::wall()));
         match persistence {
             Persistence::Default => &current.default,
             Persistence::KeepAlive => &current.keep_alive,

@@ -4,8 +4,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 
 use crate::Limits;
 use crate::h1::{Decoder, Event};

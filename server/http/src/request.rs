@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 
 use crate::h1::{FieldSpan, Span};
 

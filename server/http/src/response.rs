@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;

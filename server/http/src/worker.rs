@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use socket2::SockRef;
 
 use crate::conn::{Connection, Intake, Outbox, Pool, Repeats, Stage, Step};

@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
-use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why, clock::Boottime};
+use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why};
 
 use crate::{
     ahead::remake,

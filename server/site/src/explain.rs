@@ -7,9 +7,10 @@ mod whom;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
+use base_clock::Boottime;
 use millpond_db::{DatabaseFeed, Mark};
 use millpond_http::path;
-use millpond_store::{Cause, Explanation, FeedState, Tag, Why, clock::Boottime};
+use millpond_store::{Cause, Explanation, FeedState, Tag, Why};
 use serde_json::{Value, json};
 
 use crate::{

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base_clock::Boottime;
 use millpond_db::{Call, DatabaseFeed, Read, Snapshot};
-use millpond_store::{Class, Feed, Fill, Permit, Tag, clock::Boottime};
+use millpond_store::{Class, Feed, Fill, Permit, Tag};
 
 use crate::{
     answer::Ask,

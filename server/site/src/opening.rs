@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use millpond_db::{Database, Error, Options as SqliteOptions, PostgresOptions};
-use millpond_store::clock::Boottime;
 
 use crate::{
     Config, DatabaseUrl, Options, PostgresUrl, Problem,

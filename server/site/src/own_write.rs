@@ -4,9 +4,10 @@
 //! before the next request does, and then the cookie costs a look at it. Else the request waits a moment for the feed, and past
 //! that its page is read afresh: a read that begins now sees whatever was committed before.
 
+use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Response;
-use millpond_store::{Need, clock::Boottime};
+use millpond_store::Need;
 
 use crate::{answer::Ask, rules::HIT};
 

@@ -10,7 +10,8 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use millpond_store::{Sink, Stats, Store, clock::Boottime};
+use base_clock::Boottime;
+use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
 use crate::{

@@ -9,9 +9,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use base_clock::Boottime;
 use millpond_db::DatabaseFeed;
 use millpond_http::{Prepared, Request, Standing};
-use millpond_store::{Held, clock::Boottime};
+use millpond_store::Held;
 
 use crate::{cached::Cached, core::Core, page::Page, session::Until};
 

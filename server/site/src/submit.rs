@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, Rows, Step, Value};
 use millpond_http::{OwnedRequest, Response};
-use millpond_store::clock::Boottime;
 use percent_encoding::utf8_percent_encode;
 
 use crate::{

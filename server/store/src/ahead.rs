@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::{Feed, clock::Boottime, entry::Entry, heat::HOT, sync::Arc};
+use crate::{Feed, entry::Entry, heat::HOT, sync::Arc};
+use base_clock::Boottime;
 
 /// How long a key waits after a change.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,7 +2,6 @@
 
 use crate::{
     Class, Config, Feed, Tag,
-    clock::Boottime,
     heat::Heat,
     policy::{Handle, Resident},
     sync::{
@@ -11,6 +10,7 @@ use crate::{
     },
     watched::Watched,
 };
+use base_clock::Boottime;
 
 /// What the whole store agrees on at a hit: the epoch, and until when the feed's word counts.
 pub(crate) struct Present {

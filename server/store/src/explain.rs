@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::{
     Feed, MadeAhead, Store, Value, Why,
-    clock::Boottime,
     history::Cause,
     sync::{Arc, atomic::Ordering},
 };
+use base_clock::Boottime;
 
 /// What the store knows of one key, and of its feed, at one moment.
 pub struct Explanation<V, F: Feed> {

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::{Tag, clock::Boottime};
+use crate::Tag;
+use base_clock::Boottime;
 
 /// A source of truth's notion of time.
 ///

@@ -1,6 +1,7 @@
 //! An entry in hand: asked again without being looked up.
 
-use crate::{Feed, clock::Boottime, entry::Entry, sync::Arc};
+use crate::{Feed, entry::Entry, sync::Arc};
+use base_clock::Boottime;
 
 /// What [`Store::hold`](crate::Store::hold) found. It keeps the value in memory, also when the store has given it up.
 pub struct Held<V, F: Feed> {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Feed, Tag, clock::Boottime};
+use crate::{Feed, Tag};
+use base_clock::Boottime;
 
 /// Changes that are remembered.
 const CHANGES: usize = 1024;

@@ -9,7 +9,6 @@ use hashbrown::HashMap;
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
     ahead::{Ahead, Noticed},
-    clock::Boottime,
     entry::{Entry, HandleCell, Present},
     flight::Flight,
     heat::Heat,
@@ -23,6 +22,7 @@ use crate::{
     },
     tags::TagTable,
 };
+use base_clock::Boottime;
 
 /// The flight that runs for a key and the one that begins after it, for those who cannot use what the first has read.
 pub(crate) struct Slot<V> {

@@ -47,7 +47,6 @@
 //! races under a model checker.
 
 mod ahead;
-pub mod clock;
 mod config;
 mod entry;
 mod explain;

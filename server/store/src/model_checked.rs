@@ -11,12 +11,12 @@ use shuttle::{future::block_on, thread};
 use crate::{
     Change, Class, Config, Feed, Fill, Held, Joined, Landed, Need, Outcome, Permit, Sink, Store,
     Tag, Value,
-    clock::Boottime,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
+use base_clock::Boottime;
 
 /// Commits have numbers; a snapshot sees all up to one of them.
 struct Numbered;

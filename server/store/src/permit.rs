@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::{
     Class, Feed, Store, Tag, Value,
-    clock::Boottime,
     flight::{Flight, Turn},
     ledger::{Birth, Leaving, Ledger},
     log::FillNumber,
     sync::{Arc, atomic::Ordering},
 };
+use base_clock::Boottime;
 
 /// A value that was made, and what must be known of it to store it.
 pub struct Fill<V, F: Feed> {

@@ -5,12 +5,12 @@ use std::task::Waker;
 use crate::{
     Feed, Permit, Store, Value, Why,
     ahead::{Ahead, Noticed, heat_of},
-    clock::Boottime,
     entry::Entry,
     heat::HOT,
     ledger::Ledger,
     sync::{Arc, MutexGuard},
 };
+use base_clock::Boottime;
 
 /// Entries that are looked at before the ledger's lock is given up: some ten microseconds' worth.
 const STRIDE: u32 = 128;

@@ -4,7 +4,6 @@ use std::task::Waker;
 
 use crate::{
     Change, Config, Feed, Held, Permit, Sink, Stats, Tag, Value, Waiting, Why,
-    clock::Boottime,
     entry::Present,
     flight::Flight,
     history::Touched,
@@ -15,6 +14,7 @@ use crate::{
         atomic::{AtomicUsize, Ordering},
     },
 };
+use base_clock::Boottime;
 
 /// The coherent store of values `V` whose source of truth speaks `F`. See the [crate's documentation](crate).
 pub struct Store<V: Value, F: Feed> {

@@ -21,9 +21,6 @@ const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/"),
     concat!("/Us", "ers/"),
 ];
-/// In the two programs time comes from a `clock` module, so that a test can give another.
-const CLOCKS: [&str; 2] = [concat!("Instant::", "now("), concat!("clock_", "gettime(")];
-
 /// All rules on one file.
 pub(crate) fn check(file: &File) -> Vec<Offence> {
     let mut offences = Vec::new();
@@ -47,8 +44,6 @@ pub(crate) fn check(file: &File) -> Vec<Offence> {
             "begins without //! to say what the module is for".to_owned(),
         );
     }
-    let reads_clock = wants_clock(file);
-    let only_clock = file.path.starts_with("server/http/src");
     for (number, line) in (1..).zip(file.text.lines()) {
         if let Some(mark) = MARKS.iter().find(|mark| line.contains(*mark)) {
             offend(number, format!("{mark}: do it, or open an issue"));
@@ -61,22 +56,6 @@ pub(crate) fn check(file: &File) -> Vec<Offence> {
                 ),
             );
         }
-        if reads_clock && CLOCKS.iter().any(|clock| line.contains(clock)) {
-            offend(
-                number,
-                "reads the clock; take the moment from the crate's clock module".to_owned(),
-            );
-        }
-        if only_clock
-            && line
-                .replace("millpond_store::clock", "")
-                .contains("millpond_store")
-        {
-            offend(
-                number,
-                "http knows the store's clock and nothing else of the store".to_owned(),
-            );
-        }
     }
     offences
 }
@@ -84,27 +63,6 @@ pub(crate) fn check(file: &File) -> Vec<Offence> {
 fn is_module(path: &Path) -> bool {
     let in_source = path.components().any(|part| part.as_os_str() == "src");
     in_source && path.extension().is_some_and(|extension| extension == "rs")
-}
-
-/// Source of a crate, its `clock` module apart. Tests may look at the clock to give up waiting, and tokio's timers are set by
-/// tokio's clock.
-fn wants_clock(file: &File) -> bool {
-    let is_clock = file.path.file_stem().is_some_and(|stem| stem == "clock");
-    let is_test = file
-        .path
-        .file_stem()
-        .is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-    let sets_timers = file
-        .text
-        .lines()
-        .any(|line| line.contains("tokio::time::") && line.contains("Instant"));
-    ["server", "meter", "base"]
-        .iter()
-        .any(|house| file.path.starts_with(house))
-        && is_module(&file.path)
-        && !is_clock
-        && !is_test
-        && !sets_timers
 }
 
 /// Whether `path` begins in `line`, and is not the end of a longer one as in `example.org/…`.
@@ -116,7 +74,7 @@ fn has_path(line: &str, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLOCKS, MACHINE_PATHS, MARKS, MAX_LINES, check};
+    use super::{MACHINE_PATHS, MARKS, MAX_LINES, check};
     use crate::tidy::files::File;
 
     fn offences(path: &str, text: &str) -> Vec<usize> {
@@ -151,44 +109,5 @@ mod tests {
             assert_eq!(offences("a.md", &format!("see {path}x\n")), [1]);
             assert_eq!(offences("a.md", &format!("see example.org{path}x\n")), []);
         }
-    }
-
-    #[test]
-    fn only_clock_modules_read_the_clock() {
-        let text = format!("//! A.\nlet now = {});\n", CLOCKS[0]);
-        assert_eq!(offences("server/a/src/conn.rs", &text), [2]);
-        assert_eq!(offences("server/a/src/clock.rs", &text), []);
-        assert_eq!(offences("server/a/src/conn/tests.rs", &text), []);
-        assert_eq!(offences("lab/a/src/main.rs", &text), []);
-        let timer = text.replace(
-            "let now",
-            "use tokio::time::{Instant, sleep_until};\nlet now",
-        );
-        assert_eq!(offences("server/a/src/conn.rs", &timer), []);
-    }
-
-    #[test]
-    fn http_takes_only_the_clock_from_the_store() {
-        assert_eq!(
-            offences(
-                "server/http/src/a.rs",
-                "//! A.\nuse millpond_store::clock::Boottime;\n"
-            ),
-            []
-        );
-        assert_eq!(
-            offences(
-                "server/http/src/a.rs",
-                "//! A.\nuse millpond_store::Store;\n"
-            ),
-            [2]
-        );
-        assert_eq!(
-            offences(
-                "server/site/src/a.rs",
-                "//! A.\nuse millpond_store::Store;\n"
-            ),
-            []
-        );
     }
 }

@@ -8,8 +8,6 @@
 use procfs::ProcError;
 use procfs::process::{Process, Stat};
 
-use crate::clock;
-
 /// How often children may end while they are counted before the count is given up.
 const ATTEMPTS: usize = 5;
 /// How far the age of a process may be from that which the server tells, in seconds.
@@ -30,7 +28,7 @@ impl Processes {
         const ELSEWHERE: &str = "another machine, or processes that cannot be seen from here";
         let backend = Process::new(pid).and_then(|process| process.stat());
         let backend = backend.map_err(|_| ELSEWHERE.to_owned())?;
-        let uptime = clock::since_boot() as f64 / 1e9;
+        let uptime = base_clock::Boottime::now().as_nanos() as f64 / 1e9;
         let here = uptime - backend.starttime as f64 / procfs::ticks_per_second() as f64;
         if !backend.comm.starts_with("postgres") || (here - age).abs() > SAME_AGE {
             return Err(ELSEWHERE.to_owned());

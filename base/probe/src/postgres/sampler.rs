@@ -12,7 +12,6 @@ use tokio_postgres::Config;
 use super::PgError;
 use super::model::{PgGap, PgProbe, PgSample};
 use super::session::{Session, Trouble};
-use crate::clock;
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -181,11 +180,11 @@ impl Watcher {
     /// One sample now; or the beginning of a gap.
     async fn sample(&mut self) {
         let Some(session) = &self.session else { return };
-        let asked = clock::monotonic();
+        let asked = base_clock::now();
         match session.sample(&mut self.probe.unavailable).await {
             Ok(sample) => {
                 // The server's moment lies between question and answer.
-                let moment = asked + (clock::monotonic() - asked) / 2;
+                let moment = asked + (base_clock::now() - asked) / 2;
                 if let Some((from_s, reason)) = self.gap.take() {
                     self.close_gap(from_s, reason);
                 }
@@ -212,7 +211,7 @@ impl Watcher {
     fn close_gap(&mut self, from_s: f64, reason: String) {
         self.probe.gaps.push(PgGap {
             from_s,
-            to_s: seconds(clock::monotonic()),
+            to_s: seconds(base_clock::now()),
             reason,
         });
     }

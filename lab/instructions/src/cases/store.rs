@@ -8,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-use millpond_store::{
-    Class, Config, Feed, Fill, Joined, Need, Sink, Store, Tag, Value, clock::Boottime,
-};
+use base_clock::Boottime;
+use millpond_store::{Class, Config, Feed, Fill, Joined, Need, Sink, Store, Tag, Value};
 
 const ENTRIES: u64 = 1000;
 const NOW: Boottime = Boottime::from_nanos(1_000_000_000);

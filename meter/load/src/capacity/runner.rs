@@ -7,9 +7,9 @@ use super::limits::Confirmed;
 use super::outcome::{Capacity, CapacityTrial, Found};
 use super::search::{Ask, Question, Searched, search};
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
-use crate::clock::{self, Nanos};
 use crate::limited::Told;
 use crate::{Error, Host, Objective, Plan, Progress, Run, Schedule, Stop, Verdict, run};
+use base_clock::Nanos;
 
 /// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
 /// set. `watch` is called from the calling thread.
@@ -22,7 +22,7 @@ pub fn capacity(
     stop: &AtomicBool,
 ) -> Result<Capacity, Error> {
     let length = check(plan)?;
-    let began = clock::now();
+    let began = base_clock::now();
     let mut trouble = None;
     let mut confirmed = Confirmed::default();
     let question = Question {
@@ -106,7 +106,7 @@ fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> Capacity
     let all = u32::try_from(ask.expected).unwrap_or(u32::MAX);
     // The trials so far know better than the plan what one takes with its connections and its last answers.
     let each = if done >= 4 {
-        (clock::since(began) / (done + 1)).max(length)
+        (base_clock::since(began) / (done + 1)).max(length)
     } else {
         length
     };

@@ -10,8 +10,8 @@ use super::judge::{Question, judge};
 use super::length::{Detect, Length};
 use super::words::Names;
 use super::{BLOCKS, Comparison, Metric, PATTERN, Sample, Side, Subject, Trial};
-use crate::clock::{self, Nanos};
 use crate::{Error, Host, Plan, Run, Stop, Workload, run, spin};
+use base_clock::Nanos;
 
 /// What to compare, and how.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ pub fn compare(
         metric,
     };
     blocks.check().map_err(Error::Plan)?;
-    let began = clock::now();
+    let began = base_clock::now();
     let trials = design::carry_out(&blocks, |step| {
         let mut show = |run: &crate::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
@@ -216,7 +216,9 @@ fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) ->
     let planned = compare.plan.warmup + length(compare.plan.stop);
     // The runs so far know better than the plan what a run takes beside its measured part.
     let each = match u32::try_from(step.number) {
-        Ok(done) if done >= PATTERN.len() as u32 => (clock::since(began) / (done + 1)).max(planned),
+        Ok(done) if done >= PATTERN.len() as u32 => {
+            (base_clock::since(began) / (done + 1)).max(planned)
+        }
         _ => planned,
     };
     let whole = each * u32::try_from(step.runs).unwrap_or(u32::MAX);
@@ -227,7 +229,7 @@ fn how_far(compare: &Compare, step: Step, run: crate::Progress, began: Nanos) ->
         server: step.server(),
         done: step.number,
         runs: step.runs,
-        remaining: whole.saturating_sub(clock::since(began)),
+        remaining: whole.saturating_sub(base_clock::since(began)),
         run,
     }
 }
@@ -247,7 +249,7 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<Option<Trial>, Error> {
     if step.spoilt > 0 {
-        clock::rest(pause_after(step.spoilt), stop);
+        base_clock::rest(pause_after(step.spoilt), stop);
     }
     let subject = compare.subject(step.server());
     let plan = Plan {

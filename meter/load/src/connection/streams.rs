@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use super::{Connection, Flushed, State};
-use crate::clock::Nanos;
 use crate::http2::End;
 use crate::outcome::Kind;
 use crate::request::Requests;
+use base_clock::Nanos;
 
 impl Connection {
     /// Whether the server's part of the HTTP/2 preface is awaited.

@@ -2,10 +2,10 @@
 
 use super::open::Open;
 use super::{Engine, Used};
-use crate::clock::{self, Nanos};
 use crate::connection::Connection;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
+use base_clock::Nanos;
 
 /// What a thread brings home.
 pub(crate) struct Harvest {
@@ -68,7 +68,7 @@ impl Engine<'_> {
             depth: self.depth,
             stopped_at: self
                 .stopped_at
-                .unwrap_or_else(clock::now)
+                .unwrap_or_else(base_clock::now)
                 .min(self.times.end),
             recorder: self.recorder,
         }

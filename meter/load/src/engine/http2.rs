@@ -6,13 +6,13 @@
 
 use super::Engine;
 use crate::body;
-use crate::clock::{self, Nanos};
 use crate::connection::State;
 use crate::http2::{End, Http2};
 use crate::outcome::{Fault, Kind};
 use crate::recorder::Pending;
 use crate::response::Answer;
 use crate::transport::Wire;
+use base_clock::Nanos;
 
 impl Engine<'_> {
     /// Begins HTTP/2 on a connection that was begun at `since`: the server is to answer with its SETTINGS.
@@ -32,7 +32,7 @@ impl Engine<'_> {
         connection.state = State::Open(wire);
         connection.http2 = Some(Box::new(http2));
         if early > 0 {
-            self.read_streams(id, early, clock::now());
+            self.read_streams(id, early, base_clock::now());
         } else {
             self.write(id);
         }
@@ -92,7 +92,7 @@ impl Engine<'_> {
         self.count_resent(id);
         self.connections[id].close();
         if self.started {
-            self.begin_again(id, clock::now());
+            self.begin_again(id, base_clock::now());
         }
     }
 
@@ -158,7 +158,7 @@ impl Engine<'_> {
                 "closed before the SETTINGS of HTTP/2: the server may only speak HTTP/1.1";
             return self.fail(id, Kind::ClosedEarly, Some(example));
         }
-        let now = clock::now();
+        let now = base_clock::now();
         if let Some(http2) = connection.http2.take() {
             for request in http2.into_requests() {
                 self.failed_on_stream(id, &request, (Kind::ClosedEarly, None), now);

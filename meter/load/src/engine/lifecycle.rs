@@ -9,13 +9,13 @@ use super::{Engine, Part, interest};
 use crate::Error;
 use crate::Stop;
 use crate::classes::ClassTimes;
-use crate::clock::{self, MS, Nanos, nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::recorder::Recorder;
 use crate::series::Series;
 use crate::tickets::Times;
 use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
+use base_clock::{MS, Nanos, nanos};
 
 /// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
 /// the kernel would wait a second before it tries again.
@@ -42,14 +42,14 @@ impl Engine<'_> {
                 && next < self.connections.len()
                 && !self.shared.tickets.is_stopped()
             {
-                self.connect(next, clock::now());
+                self.connect(next, base_clock::now());
                 busy += usize::from(self.connections[next].is_opening());
                 next += 1;
             }
             if busy == 0 || self.shared.tickets.is_stopped() {
                 return Ok(());
             }
-            self.turn(events, clock::now() + 10 * MS)?;
+            self.turn(events, base_clock::now() + 10 * MS)?;
         }
     }
 
@@ -77,7 +77,7 @@ impl Engine<'_> {
                 .map(|_| ClassTimes::new(Series::of_class(classes, duration, schedule.is_some())))
                 .collect();
         }
-        self.recorder.turn(clock::now(), false);
+        self.recorder.turn(base_clock::now(), false);
         if let Some(pulse) = &self.shared.live.pulse {
             pulse.begin(opened_at);
         }
@@ -88,7 +88,7 @@ impl Engine<'_> {
         self.users = Users::new(plan, part.thread, part.connections);
         let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
-            self.connections[id].free_at = clock::now();
+            self.connections[id].free_at = base_clock::now();
             // The places of all threads come in turn.
             let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
             let start = opened_at + (ramp as f64 * place) as Nanos;
@@ -104,7 +104,7 @@ impl Engine<'_> {
     /// Starts the connections of a ramp whose turn has come.
     pub(super) fn start_in_turn(&mut self) {
         while let Some(&(at, id)) = self.starts.front()
-            && at <= clock::now()
+            && at <= base_clock::now()
         {
             self.starts.pop_front();
             self.connections[id].free_at = at;
@@ -114,7 +114,7 @@ impl Engine<'_> {
 
     /// Opens a connection for what is pending on this place, or for a new request; rests when the run is over.
     pub(super) fn begin(&mut self, id: usize) {
-        let now = clock::now();
+        let now = base_clock::now();
         if self.connections[id].pending.is_empty() {
             if self.open.is_some() {
                 return self.rest(id, now);
@@ -217,7 +217,7 @@ impl Engine<'_> {
         let connection = &mut self.connections[id];
         connection.established = true;
         self.no_connection = None;
-        let now = clock::now();
+        let now = base_clock::now();
         if self.open.is_some() {
             connection.free_at = now;
             // What waited for this connection waited for the server.
@@ -255,14 +255,14 @@ impl Engine<'_> {
     fn closed(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if let Some(answer) = connection.parser.closed() {
-            self.take_answer(id, &answer, clock::now());
+            self.take_answer(id, &answer, base_clock::now());
             self.reopen(id);
         } else if !connection.pending.is_empty() {
             self.fail(id, Kind::ClosedEarly, None);
         } else {
             connection.close();
             if self.started {
-                self.begin_again(id, clock::now());
+                self.begin_again(id, base_clock::now());
             }
         }
     }
@@ -305,7 +305,7 @@ impl Engine<'_> {
 
     /// Gives up a connection with all that is pending on it.
     pub(super) fn fail(&mut self, id: usize, kind: Kind, example: Option<&'static str>) {
-        let now = clock::now();
+        let now = base_clock::now();
         let connection = &mut self.connections[id];
         let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
         connection.recall();

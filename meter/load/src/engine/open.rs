@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use super::Engine;
 use crate::arrivals::Arrivals;
-use crate::clock::{self, MS, Nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::plan::Schedule;
 use crate::random::mix;
 use crate::recorder::Pending;
 use crate::tickets::Ticket;
+use base_clock::{MS, Nanos};
 
 /// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.
 const SAMPLE: (Nanos, Nanos) = (2 * MS, 5 * MS);
@@ -55,7 +55,7 @@ impl Open {
             arrivals,
             waiting: VecDeque::new(),
             free: VecDeque::new(),
-            deadline: schedule.deadline.map_or(Nanos::MAX, clock::nanos),
+            deadline: schedule.deadline.map_or(Nanos::MAX, base_clock::nanos),
             next_sample: origin,
             samples: 0,
         }
@@ -92,10 +92,10 @@ impl Open {
 impl Engine<'_> {
     /// Takes up what is due and sends what can be sent.
     pub(super) fn keep_schedule(&mut self) {
-        self.serve_waiting(clock::now());
+        self.serve_waiting(base_clock::now());
         let mut sent = 0;
         loop {
-            let now = clock::now();
+            let now = base_clock::now();
             let Some(due) = self
                 .open
                 .as_ref()
@@ -128,7 +128,7 @@ impl Engine<'_> {
         let Some(at) = self.open.as_ref().map(|open| open.next_sample) else {
             return;
         };
-        let now = clock::now();
+        let now = base_clock::now();
         if now < at {
             return;
         }

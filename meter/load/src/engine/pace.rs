@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use rustix::event::epoll;
 
 use super::{Engine, interest};
-use crate::clock::{self, Nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::transport::Turn;
+use base_clock::Nanos;
 
 /// When lines will have carried a portion, the next first, and whose they are.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Engine<'_> {
             // Not limited, or there is only an end or an error to be read.
             return Some(usize::MAX);
         };
-        match line.ask(waiting, clock::now()) {
+        match line.ask(waiting, base_clock::now()) {
             Turn::Now(count) => {
                 line.passed(count);
                 self.hold_input(id, false);

@@ -3,18 +3,18 @@
 use super::open::BURST;
 use super::users::Ended;
 use super::{Engine, Shared};
-use crate::clock::{self, Nanos};
 use crate::connection::State;
 use crate::outcome::Kind;
 use crate::recorder::Pending;
 use crate::response::Answer;
 use crate::sink::Discard;
+use base_clock::Nanos;
 
 impl Engine<'_> {
     /// Sends the requests of the users whose pause is over.
     pub(super) fn wake_users(&mut self) {
         for _ in 0..BURST {
-            let now = clock::now();
+            let now = base_clock::now();
             let Some((due, id)) = self.users.as_mut().and_then(|users| users.due(now)) else {
                 return;
             };

@@ -4,9 +4,9 @@
 //! thread is idle however busy it was before, and what it does in a ramp-down is not measured.
 
 use super::Engine;
-use crate::clock::{self, Nanos};
 use crate::own::Usage;
 use crate::work::Cpu;
+use base_clock::Nanos;
 
 /// What there was to be read at the beginning and at the end.
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Engine<'_> {
             .map(|start| self.shared.own.read().since(start));
         Used {
             cpu: self.recorder.work.cpu(),
-            span: clock::now().saturating_sub(self.times.start),
+            span: base_clock::now().saturating_sub(self.times.start),
             kept: kept.unwrap_or_default(),
         }
     }

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::clock::{Nanos, nanos};
 use crate::outcome::{Fault, Kind};
 use crate::pace::unit;
 use crate::random::mix;
@@ -16,6 +15,7 @@ use crate::sink::Collect;
 use crate::tickets::Tickets;
 use crate::workload::{Asked, Judged, Session, Workload};
 use crate::{Pace, Plan, Think};
+use base_clock::{Nanos, nanos};
 
 /// Requests of one session that are counted as abandoned at most; a plan has fewer.
 const LONGEST_SESSION: u64 = 1_000_000;

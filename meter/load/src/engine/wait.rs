@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Engine;
 use crate::Error;
-use crate::clock::{self, MS, Nanos};
+use base_clock::{MS, Nanos};
 
 /// The longest sleep, so that a stop is noticed.
 const LONGEST: Nanos = 100 * MS;
@@ -30,7 +30,7 @@ impl Engine<'_> {
         let patience = if self.spins() {
             NO_TIME
         } else {
-            let patience = until.saturating_sub(clock::now()).min(LONGEST);
+            let patience = until.saturating_sub(base_clock::now()).min(LONGEST);
             Timespec::try_from(Duration::from_nanos(patience)).unwrap_or(NO_TIME)
         };
         events.clear();

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use crate::clock::{self, Nanos};
+use base_clock::Nanos;
 
 /// Microseconds of a tick.
 const TICK_US: f64 = 10_000.0;
@@ -113,7 +113,7 @@ impl Ticks {
     /// Of `cores`; `None` for none, and where the kernel does not tell.
     fn take(cores: &[usize]) -> Option<Self> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
-        Self::read(&stat, cores, clock::now())
+        Self::read(&stat, cores, base_clock::now())
     }
 
     fn read(stat: &str, cores: &[usize], at: Nanos) -> Option<Self> {

@@ -13,7 +13,6 @@ use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::server::Running;
 use super::workshop::Workshop;
 use super::{interrupts, other};
-use crate::clock;
 use crate::compare::cpu::Reading;
 use crate::{Phase, Plan, Progress, Run, Stop, Verdict, run};
 
@@ -191,7 +190,7 @@ fn leave_open(
             .zip(after)
             .map(|(before, after)| (after as f64 - before as f64) / count.max(1) as f64);
     }
-    clock::rest(SETTLING, scene.stop);
+    base_clock::rest(SETTLING, scene.stop);
     Ok(opened)
 }
 

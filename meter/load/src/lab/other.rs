@@ -11,10 +11,10 @@ use super::process::{Launch, Process};
 use super::spec::Checker;
 use super::workshop::Workshop;
 use super::{h2load, wrk};
-use crate::clock::Nanos;
+use crate::Plan;
 use crate::own::schedule;
 use crate::request::head_fields;
-use crate::{Plan, clock};
+use base_clock::Nanos;
 
 /// Between two looks at whether it is done.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -67,7 +67,7 @@ struct Use {
 impl Use {
     fn of(pids: &[u32]) -> Option<Self> {
         let mut all = Self {
-            at: clock::now(),
+            at: base_clock::now(),
             on_core: 0,
             turns: 0,
             threads: 0,
@@ -131,12 +131,12 @@ pub(super) fn run(
         env: Vec::new(),
         cores,
     })?;
-    let began = clock::now();
-    let deadline = clock::after(seconds + GRACE);
+    let began = base_clock::now();
+    let deadline = base_clock::after(seconds + GRACE);
     let (mut used, mut looks): (Option<(Use, Use)>, _) = (None, Looks::default());
     while process.wait(GLANCE).is_none() {
         // In its last moments it may be done already.
-        if clock::since(began) + GLANCE / 2 < seconds
+        if base_clock::since(began) + GLANCE / 2 < seconds
             && let Some(now) = Use::of(&process.pids())
         {
             used = Some((used.map_or(now, |(first, _)| first), now));
@@ -146,7 +146,7 @@ pub(super) fn run(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if clock::now() > deadline {
+        if base_clock::now() > deadline {
             return Err(format!(
                 "{name} does not end; {}",
                 process.output().last_words()

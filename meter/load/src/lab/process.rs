@@ -15,8 +15,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use super::form::Line;
 use super::output::Output;
 use super::{programs, tree};
-use crate::clock::{self, Nanos};
 use crate::limits;
+use base_clock::Nanos;
 
 /// How long a program may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ impl Process {
     /// Waits at most so long for its end.
     pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         if self.exited().is_none() {
-            wait_for(&[self.child.id()], clock::after(longest));
+            wait_for(&[self.child.id()], base_clock::after(longest));
         }
         self.exited()
     }
@@ -116,7 +116,7 @@ impl Process {
         if let Some(signal) = signal {
             send(&family, signal);
         }
-        if !wait_for(&family, clock::after(PATIENCE)) {
+        if !wait_for(&family, base_clock::after(PATIENCE)) {
             send(&family, Signal::KILL);
         }
         self.end();
@@ -126,7 +126,7 @@ impl Process {
     fn end(&mut self) {
         let family = self.pids();
         send(&family, Signal::KILL);
-        wait_for(&family, clock::after(PATIENCE));
+        wait_for(&family, base_clock::after(PATIENCE));
         if self.status.is_none() {
             self.status = self.child.wait().ok();
         }
@@ -227,7 +227,7 @@ fn wait_for(pids: &[u32], deadline: Nanos) -> bool {
 
 fn ended(pidfd: &OwnedFd, deadline: Nanos) -> bool {
     loop {
-        let timeout = Timespec::try_from(clock::until(deadline)).ok();
+        let timeout = Timespec::try_from(base_clock::until(deadline)).ok();
         match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()) {
             Ok(ready) => return ready > 0,
             Err(rustix::io::Errno::INTR) => {}
@@ -253,9 +253,13 @@ mod tests {
 
     fn wait_for_text(process: &Process, text: &str) {
         process.output().await_text(text);
-        let deadline = clock::after(Duration::from_secs(30));
+        let deadline = base_clock::after(Duration::from_secs(30));
         while !process.output().has_said_it() {
-            assert!(clock::now() < deadline, "{}", process.output().last_words());
+            assert!(
+                base_clock::now() < deadline,
+                "{}",
+                process.output().last_words()
+            );
             process.output().wait_for_output(Duration::from_millis(50));
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::outcome::LabLevel;
-use crate::clock::{self, Nanos};
+use base_clock::Nanos;
 
 /// How far an experiment is.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Of runs for which so much is planned, the first of which begins now.
     pub(super) fn begin(whole: Duration) -> Self {
-        let now = clock::now();
+        let now = base_clock::now();
         Self {
             whole,
             done: Duration::ZERO,
@@ -51,7 +51,7 @@ impl Pace {
     /// One is done for which so much was planned.
     pub(super) fn end_run(&mut self, planned: Duration) {
         self.done += planned;
-        self.ended = clock::now();
+        self.ended = base_clock::now();
     }
 
     /// What is left at a moment, if the others take as much longer than planned as those that are done.
@@ -90,7 +90,7 @@ impl Place {
             repeats: self.repeats,
             done: self.done,
             runs: self.runs,
-            remaining: self.pace.remaining(clock::now()),
+            remaining: self.pace.remaining(base_clock::now()),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::outcome::LabServer;
 use super::process::{Launch, Process};
 use super::spec::Server;
 use super::workshop::{self, Workshop};
-use crate::{Order, Plan, Stop, clock, run};
+use crate::{Order, Plan, Stop, run};
 
 /// Between two questions whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -202,7 +202,7 @@ impl<'a> Running<'a> {
 
     /// `false` if `stop` was set before.
     fn wait_until_ready(&mut self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<bool, String> {
-        let deadline = clock::after(self.spec.ready_timeout.0);
+        let deadline = base_clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
             None => self.url(&numbered(shop.experiment.path(self.spec), 0)),
@@ -228,7 +228,7 @@ impl<'a> Running<'a> {
             if ready {
                 return Ok(true);
             }
-            if clock::now() >= deadline {
+            if base_clock::now() >= deadline {
                 return Err(self.never_ready(&url, &last));
             }
             self.process.output().wait_for_output(GLANCE);

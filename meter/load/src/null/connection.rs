@@ -9,7 +9,7 @@ use rustix::net::SendFlags;
 
 use super::NullAnswer;
 use super::scan::{Request, Scanner};
-use crate::clock::{self, Nanos};
+use base_clock::Nanos;
 
 /// Requests that wait on one connection, past which no more are read from it.
 const MOST: usize = 4096;
@@ -138,7 +138,7 @@ impl Connection {
                     answer.length
                 };
                 if answer.work > 0 {
-                    now = clock::busy(answer.work, stop);
+                    now = base_clock::busy(answer.work, stop);
                 }
                 log(NullAnswer {
                     arrived_ns: first.arrived,

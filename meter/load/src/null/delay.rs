@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Nanos, nanos};
 use crate::random::mix;
+use base_clock::{Nanos, nanos};
 
 /// The time between reading a request and sending its answer. A thread that is busy or woken late makes it longer; the
 /// log has the time that it really was.

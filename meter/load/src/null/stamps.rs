@@ -11,7 +11,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, socko
 use nix::sys::time::TimeSpec;
 use rustix::io::Errno;
 
-use crate::clock::{self, Nanos};
+use base_clock::Nanos;
 
 /// Has what comes to `listener`'s connections stamped, which inherit it.
 ///
@@ -60,5 +60,5 @@ impl Stamped {
 /// The moment of the monotonic clock at which the wall clock showed `stamp`.
 fn moment(stamp: TimeSpec) -> Option<Nanos> {
     let seconds = u64::try_from(stamp.tv_sec()).ok()?;
-    clock::monotonic(seconds * clock::SECOND + stamp.tv_nsec() as u64)
+    base_clock::monotonic_at(seconds * base_clock::SECOND + stamp.tv_nsec() as u64)
 }

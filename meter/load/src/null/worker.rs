@@ -16,7 +16,7 @@ use super::connection::{Answer, Connection};
 use super::stamps::Stamped;
 use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
 use crate::Error;
-use crate::clock::{self, MS, Nanos, nanos};
+use base_clock::{MS, Nanos, nanos};
 
 /// Events taken from epoll at once.
 const EVENTS: usize = 256;
@@ -136,7 +136,7 @@ impl Worker {
             return Some(Timespec::default());
         }
         let Reverse((due, _)) = self.due.peek()?;
-        let left = Duration::from_nanos(due.saturating_sub(clock::now()));
+        let left = Duration::from_nanos(due.saturating_sub(base_clock::now()));
         // More seconds than fit are as good as for ever, which ends with the next event.
         Some(Timespec::try_from(left).unwrap_or(Timespec {
             tv_sec: i64::MAX,
@@ -169,7 +169,8 @@ impl Worker {
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     // The listener stays readable, so it must not be watched until there may be room again.
                     let _ = epoll::delete(&self.epoll, listener);
-                    self.due.push(Reverse((clock::now() + PAUSE, LISTENER)));
+                    self.due
+                        .push(Reverse((base_clock::now() + PAUSE, LISTENER)));
                     return;
                 }
                 Err(Errno::AGAIN) => return,
@@ -225,7 +226,7 @@ impl Worker {
             Err(Errno::AGAIN | Errno::INTR) => return self.advance(token),
             Ok(_) | Err(_) => return self.close(token),
         };
-        let now = clock::now();
+        let now = base_clock::now();
         let mut bytes = &buffer[..count];
         let mut first_due = None;
         while !bytes.is_empty() && !connection.ending {
@@ -257,7 +258,7 @@ impl Worker {
     /// Answers what is due, and begins to accept again after a pause.
     fn keep_time(&mut self) {
         while let Some(&Reverse((due, token))) = self.due.peek()
-            && due <= clock::now()
+            && due <= base_clock::now()
         {
             self.due.pop();
             if token != LISTENER {
@@ -272,7 +273,7 @@ impl Worker {
 
     /// Sends what is due on a connection and notes when the next answer is.
     fn advance(&mut self, token: u64) {
-        let now = clock::now();
+        let now = base_clock::now();
         let Some(connection) = connection(&mut self.places, token) else {
             return;
         };

@@ -7,7 +7,7 @@
 
 use super::Bandwidth;
 use super::tls::CIPHERTEXT;
-use crate::clock::{MS, Nanos, SECOND};
+use base_clock::{MS, Nanos, SECOND};
 
 /// How long the line takes for one portion, where the segments allow.
 const PORTION: Nanos = 10 * MS;

@@ -3,8 +3,8 @@
 use super::Bandwidth;
 use super::line::Line;
 use crate::Plan;
-use crate::clock::{Nanos, SECOND};
 use crate::recorder::Pending;
+use base_clock::{Nanos, SECOND};
 
 /// The bit rate that a conforming connection reaches, in bits a second.
 const CONFORMING: f64 = 320_000.0;

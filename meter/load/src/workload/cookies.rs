@@ -4,8 +4,6 @@
 //! parent of it is sent to this host. `Secure` and `HttpOnly` do not matter to a client that runs no scripts and was told
 //! which server to ask.
 
-use std::time::SystemTime;
-
 /// Cookies that a jar keeps at most; RFC 6265, section 6.1 asks for at least 50.
 const MOST: usize = 100;
 /// Bytes of a name and its value at most.
@@ -149,7 +147,7 @@ fn is_past(value: &[u8]) -> bool {
         .unwrap_or_default()
         .replace('-', " ");
     // Netscape's form has dashes in an otherwise modern date.
-    httpdate::parse_http_date(&text).is_ok_and(|date| date <= SystemTime::now())
+    httpdate::parse_http_date(&text).is_ok_and(|date| date <= base_clock::wall())
 }
 
 /// Whether `Domain` covers the host (section 5.1.3); an empty one says nothing.

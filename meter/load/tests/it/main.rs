@@ -1,5 +1,10 @@
 //! The client against little servers that behave, and against some that do not.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod auto;
 mod bodies;
 mod bottleneck;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use crate::Error;
 

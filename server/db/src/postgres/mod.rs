@@ -48,8 +48,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use millpond_store::Sink;
-use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;

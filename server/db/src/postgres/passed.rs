@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

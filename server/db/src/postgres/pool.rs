@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::Shared;
 use super::backoff::Backoff;

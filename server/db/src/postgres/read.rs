@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use tokio::time::timeout;
 use tokio_postgres::types::Type;
 

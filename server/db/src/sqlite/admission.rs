@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use parking_lot::{Condvar, Mutex};
 
 use super::file::Identity;

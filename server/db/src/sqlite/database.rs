@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use millpond_store::Sink;
-use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use parking_lot::Mutex;
 
 use crate::Position;

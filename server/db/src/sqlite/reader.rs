@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;

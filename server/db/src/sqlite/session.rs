@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use rusqlite::{Connection, ErrorCode};
 
 use super::catalog::{Catalog, TableKind};

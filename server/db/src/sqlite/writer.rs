@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use tokio::sync::oneshot;
 
 use super::file::{Identity, OpenFile};

@@ -1,5 +1,10 @@
 //! The database on real files: what queries depend on, what the feed tells, and that the two always fit.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod advice;
 mod analysis;
 mod coherence;

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
+use base_clock::Boottime;
 use millpond_db::{Call, Rows, Value};
-use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 
 use crate::support::{Fixture, int, wait};

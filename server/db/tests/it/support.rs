@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use millpond_db::{
     Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Options, Query, Read, Rows,
     Snapshot, Step, Value, Written,
 };
-use millpond_store::clock::Boottime;
 use millpond_store::{Change, Feed, Sink, Tag};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 
 use super::exchange::{Exchange, Pending};
 use super::kept::Known;

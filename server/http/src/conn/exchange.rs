@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Waker;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::output::Output;
 use super::progress::Progress;

@@ -6,7 +6,7 @@
 //!
 //! They are answered in the order in which they were read, and before any other connection goes on.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::repeats::Named;
 use super::socket::Moved;

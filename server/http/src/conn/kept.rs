@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 
 use crate::h1::{Decoder, FieldSpan, Head, request};
 use crate::limits::REPEATED_ANSWER;

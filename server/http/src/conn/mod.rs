@@ -24,7 +24,7 @@ mod socket;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use crate::event::{Ready, Token};
 use crate::response::Service;

@@ -6,7 +6,7 @@
 //! would wait for events, or when [`FULL`] responses wait, and nothing that may take long begins before what waits is
 //! sent. So a response that is alone in its turn waits for nothing.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::kept::Again;
 use super::socket::Moved;

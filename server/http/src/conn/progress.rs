@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use crate::limits::MIN_RATE;
 

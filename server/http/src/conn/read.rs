@@ -1,6 +1,6 @@
 //! What comes in: first bytes, further bytes, and bytes that nobody wants.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::exchange::Exchange;
 use super::intake::First;

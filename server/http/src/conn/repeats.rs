@@ -8,8 +8,8 @@
 //! Only complete heads of GET without content are kept, at their second appearance, so that heads that come once cost a hash
 //! and no memory.
 
+use base_clock::Boottime;
 use memchr::memmem::Finder;
-use millpond_store::clock::Boottime;
 use twox_hash::XxHash3_64;
 
 use super::kept::{Kept, Known};

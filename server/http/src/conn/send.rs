@@ -1,6 +1,6 @@
 //! What goes out of one connection, and how long its client may take to read it.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use rustix::net::{Shutdown, shutdown};
 
 use super::exchange::Exchange;

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use rustix::event::epoll;
 use rustix::io::Errno;
 

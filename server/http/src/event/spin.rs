@@ -10,7 +10,7 @@ use std::mem;
 use std::thread;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::Token;
 

@@ -3,7 +3,7 @@
 //! Each number is in one list at most, so what is kept does not grow with what was asked for. An entry that is due says only "look":
 //! deadlines are pushed back far more often than they are reached, and a look that finds a later one puts the entry there.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// Nanoseconds of one slot, as a power of two: 16.8 ms.
 const TICK_BITS: u32 = 24;

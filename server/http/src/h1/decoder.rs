@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use base_clock::Boottime;
 use bytes::{Bytes, BytesMut};
-use millpond_store::clock::Boottime;
 
 use super::chunked::Chunked;
 use super::framing::Framing;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use proptest::prelude::*;
 
 use super::{Decoder, Event, Phase};

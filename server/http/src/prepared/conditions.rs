@@ -156,7 +156,7 @@ impl Conditions {
         }
         let is_same = modified.is_some() && modified == date(request, "if-range");
         let is_strong = modified
-            .and_then(|m| SystemTime::now().duration_since(m).ok())
+            .and_then(|m| base_clock::wall().duration_since(m).ok())
             .is_some_and(|age| age >= STRONG_AFTER);
         if is_same && is_strong {
             // A date names no coding; what clients resume by date is without one.

@@ -383,7 +383,7 @@ impl Variant {
 
 /// HTTP dates have whole seconds, and a modification in the future is one that has just happened.
 fn whole_seconds(time: SystemTime) -> SystemTime {
-    let time = time.min(SystemTime::now());
+    let time = time.min(base_clock::wall());
     let since_epoch = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

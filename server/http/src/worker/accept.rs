@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_store::clock::Boottime;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 

@@ -1,5 +1,10 @@
 //! The server over real sockets: the basic first, then limits, then its end.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod support;
 
 mod exchange;

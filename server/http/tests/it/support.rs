@@ -10,12 +10,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{
     Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, Standing, listen,
     run_worker,
 };
-use millpond_store::clock::Boottime;
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 

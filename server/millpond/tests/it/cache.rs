@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use rusqlite::Connection as Database;
 use rustix::net::sockopt::set_socket_linger;
 use tempfile::TempDir;

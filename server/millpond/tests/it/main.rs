@@ -1,5 +1,10 @@
 //! The program as its users meet it: on the command line, on the network, and by signals.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod adversary;
 mod awake;
 mod cache;

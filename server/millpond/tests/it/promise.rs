@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use tempfile::TempDir;
 
 use self::record::{Commit, Numbers, Read, Record};

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use millpond_store::{Degree, clock::Boottime};
+use base_clock::Boottime;
+use millpond_store::Degree;
 
 /// Before the second try.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);

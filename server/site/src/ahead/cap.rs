@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// What one page is taken to need at most: more is a machine that slept.
 const LONGEST: Duration = Duration::from_secs(60);

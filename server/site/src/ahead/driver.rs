@@ -13,8 +13,9 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use millpond_db::Value;
-use millpond_store::{Degree, Outcome, clock::Boottime};
+use millpond_store::{Degree, Outcome};
 
 use super::{
     Settings, Shared,

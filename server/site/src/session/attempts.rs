@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use foldhash::fast::RandomState;
 use millpond_http::Request;
-use millpond_store::clock::Boottime;
 use parking_lot::Mutex;
 
 const SETS: usize = 4_096;

@@ -9,7 +9,6 @@
 
 mod attempts;
 mod claims;
-mod clock;
 mod cookie;
 mod keys;
 mod lines;
@@ -21,8 +20,8 @@ mod token;
 
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
+use base_clock::Boottime;
 use millpond_http::Request;
-use millpond_store::clock::Boottime;
 
 pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use claims::{ClaimUse, Claims};
@@ -63,7 +62,7 @@ pub(crate) struct Until(u64);
 impl Until {
     /// Whether it is over for a request that was received at `received`.
     pub(crate) fn is_over(self, received: Boottime) -> bool {
-        clock::unix_at(received) >= self.0
+        base_clock::unix_seconds_at(received) >= self.0
     }
 }
 
@@ -136,7 +135,7 @@ impl Sessions {
 
     /// The field value that begins a session with these claims; none if they are too long for a cookie, or of a kind that is no claim.
     pub(crate) fn begin(&self, claims: Claims, now: Boottime) -> Option<String> {
-        let issued = clock::unix_at(now);
+        let issued = base_clock::unix_seconds_at(now);
         let session = Session {
             issued,
             expires: issued.saturating_add(self.lifetime.as_secs()),

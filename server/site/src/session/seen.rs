@@ -11,11 +11,11 @@
 
 use std::borrow::Cow;
 
+use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Request;
-use millpond_store::clock::Boottime;
 
-use super::{Sessions, Until, clock, keys::Keys, token};
+use super::{Sessions, Until, keys::Keys, token};
 
 const VERSION: &str = "w1";
 
@@ -51,7 +51,7 @@ impl Sessions {
         request: &Request<'_>,
         now: Boottime,
     ) -> Option<String> {
-        let expires = clock::unix_at(now).saturating_add(self.seen_for.as_secs());
+        let expires = base_clock::unix_seconds_at(now).saturating_add(self.seen_for.as_secs());
         let token = seal(position, expires, &self.keys)?;
         let origin = request.fields.get("origin");
         let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());

@@ -27,7 +27,7 @@ static DESCRIPTIONS: AtomicU64 = AtomicU64::new(0);
 pub(super) fn describe(file: &Arc<File>, stamp: &Stamp, media: &Media, settled: bool) -> Prepared {
     let mut tag = stamp.bytes();
     if !settled {
-        let now = SystemTime::now()
+        let now = base_clock::wall()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         tag.extend(now.as_nanos().to_be_bytes());
@@ -65,7 +65,7 @@ pub(super) fn respond(file: &Arc<File>, media: &Media, request: &Request<'_>) ->
     let Some(stamp) = state(file) else {
         return Response::text(500, "the file cannot be read\n");
     };
-    let settled = stamp.settled(SystemTime::now());
+    let settled = stamp.settled(base_clock::wall());
     describe(file, &stamp, media, settled).respond(request, Bytes::new())
 }
 

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use millpond_http::{Body, Content, Parts, Prepared};
@@ -123,7 +122,7 @@ impl Loaded {
             return false;
         };
         let stamp = &self.plain.stamp;
-        let settled = self.settled || stamp.settled(SystemTime::now());
+        let settled = self.settled || stamp.settled(base_clock::wall());
         !settled || state(file).as_ref() != Some(stamp)
     }
 }
@@ -173,7 +172,7 @@ fn read(
             if stamp.size > found.stamp.size {
                 break;
             }
-            let now = SystemTime::now();
+            let now = base_clock::wall();
             if let Some(content) = read_unchanged(&file, &stamp)? {
                 let settled = stamp.settled(now);
                 let plain = copied(media, stamp, content, in_kernel, before);
@@ -187,7 +186,7 @@ fn read(
     Ok(open(&found.real)?.map(|(file, stamp)| {
         let file = Arc::new(file);
         let prepared = describe(&file, &stamp, media, true);
-        let settled = stamp.settled(SystemTime::now());
+        let settled = stamp.settled(base_clock::wall());
         let plain = Plain {
             stamp,
             media: media.clone(),

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use parking_lot::{Condvar, Mutex};
 
 use crate::problem::Problem;

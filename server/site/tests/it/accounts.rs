@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use base_clock::Boottime;
 use millpond_http::{OwnedRequest, Service as _};
-use millpond_store::clock::Boottime;
 
 use crate::{
     both::{Housed, Kind, on_both},

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use crate::support::TestSite;
 

@@ -1,5 +1,10 @@
 //! Sites in temporary folders, asked in process; sockets are tested with the binary.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod accounts;
 mod addresses;
 mod ahead;

@@ -208,10 +208,8 @@ fn two_hundred_at_once_are_one_fill() {
                     let mut waiting = Vec::new();
                     for _ in 0..25 {
                         use millpond_http::{Reply, Service};
-                        let request = OwnedRequest::new("GET", "/read?id=2").from_peer(
-                            ([127, 0, 0, 1], 1).into(),
-                            millpond_store::clock::Boottime::now(),
-                        );
+                        let request = OwnedRequest::new("GET", "/read?id=2")
+                            .from_peer(([127, 0, 0, 1], 1).into(), base_clock::Boottime::now());
                         match service.call(&request.as_request()) {
                             Reply::Ready(response) => assert_eq!(response.status(), 200),
                             Reply::Later(future) => waiting.push(tokio::task::spawn_local(future)),

@@ -5,9 +5,9 @@ use std::{
     sync::Arc, time::Duration,
 };
 
+use base_clock::Boottime;
 use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Standing};
 use millpond_site::{Config, Options, Problem, Site, SiteService};
-use millpond_store::clock::Boottime;
 
 /// Tables that most tests use.
 pub(crate) const SCHEMA: &str = "create table article (id integer primary key, title text not null unique check (length(title) < 40), body text) strict;

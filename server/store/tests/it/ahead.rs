@@ -12,8 +12,9 @@ use std::{
 
 use proptest::prelude::*;
 
+use base_clock::Boottime;
 use millpond_store::{
-    Change, Config, Fill, Joined, Landed, MadeAhead, Need, Outcome, Sink, Tag, Why, clock::Boottime,
+    Change, Config, Fill, Joined, Landed, MadeAhead, Need, Outcome, Sink, Tag, Why,
 };
 
 use crate::support::{NOW, TestStore, fill, lead, poll_once, store};

@@ -1,6 +1,7 @@
 //! Why a key is answered as it is.
 
-use millpond_store::{Change, Config, Joined, Need, Sink, Tag, Why, clock::Boottime};
+use base_clock::Boottime;
+use millpond_store::{Change, Config, Joined, Need, Sink, Tag, Why};
 
 use crate::support::{NOW, TestStore, block_on, fill, store};
 

@@ -8,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-use millpond_store::{
-    Class, Config, Feed, Fill, Joined, Need, Permit, Sink, Store, Tag, Value, clock::Boottime,
-};
+use base_clock::Boottime;
+use millpond_store::{Class, Config, Feed, Fill, Joined, Need, Permit, Sink, Store, Tag, Value};
 
 /// A feed whose changes are numbered, and whose snapshots see every change up to a number.
 pub(crate) struct Numbered;

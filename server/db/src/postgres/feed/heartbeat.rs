@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::looks::Looks;
 use super::messages;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// The share of time that looks at the catalog may take is one part in so many, if that leaves enough of them.
 const SHARE: u32 = 20;

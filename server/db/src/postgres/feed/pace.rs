@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// Transactions in a second that each have a look of their own.
 const PER_SECOND: u64 = 300;

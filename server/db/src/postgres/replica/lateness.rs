@@ -3,7 +3,7 @@
 //! The first may be the fault of what was read: ✗ *one cold statement takes the replica from everybody, closes connections whose caches have
 //! just been filled, and meets cold ones again after the pause.* The second says that the server has too much to do.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// When the first of them was given up, if nothing was answered since.
 #[derive(Default)]

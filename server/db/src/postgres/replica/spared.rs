@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use foldhash::fast::RandomState;
-use millpond_store::clock::Boottime;
 
 /// For how long: a server that had too much to do may have caught up by then.
 const SPARED: Duration = Duration::from_secs(10);

@@ -4,13 +4,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use lab_pgtest::Options;
 use millpond_db::{
     Bind, Call, Database, DatabaseFeed, Expect, Migration, Position, PostgresOptions, Query, Rows,
     Step, Value,
 };
 use millpond_store::Sink;
-use millpond_store::clock::Boottime;
 
 use super::{options, prepare, server, try_read};
 use crate::support::{Witness, int, text, wait};

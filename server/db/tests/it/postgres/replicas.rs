@@ -6,11 +6,11 @@ mod schema;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{
     Bind, Call, Database, Expect, PostgresOptions, Query, Read, Snapshot, Step, Transactions, Value,
 };
-use millpond_store::clock::Boottime;
 
 use super::batches::first;
 use super::feed::started;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{Database, DatabaseFeed, Query, Read, Snapshot, Value};
-use millpond_store::clock::Boottime;
 use millpond_store::{
     Change, Class, Config, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value as Stored, Why,
 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 /// A page, as one request got it.
 #[derive(Debug)]
@@ -144,18 +144,6 @@ impl Newest {
         let versions = self.0.get(&article).map_or(&[][..], Vec::as_slice);
         let count = versions.partition_point(|(at, _)| *at < moment);
         count.checked_sub(1).map_or(0, |last| versions[last].1)
-    }
-}
-
-/// What is earlier by a span.
-trait Minus {
-    fn minus(self, by: Duration) -> Self;
-}
-
-impl Minus for Boottime {
-    fn minus(self, by: Duration) -> Self {
-        let by = u64::try_from(by.as_nanos()).unwrap();
-        Self::from_nanos(self.as_nanos().saturating_sub(by))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _, stdin, stdout};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::record::Commit;

@@ -13,9 +13,10 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use millpond_store::{
     Change, Class, Config, Fill, Held, Joined, Landed, Need, Permit, Sink, Store, Tag, Value,
-    Waiting, clock::Boottime,
+    Waiting,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 

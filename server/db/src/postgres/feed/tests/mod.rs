@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ::postgres::{Client, NoTls};
+use base_clock::Boottime;
 use lab_pgtest::{Database, Options, Postgres};
-use millpond_store::clock::Boottime;
 use millpond_store::{Change, Sink, Tag};
 use parking_lot::{Condvar, Mutex};
 

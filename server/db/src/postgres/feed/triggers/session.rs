@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::super::FeedSettings;
 use super::super::looks::Looks;

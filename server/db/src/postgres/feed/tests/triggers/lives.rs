@@ -1,6 +1,6 @@
 //! How lives begin and end, and that nothing is missed between.
 
-use millpond_store::clock::Boottime;
+use base_clock::Boottime;
 
 use super::*;
 use crate::Position;

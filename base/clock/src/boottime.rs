@@ -1,4 +1,4 @@
-//! The only module that reads the clock.
+//! A clock that does not stop while the machine sleeps.
 //!
 //! Times are `CLOCK_BOOTTIME`: it runs on while the machine is suspended, so a laptop that wakes up does not
 //! take an hour-old answer for a fresh one, and it never jumps when the wall clock is set.
@@ -16,8 +16,7 @@ impl Boottime {
     /// The present moment. Costs one vDSO call (about 25 ns).
     #[must_use]
     pub fn now() -> Self {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Self(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+        Self(crate::read(rustix::time::ClockId::Boottime))
     }
 
     /// The moment `nanos` nanoseconds after boot.
@@ -41,9 +40,12 @@ impl Boottime {
     /// The moment `by` later; saturates.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(crate::nanos(by)))
+    }
+
+    /// The moment `by` earlier; the machine's start if that is before it.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(crate::nanos(by)))
     }
 }
