@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was sampled on one machine. This is also the format of `millpond load --probe-only --json`.
+/// What was sampled on one machine. This is also the format of `millrace load --probe-only --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// Time between two samples as asked for. Where many samples are kept, every second one is left out.

@@ -1,4 +1,4 @@
-//! What `millpond compare` says of two servers.
+//! What `millrace compare` says of two servers.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ pub(crate) struct Finding {
     reasons: Value,
 }
 
-/// Runs `millpond compare --metric cpu --json -` with the arguments that were given to `command` so far.
+/// Runs `millrace compare --metric cpu --json -` with the arguments that were given to `command` so far.
 pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -33,7 +33,7 @@ pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
         .and_then(Finding::read);
     finding.ok_or_else(|| {
         format!(
-            "millpond compare: {}\n{}",
+            "millrace compare: {}\n{}",
             output.status,
             String::from_utf8_lossy(&output.stderr)
         )
@@ -41,7 +41,7 @@ pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
 }
 
 impl Finding {
-    /// From the JSON of `millpond compare`.
+    /// From the JSON of `millrace compare`.
     fn read(json: &Value) -> Option<Self> {
         let effects = json.get("effects")?.as_array()?;
         let effect = effects.iter().find(|effect| effect["metric"] == "cpu")?;

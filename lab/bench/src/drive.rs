@@ -8,7 +8,7 @@ use crate::Result;
 
 /// What drives the load.
 pub(crate) enum Generator {
-    /// `millpond load`.
+    /// `millrace load`.
     Millpond(PathBuf),
     /// `wrk`, a check on the first: the server's cost must not depend on who asks.
     Wrk,
@@ -18,7 +18,7 @@ pub(crate) enum Generator {
 pub(crate) fn all(millpond: PathBuf) -> Vec<Generator> {
     let wrk = Command::new("wrk").arg("--version").output().is_ok();
     if !wrk {
-        eprintln!("wrk is not installed: only millpond load drives");
+        eprintln!("wrk is not installed: only millrace load drives");
     }
     let mut all = vec![Generator::Millpond(millpond)];
     all.extend(wrk.then_some(Generator::Wrk));
@@ -28,7 +28,7 @@ pub(crate) fn all(millpond: PathBuf) -> Vec<Generator> {
 impl Generator {
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Millpond(_) => "millpond load",
+            Self::Millpond(_) => "millrace load",
             Self::Wrk => "wrk",
         }
     }
@@ -70,7 +70,7 @@ impl Generator {
             Self::Millpond(_) => millpond_requests(&text),
             Self::Wrk => wrk_requests(&text),
         };
-        // `millpond load` says by its status that a run is not to be trusted; the server's cost is, if requests were counted.
+        // `millrace load` says by its status that a run is not to be trusted; the server's cost is, if requests were counted.
         requests.filter(|&requests| requests > 0).ok_or_else(|| {
             format!(
                 "{} {url}: {}\n{text}{}",

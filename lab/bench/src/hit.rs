@@ -1,7 +1,7 @@
 //! Does a page from memory cost what a file of its size costs?
 //!
 //! The page of an article of the example magazine, on PostgreSQL or SQLite, and the same bytes as a file of the same server, held
-//! against each other by `millpond compare`. One process serves both, so that its feed and its timers are in both figures
+//! against each other by `millrace compare`. One process serves both, so that its feed and its timers are in both figures
 //! alike; each comparison has a new process, so that luck with the layout of memory is drawn anew.
 
 use std::{

@@ -71,7 +71,7 @@ usage: lab-bench COMMAND
       --blocks N         ABBA blocks, two runs of each in each (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
-  planted              whether millpond compare finds a server that needs a little more CPU for each request
+  planted              whether millrace compare finds a server that needs a little more CPU for each request
       --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
       --runs N           comparisons, each with new processes (default 10)
       --work MICROS      CPU of a request (default 100)

@@ -129,11 +129,11 @@ impl<'a> Scene<'a> {
         // Its status says whether the run may be trusted; what is asked here is whether every answer was good.
         let run = command
             .output()
-            .map_err(|error| format!("millpond load: {error}"))?;
+            .map_err(|error| format!("millrace load: {error}"))?;
         let text = String::from_utf8_lossy(&run.stdout);
         good_rate(&text).ok_or_else(|| {
             let said = String::from_utf8_lossy(&run.stderr);
-            format!("millpond load: {}\n{text}{said}", run.status)
+            format!("millrace load: {}\n{text}{said}", run.status)
         })
     }
 }
@@ -189,7 +189,7 @@ fn transactions_per_second(text: &str) -> Option<f64> {
     value("tps = ").filter(|&tps| tps > 0.0 && failed == 0.0)
 }
 
-/// The rate of a run of `millpond load` in which every answer was good.
+/// The rate of a run of `millrace load` in which every answer was good.
 fn good_rate(json: &str) -> Option<f64> {
     let run = serde_json::from_str::<Value>(json).ok()?;
     let failed = run.get("accounting")?.get("failed")?.as_u64()?;

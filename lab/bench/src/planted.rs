@@ -1,4 +1,4 @@
-//! Does `millpond compare` find a planted cost?
+//! Does `millrace compare` find a planted cost?
 //!
 //! Two servers do the same but for the rounds of hashing that each request costs: B's CPU for a request is a known share
 //! above A's, of the whole and not of the hashing alone. Each comparison has new processes, so that luck with the
@@ -26,7 +26,7 @@ const FOUND_OF_TEN: usize = 9;
 const DETECT: f64 = 2.0 / 3.0;
 /// The same where nothing is planted.
 const DETECT_NOTHING: f64 = 0.02;
-/// More `millpond compare` does not make.
+/// More `millrace compare` does not make.
 const MOST_BLOCKS: usize = 10_000;
 /// Rounds with which the cost of one is measured: some hundred microseconds.
 const PROBE_ROUNDS: u64 = 50_000;

@@ -223,7 +223,7 @@ pub enum Decision {
     Undecided,
 }
 
-/// A comparison and all its runs. Its JSON is the format of `millpond compare --json`.
+/// A comparison and all its runs. Its JSON is the format of `millrace compare --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Whether to believe the rest.

@@ -50,4 +50,4 @@ pub use outcome::{
 };
 pub use programs::Missing;
 pub use progress::LabProgress;
-pub use runner::{LabOptions, lab};
+pub use runner::{LabOptions, Programs, lab};

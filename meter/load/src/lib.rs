@@ -106,7 +106,7 @@ pub use host::Host;
 pub use lab::{
     CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
     LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, OtherClient,
-    Spread, Text, lab,
+    Programs, Spread, Text, lab,
 };
 pub use ladder::Ladder;
 pub use latency::{Bucket, Latencies, Latency, Quantile};

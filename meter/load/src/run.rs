@@ -66,7 +66,7 @@ impl std::fmt::Display for Protocol {
     }
 }
 
-/// One measured run. Its JSON is the format of `millpond load --json`; times are in the unit of their name.
+/// One measured run. Its JSON is the format of `millrace load --json`; times are in the unit of their name.
 ///
 /// The default is a run of nothing: a closed loop without a request, which is `INVALID`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

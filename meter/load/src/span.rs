@@ -1,4 +1,4 @@
-//! Lengths of time as people write them: `250us`, `50ms`, `1.5s`, `2min`, `1h`.
+//! Lengths of time as people write them: `250us`, `50ms`, `1.5s`, `2min`, `1h`, `7d`.
 
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ fn read(text: &str) -> Option<f64> {
         "s" => 1e6,
         "min" => 60e6,
         "h" => 3600e6,
+        "d" => 86_400e6,
         _ => return None,
     };
     let micros = number.trim().parse::<f64>().ok()? * size;

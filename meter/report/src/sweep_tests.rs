@@ -125,7 +125,7 @@ fn sweep() -> Sweep {
             }),
             crossing_refused: String::new(),
         }),
-        command: "millpond sweep http://h/ -c 1..24".into(),
+        command: "millrace sweep http://h/ -c 1..24".into(),
         sessions: false,
         bottleneck: None,
         demands: None,

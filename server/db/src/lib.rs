@@ -27,6 +27,7 @@ mod position;
 mod postgres;
 mod query;
 mod queue;
+mod random;
 mod sqlite;
 mod value;
 

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::Duration;
 
-use base_clock::Boottime;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -46,10 +44,7 @@ impl Events {
                 let event = match signal {
                     SIGHUP => Event::Reload,
                     // Whoever asks twice does not want to wait for the drain.
-                    _ if flag.swap(true, Ordering::SeqCst) => {
-                        crate::live::restore();
-                        std::process::exit(1)
-                    }
+                    _ if flag.swap(true, Ordering::SeqCst) => std::process::exit(1),
                     _ => Event::Stop,
                 };
                 // Nobody listens any more once the command is ending; the second signal must still be seen.
@@ -65,19 +60,6 @@ impl Events {
             sender,
             stop,
         })
-    }
-
-    /// Waits for SIGTERM or SIGINT, at most this long.
-    pub(crate) fn stopped_within(&self, patience: Duration) {
-        // `receiver` gives an event once, and a reload is none that ends a measurement.
-        let began = Boottime::now();
-        loop {
-            let passed = Boottime::now().since(began);
-            match self.receiver.recv_timeout(patience.saturating_sub(passed)) {
-                Ok(Event::Stop) | Err(_) => return,
-                Ok(Event::Reload | Event::WorkerEnded(_)) => {}
-            }
-        }
     }
 
     /// Whether SIGTERM or SIGINT has come.

@@ -1,7 +1,6 @@
 //! Why a command failed, in sentences.
 
 use std::fmt::Display;
-use std::process::ExitCode;
 
 use millpond_site::Problem;
 
@@ -18,10 +17,6 @@ pub(crate) enum Failure {
     },
     /// The site folder is not in order.
     Problems(Vec<Problem>),
-    /// All is said; only the exit status is left.
-    Said,
-    /// All is said, and an objective was missed: exit status 3.
-    Missed,
 }
 
 /// What a command gives back.
@@ -47,14 +42,6 @@ impl Failure {
         }
     }
 
-    /// The exit status of the program: 1, or 3 for an objective that was missed.
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Missed => ExitCode::from(3),
-            Self::Message { .. } | Self::Problems(_) | Self::Said => ExitCode::FAILURE,
-        }
-    }
-
     /// Says it on standard error.
     pub(crate) fn print(&self) {
         match self {
@@ -67,7 +54,6 @@ impl Failure {
             Self::Problems(problems) => problems
                 .iter()
                 .for_each(|problem| note(format_args!("error: {problem}"))),
-            Self::Said | Self::Missed => {}
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The `millpond` program: its commands, and how they are wired to the crates that do the work.
 //!
-//! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line, 3 is an objective that was
-//! missed.
+//! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line.
 
 mod access;
 mod admin;
@@ -12,11 +11,9 @@ mod descriptors;
 mod events;
 mod failure;
 pub mod import;
-mod live;
 pub mod new_site;
 mod output;
 mod server;
-mod stored;
 
 use std::process::ExitCode;
 
@@ -27,7 +24,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            failure.exit_code()
+            ExitCode::FAILURE
         }
     }
 }

@@ -38,8 +38,6 @@ pub(crate) struct Progress {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
     Terminal,
-    /// A file or a pipe: only lines that stay.
-    Log,
     Nowhere,
 }
 
@@ -48,13 +46,12 @@ impl Progress {
     pub(crate) fn new() -> Self {
         let is_terminal = io::stderr().is_terminal();
         Self {
-            to: if is_terminal { To::Terminal } else { To::Log },
+            to: if is_terminal {
+                To::Terminal
+            } else {
+                To::Nowhere
+            },
         }
-    }
-
-    /// One that shows nothing.
-    pub(crate) fn silent() -> Self {
-        Self { to: To::Nowhere }
     }
 
     /// Replaces the line.
@@ -64,13 +61,6 @@ impl Progress {
             let line: String = line.to_string().chars().take(79).collect();
             let mut err = io::stderr().lock();
             let _ = write!(err, "\r\x1b[K{line}").and_then(|()| err.flush());
-        }
-    }
-
-    /// A line that stays, where there is no terminal: a log shows how far it is.
-    pub(crate) fn log(&self, line: impl Display) {
-        if self.to == To::Log {
-            note(line);
         }
     }
 

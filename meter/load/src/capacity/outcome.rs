@@ -121,7 +121,7 @@ impl From<Line> for Curve {
     }
 }
 
-/// A search and all its trials. Its JSON is the format of `millpond capacity --json`; rates are requests a second.
+/// A search and all its trials. Its JSON is the format of `millrace capacity --json`; rates are requests a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// Whether to believe the rest.

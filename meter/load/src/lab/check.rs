@@ -21,8 +21,8 @@ const MOST: usize = 1000;
 const MOST_NUMBERS: usize = 1_000_000;
 
 /// Placeholders that have a meaning already.
-const RESERVED: [&str; 8] = [
-    "work", "here", "millpond", "path", "port", "dir", "core", "n",
+const RESERVED: [&str; 9] = [
+    "work", "here", "millpond", "millrace", "path", "port", "dir", "core", "n",
 ];
 
 /// Everything that is wrong, in the order of the file.

@@ -231,7 +231,10 @@ impl Experiment {
     pub(super) fn placeholders(&self, server: Option<&Server>, with: &[Spanned<String>]) -> Values {
         let mut values = Values::default();
         let own = self.values.keys().map(String::as_str);
-        for name in ["work", "here", "millpond", "path"].into_iter().chain(own) {
+        for name in ["work", "here", "millpond", "millrace", "path"]
+            .into_iter()
+            .chain(own)
+        {
             values.set(name, "");
         }
         if let Some(server) = server {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Host, Latency, Ratio, Verdict};
 
-/// A whole experiment. Its JSON is the format of `millpond lab run --json`; times are in the unit of their name.
+/// A whole experiment. Its JSON is the format of `millrace lab run --json`; times are in the unit of their name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// Whether to believe the rest: the worst of what holds for a whole level of a server.

@@ -25,11 +25,20 @@ use crate::{Error, Host, Verdict};
 /// Between two looks at a step of the preparation.
 const GLANCE: Duration = Duration::from_millis(200);
 
+/// The programs of this project that an experiment can start.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// What `{millpond}` stands for: the web server.
+    pub millpond: PathBuf,
+    /// What `{millrace}` stands for: this program.
+    pub millrace: PathBuf,
+}
+
 /// How an experiment is carried out.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// The program that `{millpond}` stands for.
-    pub millpond: PathBuf,
+    /// The programs of this project that an experiment can start.
+    pub programs: Programs,
     /// Keep the temporary folder with its files and logs.
     pub keep: bool,
 }
@@ -54,7 +63,7 @@ pub fn lab(
     let mut builder = tempfile::Builder::new();
     // Servers that give up their rights read in there.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    builder.prefix("millpond-lab-").permissions(permissions);
+    builder.prefix("millrace-lab-").permissions(permissions);
     let mut folder = builder.tempdir().map_err(cannot)?;
     folder.disable_cleanup(options.keep);
     let _remover = match options.keep {
@@ -62,7 +71,7 @@ pub fn lab(
         false => Some(Remover::of(folder.path()).map_err(cannot)?),
     };
     let mut bench = Bench {
-        shop: Workshop::new(experiment, folder.path(), &options.millpond),
+        shop: Workshop::new(experiment, folder.path(), &options.programs),
         experiment,
         levels: experiment.levels(),
         kept: Vec::new(),

@@ -9,6 +9,7 @@ use super::fill::Values;
 use super::form::Line;
 use super::outcome::Text;
 use super::process::Launch;
+use super::runner::Programs;
 use super::spec::Written;
 
 /// An experiment with its folder.
@@ -16,16 +17,16 @@ use super::spec::Written;
 pub(super) struct Workshop<'a> {
     pub(super) experiment: &'a Experiment,
     work: PathBuf,
-    millpond: PathBuf,
+    programs: Programs,
 }
 
 impl<'a> Workshop<'a> {
     /// Everything goes into `work`, which exists.
-    pub(super) fn new(experiment: &'a Experiment, work: &Path, millpond: &Path) -> Self {
+    pub(super) fn new(experiment: &'a Experiment, work: &Path, programs: &Programs) -> Self {
         Self {
             experiment,
             work: work.to_owned(),
-            millpond: millpond.to_owned(),
+            programs: programs.clone(),
         }
     }
 
@@ -34,7 +35,8 @@ impl<'a> Workshop<'a> {
         let mut values = Values::default();
         values.set("work", self.work.to_string_lossy());
         values.set("here", self.experiment.here.to_string_lossy());
-        values.set("millpond", self.millpond.to_string_lossy());
+        values.set("millpond", self.programs.millpond.to_string_lossy());
+        values.set("millrace", self.programs.millrace.to_string_lossy());
         values.set(
             "path",
             numbered(self.experiment.workload.get_ref().path.get_ref(), 0),
@@ -87,7 +89,8 @@ impl<'a> Workshop<'a> {
         let mut shown = text.to_owned();
         let names = [
             (&self.work, "{work}"),
-            (&self.millpond, "millpond"),
+            (&self.programs.millpond, "millpond"),
+            (&self.programs.millrace, "millrace"),
             (&self.experiment.here, "{here}"),
         ];
         for (path, name) in names {

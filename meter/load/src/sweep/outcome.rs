@@ -45,7 +45,7 @@ pub struct Step {
     pub run: Run,
 }
 
-/// A sweep. Its JSON is the format of `millpond sweep --json`.
+/// A sweep. Its JSON is the format of `millrace sweep --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// That of its worst step; `SUSPECT` if it was stopped before its end.

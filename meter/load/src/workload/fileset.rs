@@ -90,7 +90,7 @@ impl FileSet {
         let mut text = format!(
             "{FIRST_LINE}
 # The server serves this folder as its root. Give its URL with the command:
-#   millpond load URL --plan {PLAN}
+#   millrace load URL --plan {PLAN}
 
 [choice.directory]
 range = [0, {}]
@@ -155,7 +155,7 @@ expect = [200]
 }
 
 /// The plan's first line, by which it is known again.
-const FIRST_LINE: &str = "# The SPECweb96 file set, written by millpond load fileset.";
+const FIRST_LINE: &str = "# The SPECweb96 file set, written by millrace load fileset.";
 /// The end of the name of a file that is being written.
 const PART: &str = ".millpond-part";
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use millrace_load::{Experiment, Lab, LabOptions, LabOutcome, Verdict, lab};
+use millrace_load::{Experiment, Lab, LabOptions, LabOutcome, Programs, Verdict, lab};
 
 /// A core that this process may use.
 fn core() -> usize {
@@ -45,7 +45,10 @@ fn blocks(dir: &Path, more: &str) -> Lab {
 
 fn carry_out(experiment: &Experiment) -> Lab {
     let options = LabOptions {
-        millpond: "/none".into(),
+        programs: Programs {
+            millpond: "/none".into(),
+            millrace: "/none".into(),
+        },
         keep: false,
     };
     lab(experiment, &options, &mut |_| {}, &AtomicBool::new(false)).unwrap()

@@ -78,7 +78,7 @@ fn comparison() -> Comparison {
         blocks: (0..10).map(|n| block(n, 0.6)).collect(),
         aside: Vec::new(),
         host: Host::default(),
-        command: "millpond compare 'old=http://127.0.0.1:8080/<b>'".to_owned(),
+        command: "millrace compare 'old=http://127.0.0.1:8080/<b>'".to_owned(),
     }
 }
 

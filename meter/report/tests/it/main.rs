@@ -110,7 +110,7 @@ fn run() -> Run {
             kernel: "Linux 6.1".to_owned(),
             machine: "x86_64".to_owned(),
         },
-        command: "millpond load 'http://127.0.0.1:8080/read?id=17' --connections 10".to_owned(),
+        command: "millrace load 'http://127.0.0.1:8080/read?id=17' --connections 10".to_owned(),
         series: Timeline {
             interval_s: 0.2,
             points: (0..50).map(point).collect(),

@@ -1,11 +1,11 @@
 //! When to try again to reach a server that could not be reached: later and later, and never all at once.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use base_clock::Boottime;
 
 use crate::Error;
+use crate::random::random;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LAST: Duration = Duration::from_secs(5);
@@ -59,11 +59,6 @@ fn jittered(pause: Duration, random: u64) -> Duration {
     let half = pause / 2;
     let share = u32::try_from(random % 1_024).unwrap_or(0);
     half + half * share / 1_024
-}
-
-/// A number that differs between calls and between processes: std seeds its hash tables from the system's random numbers.
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
-pub(crate) mod backoff;
+mod backoff;
 pub(crate) mod catalog;
 mod connect;
 mod failure;
@@ -144,7 +144,7 @@ impl Postgres {
             catalogs: Catalogs::default(),
             waiting: Waiting::default(),
             rehearsing: AtomicBool::new(false),
-            node: format!("{:016x}", backoff::random()),
+            node: format!("{:016x}", crate::random::random()),
             options,
             replicas: Vec::new(),
         };

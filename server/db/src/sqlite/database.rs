@@ -16,7 +16,6 @@ use super::passed::Passed;
 use super::statement::Statement;
 use super::ticks::Ticks;
 use crate::feed::{DatabaseFeed, Delivery};
-use crate::postgres::backoff;
 use crate::queue::{Queue, Refused};
 use crate::sqlite::admission::Admission;
 use crate::sqlite::analysis::Analysis;
@@ -154,7 +153,7 @@ impl Sqlite {
         let readers = options.readers.max(1);
         let shared = Arc::new(Shared {
             ticks: Ticks::default(),
-            passed: Passed::new(format!("{:016x}", backoff::random())),
+            passed: Passed::new(format!("{:016x}", crate::random::random())),
             delivery: Delivery::default(),
             interest: Interest::default(),
             registering: Mutex::default(),

@@ -1,40 +1,18 @@
 //! The commands, one module each.
 
-mod calibration_options;
-mod capacity;
 mod check;
-mod compare;
 mod database_option;
 mod demo;
 mod explain;
-mod fileset;
-mod headings;
 mod import;
-mod lab;
-mod load;
-mod loop_options;
 mod new;
-mod null;
-mod only_options;
-mod pace_options;
-mod postgres_options;
-mod probe_options;
-mod report;
-mod request_options;
-mod results;
 mod serve;
-mod single_options;
-mod sweep;
-mod transport_options;
-mod values;
-mod workload_options;
 
 use clap::{Parser, Subcommand};
 
 use crate::failure::Outcome;
 
-/// A web server for sites on a database, with a cache that is never stale beyond a stated bound, and a tool that
-/// measures both.
+/// A web server for sites on a database, with a cache that is never stale beyond a stated bound.
 #[derive(Parser)]
 #[command(
     name = "millpond",
@@ -54,13 +32,6 @@ enum Command {
     Check(check::Check),
     Explain(explain::Explain),
     Import(import::Import),
-    Load(Box<load::Load>),
-    Sweep(Box<sweep::Sweep>),
-    Capacity(Box<capacity::Capacity>),
-    Compare(Box<compare::Compare>),
-    Report(report::Report),
-    Lab(lab::Lab),
-    Null(null::Null),
     Demo(demo::Demo),
 }
 
@@ -73,14 +44,7 @@ impl Cli {
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Import(command) => command.run(),
-            Command::Load(command) => command.run(),
-            Command::Sweep(command) => command.run(),
-            Command::Capacity(command) => command.run(),
-            Command::Compare(command) => command.run(),
-            Command::Null(command) => command.run(),
-            Command::Lab(command) => command.run(),
             Command::Demo(command) => command.run(),
-            Command::Report(command) => command.run(),
         }
     }
 }

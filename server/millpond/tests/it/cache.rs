@@ -11,7 +11,7 @@ use rusqlite::Connection as Database;
 use rustix::net::sockopt::set_socket_linger;
 use tempfile::TempDir;
 
-use crate::support::{Connection, PATIENCE, Response, Server, write};
+use crate::support::{Connection, PATIENCE, Response, Server, serve, write};
 
 const CROWD: usize = 200;
 const MAX_STALENESS: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ fn site() -> TempDir {
 
 /// A server that stores what it answers: until the feed is heard of, nothing would be.
 fn warm(site: &Path) -> Server {
-    let server = Server::start(site);
+    let server = serve(site);
     let started = Boottime::now();
     while cache_status(&server.get("/title?id=3")) != "millpond; hit" {
         assert!(Boottime::now().since(started) < PATIENCE, "never a hit");

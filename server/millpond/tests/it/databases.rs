@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lab_pgtest::{Options, Postgres};
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, run, text, write};
+use crate::support::{Connection, Server, run, serve, serve_with, text, write};
 
 fn server() -> Postgres {
     Options::new().logical().start().unwrap()
@@ -123,8 +123,8 @@ fn the_example_gives_the_same_pages_on_both_databases() {
     ];
     assert_eq!(said[0], said[1]);
     assert!(said[0].contains("45 articles added"), "{}", said[0]);
-    let one = Server::start(on_file.path());
-    let other = Server::with(on_server.path(), &["--database", &url]);
+    let one = serve(on_file.path());
+    let other = serve_with(on_server.path(), &["--database", &url]);
     for server in [&one, &other] {
         let comment = "id=50000001&who=+Ann+&body=+Well%0D%0Asaid+%0D%0A";
         let posted = Connection::open(server.address()).post("/comment", comment);
@@ -217,7 +217,7 @@ fn a_search_finds_words_their_forms_and_beginnings_whatever_is_typed() {
         markdown.path(),
         &["--database", &database.url()],
     );
-    let server = Server::with(site.path(), &["--database", &database.url()]);
+    let server = serve_with(site.path(), &["--database", &database.url()]);
     for query in ["moon", "pulling", "number+mo", "PULLED+moon"] {
         let page = server.get(&format!("/search?q={query}")).text();
         assert!(page.contains("<mark>"), "{query}: {page}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{Server, millpond, run, text, write};
+use crate::support::{Server, millpond, run, serve, text, write};
 
 /// Where the only article is: numbers begin high, so that they look like those of a magazine with a past.
 const ARTICLE: &str = "/read?id=50000001";
@@ -71,7 +71,7 @@ fn the_experiment_is_printed_and_reported() {
     let command = "<span>millpond</span> <span>demo</span> <span>--exit</span>";
     assert!(report.contains(command), "no {command} in the report");
     // The folder is a site like any other.
-    let server = Server::start(&here.path().join("magazine"));
+    let server = serve(&here.path().join("magazine"));
     assert_eq!(server.get(ARTICLE).status, 200);
     assert_eq!(server.get("/style.css").status, 200);
     assert!(server.stop().0.success());

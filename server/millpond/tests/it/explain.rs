@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Connection, Server, fail, run, text, write};
+use crate::support::{Connection, Server, fail, run, serve, text, write};
 
 fn site() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn explain(dir: &Path, admin: &str, url: &str) -> Value {
 #[test]
 fn what_is_kept_fresh_ahead_says_how_often() {
     let site = site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let admin = admin(&server);
     for _ in 0..20 {
         server.get("/read?id=1");
@@ -72,7 +72,7 @@ fn what_is_kept_fresh_ahead_says_how_often() {
 #[test]
 fn an_answer_and_what_ended_it_are_explained() {
     let site = site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let admin = admin(&server);
     let ask = |url: &str| explain(site.path(), &admin, url);
     let before = ask("/read?id=1");
@@ -145,7 +145,7 @@ fn an_answer_and_what_ended_it_are_explained() {
 #[test]
 fn nobody_else_may_ask_and_mistakes_are_told() {
     let site = site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let admin = admin(&server);
     let mut connection = Connection::open(admin.parse().unwrap());
     connection.send("GET /explain?target=/read HTTP/1.1\r\nHost: evil.example\r\n\r\n");
@@ -168,7 +168,7 @@ fn nobody_else_may_ask_and_mistakes_are_told() {
 #[test]
 fn a_page_for_those_who_are_signed_in_is_explained_for_one_of_them() {
     let site = site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let admin = admin(&server);
     let shown = |args: &[&str]| {
         let output = run(

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use lab_pgtest::{Database, Postgres};
 use tempfile::TempDir;
 
-use crate::results::terminal;
 use crate::support::{millpond, run, text, write};
+use lab_testkit::terminal;
 
 /// A site that reads these tables.
 fn site(database: &Database<'_>, tables: &[&str]) -> TempDir {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lab_hostile::{Attack, Campaign, Friend, attack, site};
 
-use crate::support::Server;
+use crate::support::serve;
 
 #[test]
 fn thousands_of_hostile_requests_disturb_nobody() {
     let dir = tempfile::tempdir().unwrap();
     site::write(dir.path()).unwrap();
-    let server = Server::start(dir.path());
+    let server = serve(dir.path());
     let friend = Friend::start(server.address(), Duration::ZERO).unwrap();
     let report = attack(&Campaign {
         address: server.address(),

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::support::{Connection, Response, Server, fail, run, text, write};
+use crate::support::{Connection, Response, fail, run, serve, text, write};
 
 const HOSTS: &str = "[[host]]\nnames = [\"one.example\", \"*.one.example\"]\nsite = \"one\"\n\n\
                      [[host]]\nnames = [\"two.example\"]\nsite = \"two\"\n";
@@ -28,7 +28,7 @@ fn get(connection: &mut Connection, host: &str, target: &str) -> Response {
 #[test]
 fn the_host_tells_the_site() {
     let dir = folder(HOSTS);
-    let server = Server::start(dir.path());
+    let server = serve(dir.path());
     let mut connection = Connection::open(server.address());
     for (host, status, body) in [
         ("one.example", 200, "one"),
@@ -56,7 +56,7 @@ fn the_host_tells_the_site() {
 fn each_site_has_its_own_database_cache_and_watch() {
     let dir = folder(HOSTS);
     write(dir.path(), "one/millpond.toml", "[server]\nworkers = 3\n");
-    let server = Server::start(dir.path());
+    let server = serve(dir.path());
     let notes = server.wait_for("one/millpond.toml: server.workers do not count here");
     assert!(!notes.contains("two/millpond.toml"), "{notes}");
     let mut connection = Connection::open(server.address());
@@ -95,7 +95,7 @@ fn each_site_has_its_own_database_cache_and_watch() {
 #[test]
 fn a_site_may_answer_to_every_other_name() {
     let dir = folder(&HOSTS.replace("\"two.example\"", "\"*\""));
-    let server = Server::start(dir.path());
+    let server = serve(dir.path());
     let mut connection = Connection::open(server.address());
     assert_eq!(
         get(&mut connection, "one.example", "/name.txt").text(),

@@ -4,7 +4,7 @@ use std::iter;
 
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, new_site, site_with};
+use crate::support::{Connection, Server, new_site, serve, site_with};
 
 /// A server with one limit set.
 struct Limited {
@@ -16,7 +16,7 @@ impl Limited {
     fn to(limit: &str) -> Self {
         let site = site_with(&format!("[limits]\n{limit}\n"));
         Self {
-            server: Server::start(site.path()),
+            server: serve(site.path()),
             _site: site,
         }
     }
@@ -119,7 +119,7 @@ fn body() {
 
 fn front_of_a_new_site() -> usize {
     let site = new_site();
-    let front = Server::start(site.path()).get("/").text();
+    let front = serve(site.path()).get("/").text();
     front.matches("/notes/").count()
 }
 

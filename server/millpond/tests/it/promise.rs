@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use self::record::{Commit, Numbers, Read, Record};
 use self::writer::OtherProgram;
-use crate::support::{Connection, PATIENCE, Server, write};
+use crate::support::{Connection, PATIENCE, Server, serve, write};
 
 /// Articles, numbered from 1. Every one is read and written.
 const ARTICLES: u64 = 50;
@@ -72,7 +72,7 @@ struct Run {
 fn hold(max_staleness: &str, bound: Duration) -> Delays {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let site = site(max_staleness);
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let mut other = OtherProgram::start(&site.path().join("site.db"));
     warm(&server);
 

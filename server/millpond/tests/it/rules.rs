@@ -1,6 +1,6 @@
 //! What the configuration says about addresses, on the wire.
 
-use crate::support::{Connection, Server, run, site_with, text, write};
+use crate::support::{Connection, run, serve, site_with, text, write};
 
 #[test]
 fn rules_and_files_on_one_connection() {
@@ -12,7 +12,7 @@ fn rules_and_files_on_one_connection() {
     );
     write(site.path(), "static/about.html", "about");
     write(site.path(), "static/files/app.3f2a9c1b.js", "1");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let mut connection = Connection::open(server.address());
     let moved = connection.get("/old/a%20b?c=d");
     assert_eq!(

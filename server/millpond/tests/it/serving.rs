@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Connection, Server, millpond, new_site, run, site_with, text, write};
+use crate::support::{Connection, Server, millpond, new_site, run, serve, site_with, text, write};
 
 #[test]
 fn a_new_site_is_served_from_memory_and_shows_what_is_posted() {
     let site = new_site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let first = server.get("/");
     assert_eq!(first.status, 200);
     assert!(
@@ -60,7 +60,7 @@ fn standard_output_has_one_line() {
 #[test]
 fn requests_and_refusals_are_logged() {
     let site = site_with("log.access = \"access.log\"\n");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let mut connection = Connection::open(server.address());
     connection.get_with("/", &["User-Agent: tester", "Referer: /from"]);
     connection.send("GET / HTTP/1.1\r\nHost : x\r\n\r\n");
@@ -101,7 +101,7 @@ fn markdown_becomes_articles() {
         text(&output.stderr)
     );
 
-    let server = Server::start(&here.path().join("magazine"));
+    let server = serve(&here.path().join("magazine"));
     let page = server.get("/read?id=50000001");
     assert_eq!(page.status, 200);
     assert!(

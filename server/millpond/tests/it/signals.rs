@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::support::{Connection, Server, new_site, site_with, write};
+use crate::support::{Connection, Server, new_site, serve, site_with, write};
 
 /// A form of which the last bytes are missing: a request in flight.
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
@@ -26,7 +26,7 @@ fn half_a_form(server: &Server) -> (Connection, &'static str) {
 fn a_request_in_flight_is_finished() {
     for signal in [Signal::TERM, Signal::INT] {
         let site = new_site();
-        let server = Server::start(site.path());
+        let server = serve(site.path());
         let (mut connection, rest) = half_a_form(&server);
         server.signal(signal);
         server.wait_until_closed();
@@ -43,7 +43,7 @@ fn a_request_in_flight_is_finished() {
 #[test]
 fn a_request_that_does_not_finish_is_cut_off() {
     let site = site_with("limits.drain_timeout = \"50ms\"\n");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let (mut connection, _) = half_a_form(&server);
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
@@ -53,7 +53,7 @@ fn a_request_that_does_not_finish_is_cut_off() {
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let site = site_with("limits.drain_timeout = \"1d\"\n");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let _in_flight = half_a_form(&server);
     server.signal(Signal::TERM);
     server.wait_until_closed();
@@ -64,7 +64,7 @@ fn a_second_signal_ends_it_at_once() {
 #[test]
 fn hangup_reopens_the_log() {
     let site = site_with("log.access = \"access.log\"\n");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let mut connection = Connection::open(server.address());
     connection.get("/?first");
     // An answer may be read before its line is recorded; the next one on the connection cannot.
@@ -86,7 +86,7 @@ fn hangup_reopens_the_log() {
 #[test]
 fn hangup_applies_a_new_log_and_names_what_needs_a_restart() {
     let site = new_site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     write(
         site.path(),
         "millpond.toml",
@@ -107,7 +107,7 @@ fn hangup_applies_a_new_log_and_names_what_needs_a_restart() {
 #[test]
 fn hangup_keeps_a_good_configuration_when_the_new_one_is_wrong() {
     let site = site_with("log.access = \"access.log\"\n");
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     write(site.path(), "millpond.toml", "[server]\nlisten = 5\n");
     server.signal(Signal::HUP);
     let notes = server.wait_for("the configuration in use stays");
@@ -122,7 +122,7 @@ fn hangup_keeps_a_good_configuration_when_the_new_one_is_wrong() {
 #[test]
 fn hangup_keeps_a_good_site_when_the_new_one_is_wrong() {
     let site = new_site();
-    let server = Server::start(site.path());
+    let server = serve(site.path());
     let before = server.get("/");
     write(
         site.path(),

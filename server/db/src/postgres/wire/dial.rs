@@ -18,10 +18,10 @@ use tokio_postgres::config::{LoadBalanceHosts, SslMode, SslNegotiation};
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_rustls::TlsConnector;
 
-use super::super::backoff::random;
 use super::super::feed::{At, Place, places};
 use super::super::liveness::watch;
 use super::stream::Stream;
+use crate::random::random;
 
 /// One socket address of a server: the same server is reached by it once more, as a request to cancel must.
 #[derive(Clone, Debug)]

@@ -1,0 +1,36 @@
+//! What tests of several crates need: a server as a child process, a client, a terminal, files.
+//!
+//! It knows processes, sockets and folders. It must not know any other crate of the project, so that
+//! a fault of theirs cannot hide in it. Everything panics where a test should fail.
+
+mod client;
+mod server;
+mod terminal;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+pub use client::{Connection, Response};
+pub use server::Server;
+pub use terminal::terminal;
+
+/// How long a test waits for an event before it fails. No event is expected to take a hundredth of
+/// it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `bytes` as text; what is not UTF-8 is replaced.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Writes `contents` to `name` below `dir`, with the folders that it needs.
+///
+/// # Panics
+/// The file cannot be written.
+pub fn write(dir: &Path, name: &str, contents: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, contents).unwrap();
+}

@@ -1,0 +1,159 @@
+//! A program that serves, as a child of the test.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::PATIENCE;
+use crate::client::{Connection, Response};
+
+/// What a child has written to standard error so far.
+#[derive(Default)]
+struct Notes {
+    text: Mutex<(String, bool)>,
+    more: Condvar,
+}
+
+/// A running server, killed when dropped.
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    notes: Arc<Notes>,
+}
+
+impl Server {
+    /// Starts `command` and waits for its line with an address.
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let notes = Arc::<Notes>::default();
+        let stderr = child.stderr.take().unwrap();
+        let for_thread = Arc::clone(&notes);
+        thread::spawn(move || for_thread.collect(stderr));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = lines.find_map(|line| address_in(&line.unwrap()));
+        // Nothing may block on a full pipe later.
+        thread::spawn(move || lines.for_each(drop));
+        match ready {
+            Some(address) => Self {
+                child,
+                address,
+                notes,
+            },
+            None => {
+                child.wait().unwrap();
+                panic!("the server did not start:\n{}", notes.all());
+            }
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// One request on a connection of its own.
+    pub fn get(&self, target: &str) -> Response {
+        Connection::open(self.address).get(target)
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Panics
+    /// The process has ended.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until standard error has `text`, and gives all of it.
+    pub fn wait_for(&self, text: &str) -> String {
+        self.notes.wait_for(text)
+    }
+
+    /// Waits until the server takes no more connections.
+    pub fn wait_until_closed(&self) {
+        while TcpStream::connect(self.address).is_ok() {
+            thread::yield_now();
+        }
+    }
+
+    /// Waits for its end; gives its status and all that it wrote to standard error.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        // Its standard error is at the end when it has ended, and that wait has a limit.
+        let notes = self.notes.all();
+        (self.child.wait().unwrap(), notes)
+    }
+
+    /// SIGTERM, and then as [`Server::wait`].
+    pub fn stop(self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("http://")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+impl Notes {
+    fn collect(&self, stderr: impl Read) {
+        for line in BufReader::new(stderr).lines() {
+            let Ok(line) = line else { break };
+            self.text.lock().unwrap().0 += &(line + "\n");
+            self.more.notify_all();
+        }
+        self.text.lock().unwrap().1 = true;
+        self.more.notify_all();
+    }
+
+    fn wait_for(&self, expected: &str) -> String {
+        let guard = self.text.lock().unwrap();
+        let (guard, waited) = self
+            .more
+            .wait_timeout_while(guard, PATIENCE, |(text, ended)| {
+                !text.contains(expected) && !*ended
+            })
+            .unwrap();
+        assert!(
+            guard.0.contains(expected),
+            "no {expected:?} ({waited:?}) in:\n{}",
+            guard.0
+        );
+        guard.0.clone()
+    }
+
+    /// Everything, once it has ended.
+    fn all(&self) -> String {
+        let guard = self.text.lock().unwrap();
+        let (guard, waited) = self
+            .more
+            .wait_timeout_while(guard, PATIENCE, |(_, ended)| !*ended)
+            .unwrap();
+        assert!(!waited.timed_out(), "it does not end:\n{}", guard.0);
+        guard.0.clone()
+    }
+}

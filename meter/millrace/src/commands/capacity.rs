@@ -1,0 +1,237 @@
+//! `millrace capacity`: the highest rate at which a server meets an objective.
+
+use std::time::Duration;
+
+use clap::Args;
+use millrace_load::{
+    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Schedule,
+    Stage, Stop, Verdict,
+};
+use millrace_report::{
+    capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
+};
+
+use super::calibration_options::CalibrationOptions;
+use super::pace_options::PaceOptions;
+use super::probe_options::ProbeOptions;
+use super::request_options::{RequestOptions, Spread};
+use super::results::ResultOptions;
+use super::single_options::SingleOptions;
+use super::values;
+use super::values::{percentage, whole};
+use super::workload_options::{SEED, WorkloadOptions};
+use crate::command_line;
+use crate::events::Events;
+use crate::failure::{Failure, Outcome};
+use crate::live::{Live, Place, Steps, remaining};
+use crate::output::note;
+
+/// Find the highest rate at which a server meets an objective, with a 95 % interval
+///
+/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
+/// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
+/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one. Where the
+/// server runs on this machine it is sampled, and what limits it at these ends is named.
+///
+/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
+/// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
+/// search was stopped.
+#[derive(Args)]
+pub(crate) struct Capacity {
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present = "plan")]
+    url: Option<String>,
+    /// What must be met: the share of all requests that have a good answer within a time, such as '99% < 50ms'
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Objective,
+    /// The lowest rate, in requests a second; with --session or a workload in sessions
+    #[arg(long, value_name = "R", default_value_t = 100.0, value_parser = values::number)]
+    from: f64,
+    /// The highest rate
+    #[arg(long, value_name = "R", default_value_t = 100_000.0, value_parser = values::number)]
+    to: f64,
+    /// The rate that must be reached; exit status 3 where the lower end of the interval is below it
+    #[arg(long, value_name = "R", value_parser = values::number)]
+    at_least: Option<f64>,
+    /// How narrow the interval is to be: half of it, as a percentage of the rate
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percentage)]
+    precision: f64,
+    /// How long each trial measures, such as 30s; longer ones make the interval narrower
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    trial: Duration,
+    /// Send requests for this long before each trial
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::duration)]
+    warmup: Duration,
+    /// How requests are spread over time
+    #[arg(long, value_enum, default_value_t = Spread::Poisson)]
+    arrivals: Spread,
+    /// The seed of random arrivals and of a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Connections, all open at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
+    connections: usize,
+    #[command(flatten)]
+    requests: RequestOptions,
+    #[command(flatten)]
+    pace: PaceOptions,
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    single: SingleOptions,
+}
+
+impl Capacity {
+    pub(crate) fn run(self) -> Outcome {
+        let mut plan = self.plan()?;
+        self.results.teller()?;
+        let events = Events::listen()?;
+        let highest = Plan {
+            schedule: Some(Schedule {
+                rate: plan.to,
+                process: plan.process.clone(),
+                deadline: None,
+            }),
+            ..plan.plan.clone()
+        };
+        highest.notes().into_iter().for_each(note);
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest, &self.results.line(), &events.stop)?;
+        let mut capacity = {
+            let title = format!("millrace capacity {}  {}", plan.plan.url, self.objective);
+            let mut live = self.results.live(title).steps(steps());
+            let mut watch = |news: CapacityNews<'_>| match news {
+                CapacityNews::Progress(progress) => show(&mut live, progress),
+                CapacityNews::Trial(trial) => {
+                    let line = trial_line(trial, &plan.objective);
+                    let row = trial_row(trial, &plan.objective);
+                    live.step(row, Some((trial.rate, 100.0 * trial.share())), || {
+                        note(line)
+                    });
+                }
+            };
+            millrace_load::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
+        };
+        capacity.command = command_line::typed();
+        let text = summary(&capacity);
+        self.results
+            .write(&capacity, &text, capacity_csv, capacity_report)?;
+        conclude(&capacity)
+    }
+
+    fn plan(&self) -> Outcome<CapacityPlan> {
+        self.single.refuse("--trial")?;
+        let plan = Plan {
+            connections: self.connections,
+            stop: Stop::Duration(self.trial),
+            warmup: self.warmup,
+            probe: self.probe.plan(),
+            ..self
+                .requests
+                .plan(self.url.as_deref().unwrap_or_default())?
+        };
+        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
+        Ok(CapacityPlan {
+            process: self.arrivals.process(self.seed.unwrap_or(SEED)),
+            from: self.from,
+            to: self.to,
+            precision: self.precision,
+            at_least: self.at_least,
+            ..CapacityPlan::new(plan, self.objective)
+        })
+    }
+}
+
+/// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
+fn summary(capacity: &millrace_load::Capacity) -> String {
+    let mut text = text_table(&capacity_table(capacity));
+    for reason in &capacity.reasons {
+        text.push_str(&format!("{}: {reason}\n", capacity.verdict));
+    }
+    text.push_str(&capacity_limits_text(capacity).unwrap_or_default());
+    text.push_str(&format!("\n{}\n", capacity.answer));
+    text
+}
+
+fn conclude(capacity: &millrace_load::Capacity) -> Outcome {
+    let is_whole = !matches!(
+        capacity.found,
+        Found::Stopped | Found::Invalid | Found::ClientLimit
+    );
+    // The summary has said why.
+    if capacity.verdict == Verdict::Invalid || !is_whole {
+        return Err(Failure::Said);
+    }
+    let missed = capacity.at_least.is_some() && capacity.is_at_least != Some(true);
+    match capacity.found {
+        Found::BelowFrom => Err(Failure::Missed),
+        _ if missed => Err(Failure::Missed),
+        Found::Undecided => Err(Failure::Said),
+        _ => Ok(()),
+    }
+}
+
+fn progress_line(progress: &CapacityProgress) -> String {
+    let doing = match progress.stage {
+        Stage::Bracket => "doubling",
+        Stage::Bisect => "narrowing",
+        Stage::Refine => "refining",
+        Stage::ConfirmLow => "confirming the lower end",
+        Stage::ConfirmHigh => "confirming the upper end",
+    };
+    format!(
+        "{doing}: {}  trial {} of about {}, {:.0} %, about {} left",
+        number::rate(progress.rate),
+        progress.done + 1,
+        progress.expected,
+        progress.run.fraction * 100.0,
+        remaining(progress.remaining)
+    )
+}
+
+fn steps() -> Steps {
+    let columns = ["rate", "in time", "99 %", "met", "verdict"].map(str::to_owned);
+    Steps::new(columns.to_vec(), ["rate", "% in time"])
+}
+
+fn trial_row(trial: &CapacityTrial, objective: &Objective) -> Vec<String> {
+    let met = if trial.meets(objective) { "yes" } else { "no" };
+    vec![
+        number::rate(trial.rate),
+        format!("{:.2} %", trial.share() * 100.0),
+        trial.p99_us.map_or_else(|| "–".to_owned(), number::micros),
+        met.to_owned(),
+        trial.verdict.to_string(),
+    ]
+}
+
+fn show(live: &mut Live, progress: &CapacityProgress) {
+    let done = progress.done as f64 + progress.run.fraction;
+    let place = Place {
+        part: format!(
+            "trial {}, at {}",
+            progress.done + 1,
+            number::rate(progress.rate)
+        ),
+        fraction: done / progress.expected.max(1) as f64,
+        remaining: Some(progress.remaining),
+    };
+    live.show(place, &progress.run, || progress_line(progress));
+}
+
+fn trial_line(trial: &CapacityTrial, objective: &Objective) -> String {
+    let share = trial.share() * 100.0;
+    let met = if trial.meets(objective) {
+        "met"
+    } else {
+        "not met"
+    };
+    format!("{}: {share:.2} % in time, {met}", number::rate(trial.rate))
+}

@@ -1,0 +1,307 @@
+//! `millrace load`: one measured run against any HTTP server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::calibration_options::CalibrationOptions;
+use super::fileset::Fileset;
+use super::headings::{BESIDE, WORKLOAD};
+use super::loop_options::{Asked, LoopOptions};
+use super::only_options::SENDING;
+use clap::{Args, Subcommand, ValueEnum};
+use millrace_load::{
+    DiagnoseProgress, Diagnosis, Met, Objective, Order, Plan, Run, Stop, Verdict, diagnosed,
+};
+use millrace_report::{
+    diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
+    probe_table, run_csv, run_report, run_table, text_table,
+};
+
+use super::pace_options::PaceOptions;
+use super::postgres_options::PostgresOptions;
+use super::probe_options::ProbeOptions;
+use super::request_options::RequestOptions;
+use super::results::ResultOptions;
+use super::values;
+use super::values::whole;
+use super::workload_options::{LogOptions, SEED, WorkloadOptions};
+use crate::command_line;
+use crate::events::Events;
+use crate::failure::{Failure, Outcome};
+use crate::live::{Place, doing};
+use crate::output::note;
+
+/// How long a run is measured unless something says otherwise.
+const USUAL: Duration = Duration::from_secs(10);
+
+/// Measure a server, in a closed loop or at a rate
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Load {
+    #[command(subcommand)]
+    command: Option<LoadCommand>,
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present_any = ["plan", "learn_only", "probe_only"])]
+    url: Option<String>,
+    /// Connections, all open at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
+    connections: usize,
+    /// An open loop: so many requests a second, whatever the server does
+    #[arg(short, long, value_name = "R", value_parser = values::number, allow_negative_numbers = true)]
+    rate: Option<f64>,
+    /// How long to measure: 10s, 500ms, 1min; if nothing else ends it, 10s
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    duration: Option<Duration>,
+    /// How many requests to measure, instead of a duration
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = whole::<u64>)]
+    requests: Option<u64>,
+    /// Send requests for this long before measuring
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::duration)]
+    warmup: Duration,
+    /// What must be reached, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all connections
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Option<Objective>,
+    #[command(flatten)]
+    loops: LoopOptions,
+    #[command(flatten)]
+    pace: PaceOptions,
+    /// A file of paths or URLs on the same server, one a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "from_log"], help_heading = WORKLOAD)]
+    urls: Option<PathBuf>,
+    /// How the next line of --urls is chosen
+    #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
+    order: Choice,
+    /// The seed of what is random: lines, arrivals, a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N", help_heading = WORKLOAD, hide_short_help = true)]
+    seed: Option<u64>,
+    // What is asked for in more than one line.
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    #[command(flatten)]
+    log: LogOptions,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
+    /// Name what limits the server, by four short runs in --duration
+    #[arg(long, help_heading = BESIDE, conflicts_with_all = ["rate", "requests", "no_probe"])]
+    diagnose: bool,
+    /// Send nothing, only sample for --duration, on the server's machine
+    #[arg(long, help_heading = BESIDE, conflicts_with_all = SENDING)]
+    probe_only: bool,
+    // The database behind the server.
+    #[command(flatten)]
+    postgres: PostgresOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    Fileset(Fileset),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Choice {
+    Random,
+    Sequence,
+}
+
+impl Load {
+    pub(crate) fn run(self) -> Outcome {
+        if let Some(LoadCommand::Fileset(command)) = self.command {
+            return command.run();
+        }
+        if self.log.teach(&self.workload)? {
+            return Ok(());
+        }
+        self.results.teller()?;
+        if self.probe_only {
+            return self.sample();
+        }
+        let mut plan = self.plan()?;
+        plan.notes().into_iter().for_each(note);
+        if self.diagnose {
+            return self.diagnose(plan);
+        }
+        let events = Events::listen()?;
+        let line = self.results.line();
+        plan.calibration = self.calibration.measure(&plan, &line, &events.stop)?;
+        let mut run = {
+            let mut live = self.results.live(format!(
+                "millrace load {}",
+                self.url.as_deref().unwrap_or_default()
+            ));
+            let is_watching = live.is_watching();
+            let mut show = |run: &millrace_load::Progress| {
+                let place = Place {
+                    part: String::new(),
+                    fraction: run.fraction,
+                    remaining: run.remaining,
+                };
+                live.show(place, run, || progress_line(run));
+            };
+            let progress: Option<&mut dyn FnMut(&millrace_load::Progress)> = match is_watching {
+                true => Some(&mut show),
+                false => None,
+            };
+            millrace_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
+        };
+        run.command = command_line::typed();
+        let mut table = text_table(&run_table(&run)) + &limits_text(&run);
+        self.postgres.tell(&run, &mut table);
+        self.results.write(&run, &table, run_csv, run_report)?;
+        if run.verdict == Verdict::Invalid {
+            // The table and its note have the reasons.
+            return Err(Failure::Said);
+        }
+        self.objective
+            .map_or(Ok(()), |objective| reached(objective, &run, ""))
+    }
+
+    /// Only the samples of the host.
+    fn sample(&self) -> Outcome {
+        let duration = self.duration.unwrap_or(USUAL);
+        let probe = self.probe.only(duration, &self.results.line())?;
+        let table = text_table(&probe_table(&probe));
+        // Counters of a whole machine have no rows: --csv is refused beside --probe-only.
+        self.results
+            .write(&probe, &table, |_| String::new(), probe_report)
+    }
+
+    fn plan(&self) -> Outcome<Plan> {
+        let urls = match &self.urls {
+            Some(path) => {
+                let text =
+                    fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
+                let urls = Plan::urls_from(&text);
+                if urls.is_empty() {
+                    return Err(Failure::new(format!("{} names no URL", path.display())));
+                }
+                urls
+            }
+            None => Vec::new(),
+        };
+        let plan = Plan {
+            urls,
+            order: match self.order {
+                Choice::Random => Order::Random(self.seed.unwrap_or(SEED)),
+                Choice::Sequence => Order::Sequence,
+            },
+            connections: self.connections,
+            stop: self.requests.map_or_else(
+                || Stop::Duration(self.duration.unwrap_or(USUAL)),
+                Stop::Requests,
+            ),
+            warmup: self.warmup,
+            probe: self.probe.plan(),
+            postgres: self.postgres.url(),
+            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
+        };
+        let (plan, times) = self
+            .log
+            .apply(&self.workload, self.pace.apply(plan), self.seed)?;
+        let asked = Asked {
+            rate: self.rate,
+            seed: self.seed.unwrap_or(SEED),
+            duration: self.duration,
+            times,
+        };
+        self.loops.apply(plan, &asked)
+    }
+
+    /// The four levels of a diagnosis, each a quarter of the time.
+    fn diagnose(&self, plan: Plan) -> Outcome {
+        let duration = self.duration.unwrap_or(USUAL);
+        let events = Events::listen()?;
+        let mut plan = Plan {
+            stop: Stop::Duration(duration / 4),
+            ..plan
+        };
+        let highest = Plan {
+            connections: diagnosed(plan.connections).into_iter().fold(1, usize::max),
+            ..plan.clone()
+        };
+        let line = self.results.line();
+        plan.calibration = self.calibration.measure(&highest, &line, &events.stop)?;
+        let mut diagnosis = {
+            let mut live = self.results.live("millrace load --diagnose".to_owned());
+            let mut show = |progress: &DiagnoseProgress| {
+                let DiagnoseProgress { step, steps, run } = progress;
+                let part = format!("level {step} of {steps}");
+                let done = step.saturating_sub(1) as f64 + run.fraction;
+                let later = duration / 4 * u32::try_from(steps - step).unwrap_or(0);
+                let place = Place {
+                    part: part.clone(),
+                    fraction: done / (*steps).max(1) as f64,
+                    remaining: run.remaining.map(|left| left + later),
+                };
+                live.show(place, run, || format!("{part}: {}", progress_line(run)));
+            };
+            millrace_load::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+        };
+        diagnosis.command = command_line::typed();
+        let text = diagnosis_text(&diagnosis);
+        self.results
+            .write(&diagnosis, &text, diagnosis_csv, diagnosis_report)?;
+        match diagnosis.verdict {
+            Verdict::Invalid => Err(Failure::Said),
+            Verdict::Valid | Verdict::Suspect => self.objective.map_or(Ok(()), |objective| {
+                reached_in_diagnosis(objective, &diagnosis)
+            }),
+        }
+    }
+}
+
+/// Says whether the run has reached `objective`; `at` says where it was made, if there were others.
+fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
+    match objective.judge(run) {
+        Met::Yes => {
+            note(format!("{objective}{at}: reached"));
+            return Ok(());
+        }
+        Met::No => match run.backlog {
+            Some(grown) => note(format!("{objective}{at}: missed, for {grown}")),
+            None => note(format!("{objective}{at}: missed")),
+        },
+        Met::Undecided => note(format!(
+            "{objective}{at}: not decided, for {} requests are too few",
+            number::count(run.accounting.issued)
+        )),
+    }
+    Err(Failure::Missed)
+}
+
+/// The same of a diagnosis: of the level with the connections that were asked for.
+fn reached_in_diagnosis(objective: Objective, diagnosis: &Diagnosis) -> Outcome {
+    let Some(level) = diagnosis.at_all_connections() else {
+        note(format!(
+            "{objective}: not decided, for the diagnosis was stopped before the level that it is about"
+        ));
+        return Err(Failure::Missed);
+    };
+    let at = format!(" with {} in flight", number::count(level.in_flight));
+    reached(objective, &level.run, &at)
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn progress_line(progress: &millrace_load::Progress) -> String {
+    format!(
+        "{} {:.0} %  {} requests  {}  {} errors",
+        doing(progress.phase),
+        progress.fraction * 100.0,
+        number::count(progress.finished),
+        number::rate(progress.rate),
+        number::count(progress.errors)
+    )
+}

@@ -1,0 +1,166 @@
+//! `millrace report`: stored results as one page, as graphs, as a table, or merged into one run.
+
+use std::path::{Path, PathBuf};
+
+use base_probe::{Moment, Probe};
+use clap::Args;
+use millrace_load::{Run, Verdict};
+use millrace_report::{
+    Found, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
+    text_table,
+};
+
+use super::headings::OUTPUT;
+use super::results::{FileOptions, write_to};
+use crate::command_line;
+use crate::failure::{Failure, Outcome};
+use crate::stored;
+
+/// Make one page, graphs or a table of stored results
+///
+/// The files are those of --json of load (with --diagnose too), sweep, capacity, compare and lab; what each one is, is seen from its content.
+///
+/// With --merge runs become one: generators that ran at the same time on several machines, whose rates add up, or repeats one after
+/// the other, which are averaged. Their histograms are added, so that percentiles are those of all samples together.
+///
+/// Exit status: 0 when all was read and written, 1 when it was not, or the merged run is INVALID.
+#[derive(Args)]
+pub(crate) struct Report {
+    /// Files that --json of a measuring command has written
+    #[arg(value_name = "FILE.json", required = true)]
+    files: Vec<PathBuf>,
+    /// Merge the runs into one
+    #[arg(long)]
+    merge: bool,
+    /// Write the merged run as JSON; - is standard output
+    #[arg(long, value_name = "FILE", requires = "merge", help_heading = OUTPUT)]
+    json: Option<PathBuf>,
+    /// What `load --probe-only --json` has stored on the machine of the server while the runs were made
+    #[arg(long, value_name = "PROBE.json", conflicts_with = "merge")]
+    probe: Option<PathBuf>,
+    #[command(flatten)]
+    results: FileOptions,
+}
+
+impl Report {
+    pub(crate) fn run(self) -> Outcome {
+        let tell = self.results.teller(self.json.as_deref())?;
+        let mut found = Vec::new();
+        for path in &self.files {
+            found.push((name(path), stored::read(path)?));
+        }
+        if self.merge {
+            return self.merged(found, tell);
+        }
+        if let Some(path) = &self.probe {
+            attach(&mut found, path)?;
+        }
+        number_same_names(&mut found);
+        tell(text_table(&collection_table(&found)).trim_end());
+        self.results
+            .write(|| summary_csv(&found), || collection_report(&found))
+    }
+
+    fn merged(&self, found: Vec<(String, Found)>, tell: fn(&str)) -> Outcome {
+        let mut runs = Vec::new();
+        for ((_, found), path) in found.into_iter().zip(&self.files) {
+            match found {
+                Found::Run(run) => runs.push(*run),
+                other => {
+                    let (path, kind) = (path.display(), other.kind());
+                    return Err(Failure::new(format!(
+                        "{path} is a {kind}, and only runs can be merged"
+                    ))
+                    .hint("leave out --merge to have them beside each other on one page"));
+                }
+            }
+        }
+        let mut run = Run::merge(&runs).map_err(|error| self.why_not(&error))?;
+        run.command = command_line::typed();
+        tell(text_table(&run_table(&run)).trim_end());
+        if let Some(path) = &self.json {
+            let json = serde_json::to_string_pretty(&run).map_err(Failure::new)?;
+            write_to(path, &json)?;
+        }
+        self.results.write(|| run_csv(&run), || run_report(&run))?;
+        match run.verdict {
+            // The table has the reasons.
+            Verdict::Invalid => Err(Failure::Said),
+            Verdict::Valid | Verdict::Suspect => Ok(()),
+        }
+    }
+
+    /// Runs are numbered in the order of the files.
+    fn why_not(&self, error: &millrace_load::MergeError) -> Failure {
+        let files = self.files.iter().enumerate();
+        let names: Vec<String> = files
+            .map(|(n, path)| format!("{} is {}", n + 1, path.display()))
+            .collect();
+        Failure::new(error).hint(format!(
+            "run {}; leave out --merge to have them beside each other on one page",
+            names.join(", run ")
+        ))
+    }
+}
+
+/// Puts what was probed beside each run and step that it was probed during.
+fn attach(found: &mut [(String, Found)], path: &Path) -> Outcome {
+    let probe = stored::read_probe(path)?;
+    let mut attached = 0;
+    for (_, one) in found {
+        let runs: Vec<&mut Run> = match one {
+            Found::Run(run) => vec![run],
+            Found::Sweep(sweep) => sweep.steps.iter_mut().map(|step| &mut step.run).collect(),
+            // These keep none of their runs, or have a probe beside each already.
+            Found::Capacity(_) | Found::Comparison(_) | Found::Lab(_) | Found::Diagnosis(_) => {
+                Vec::new()
+            }
+        };
+        for run in runs {
+            attached += u64::from(attach_to(run, &probe));
+        }
+        if let Found::Sweep(sweep) = one {
+            sweep.find_limits();
+        }
+    }
+    if attached == 0 {
+        let message = format!(
+            "{} has no two samples from the time of any of these runs",
+            path.display()
+        );
+        return Err(Failure::new(message)
+            .hint("the clocks of both machines must agree to a fraction of a second"));
+    }
+    Ok(())
+}
+
+/// Puts the part of a probe that lies within a run beside it; says whether there is one.
+fn attach_to(run: &mut Run, probe: &Probe) -> bool {
+    let start = run.started_unix_us.saturating_mul(1000);
+    let end = start.saturating_add((run.duration_s.max(0.0) * 1e9) as u64);
+    let mut within = probe.clone();
+    within
+        .samples
+        .retain(|sample| (start..=end).contains(&sample.wall_ns));
+    if within.samples.len() < 2 {
+        return false;
+    }
+    run.attach_probe(within, Moment::Wall(start), Moment::Wall(end));
+    true
+}
+
+/// A result is called as its file is, without the ending.
+fn name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// Names that come again have the number of their file behind them.
+fn number_same_names(found: &mut [(String, Found)]) {
+    let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
+    for (number, (name, _)) in found.iter_mut().enumerate() {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            name.push_str(&format!(" ({})", number + 1));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! `millrace sweep`: a run at each level of a ladder, and what they say together.
+
+use std::time::Duration;
+
+use super::values;
+use clap::{ArgGroup, Args};
+use millrace_load::{
+    By, Ladder, News, Objective, Plan, Schedule, Step, Stop, Sweep as Found, SweepPlan,
+    SweepProgress, Verdict,
+};
+use millrace_report::{
+    Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_limits_text,
+    sweep_report, sweep_row, text_table,
+};
+
+use super::calibration_options::CalibrationOptions;
+use super::pace_options::PaceOptions;
+use super::probe_options::ProbeOptions;
+use super::request_options::{RequestOptions, Spread};
+use super::results::ResultOptions;
+use super::single_options::SingleOptions;
+use super::workload_options::{SEED, WorkloadOptions};
+use crate::command_line;
+use crate::events::Events;
+use crate::failure::{Failure, Outcome};
+use crate::live::{Live, Place, Steps, doing, remaining};
+use crate::output::note;
+
+/// Connections of an open loop, unless others are asked for: enough that a request seldom waits for one.
+const CONNECTIONS: usize = 64;
+
+/// Measure a server at rising rates or with more and more connections
+///
+/// Each step has its own warm-up. Levels are written as 50..1500/50 (from 50 to 1500 in steps of 50), as 1..10, or as
+/// 1,2,4,8,16. A sweep over connections ends with the Universal Scalability Law, fitted to the steps, or with the reason
+/// why they do not carry a fit. Where the server runs on this machine it is sampled at each step, and what limits it is
+/// named. Ctrl-C ends the sweep and keeps the steps that are done.
+///
+/// Exit status: 0 when every step was run, 1 when a step is INVALID or the sweep was stopped, 3 when no level meets the
+/// --objective.
+#[derive(Args)]
+#[command(group(ArgGroup::new("levels").args(["rates", "connections"]).required(true).multiple(true)))]
+pub(crate) struct Sweep {
+    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    #[arg(required_unless_present = "plan")]
+    url: Option<String>,
+    /// Send this many requests a second at each step, whatever the server does (an open loop); with --session or a workload
+    /// so many sessions begin
+    #[arg(short, long, value_name = "LEVELS")]
+    rates: Option<Ladder>,
+    /// Connections at each step, in a closed loop; with --rates one number for all steps, 64 if not given
+    #[arg(short, long, value_name = "LEVELS")]
+    connections: Option<Ladder>,
+    /// How the requests of --rates are spread
+    #[arg(long, value_enum, default_value_t = Spread::Constant, requires = "rates")]
+    arrivals: Spread,
+    /// How long to measure at each step, such as 10s, 500ms or 1min
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
+    duration: Duration,
+    /// Send requests for this long before measuring, at each step
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::duration)]
+    warmup: Duration,
+    /// How often to go through all levels; three or more make the intervals of the fit narrower, and give one
+    /// for the level with the highest throughput over response time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: usize,
+    /// Go down again after the top, to see whether the server recovers
+    #[arg(long)]
+    down: bool,
+    /// What the response times must hold, such as '99% < 50ms'; exit status 3 if they do at no level
+    #[arg(long, value_name = "OBJECTIVE")]
+    objective: Option<Objective>,
+    /// The seed of random arrivals, of the intervals and of a plan's choices [default: the plan's own, or 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    requests: RequestOptions,
+    #[command(flatten)]
+    pace: PaceOptions,
+    #[command(flatten)]
+    workload: WorkloadOptions,
+    #[command(flatten)]
+    probe: ProbeOptions,
+    #[command(flatten)]
+    calibration: CalibrationOptions,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    single: SingleOptions,
+}
+
+/// The plan of the step that asks most of the client.
+fn highest(sweep: &SweepPlan) -> Plan {
+    let level = sweep.ladder.levels().iter().copied().fold(1.0, f64::max);
+    let plan = sweep.plan.clone();
+    match sweep.by {
+        By::Connections => Plan {
+            connections: level as usize,
+            ..plan
+        },
+        By::Rate => Plan {
+            schedule: Some(Schedule {
+                rate: level,
+                process: sweep.process.clone(),
+                deadline: None,
+            }),
+            ..plan
+        },
+    }
+}
+
+impl Sweep {
+    pub(crate) fn run(self) -> Outcome {
+        let mut plan = self.plan()?;
+        highest(&plan).notes().into_iter().for_each(note);
+        let tell = self.results.teller()?;
+        let events = Events::listen()?;
+        plan.plan.calibration =
+            self.calibration
+                .measure(&highest(&plan), &self.results.line(), &events.stop)?;
+        let rows = Rows::new(plan.by);
+        let (mut found, was_screen) = {
+            let mut live = self
+                .results
+                .live(format!("millrace sweep {}", plan.plan.url))
+                .steps(rows.steps());
+            let mut is_first = true;
+            let mut watch = |news: News<'_>| match news {
+                News::Progress(progress) => show(&mut live, progress),
+                News::Step(step) => {
+                    let row = sweep_row(plan.by, step);
+                    live.step(row, Some((step.level, step.run.good_rate)), || {
+                        if std::mem::take(&mut is_first) {
+                            tell(&rows.head());
+                        }
+                        tell(&rows.row(step));
+                    });
+                }
+            };
+            let found = millrace_load::sweep(&plan, Some(&mut watch), &events.stop);
+            (found.map_err(Failure::new)?, live.finish())
+        };
+        if was_screen {
+            // The screen has taken its rows with it.
+            tell(&rows.head());
+            found.steps.iter().for_each(|step| tell(&rows.row(step)));
+        }
+        found.command = command_line::typed();
+        self.conclude(&found, tell)
+    }
+
+    fn plan(&self) -> Outcome<SweepPlan> {
+        self.single.refuse("--duration")?;
+        let mut plan = self
+            .requests
+            .plan(self.url.as_deref().unwrap_or_default())?;
+        plan.stop = Stop::Duration(self.duration);
+        plan.warmup = self.warmup;
+        plan.probe = self.probe.plan();
+        let (ladder, by) = match (&self.rates, &self.connections) {
+            (Some(rates), connections) => {
+                plan.connections = match connections {
+                    None => CONNECTIONS,
+                    Some(connections) => single(connections)?,
+                };
+                (rates.clone(), By::Rate)
+            }
+            (None, Some(connections)) => (connections.clone(), By::Connections),
+            (None, None) => return Err(Failure::new("--rates or --connections is needed")),
+        };
+        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
+        Ok(SweepPlan {
+            plan,
+            ladder,
+            by,
+            process: self.arrivals.process(self.seed.unwrap_or(SEED)),
+            repeats: self.repeats,
+            down: self.down,
+            objective: self.objective,
+            seed: self.seed.unwrap_or(SEED),
+        })
+    }
+
+    fn conclude(&self, found: &Found, tell: fn(&str)) -> Outcome {
+        tell("");
+        sweep_findings(found).iter().for_each(|line| tell(line));
+        if let Some(limits) = sweep_limits_text(found) {
+            tell(limits.trim_end());
+        }
+        for reason in &found.reasons {
+            tell(&format!("{}: {reason}", found.verdict));
+        }
+        self.results.files(found, sweep_csv, sweep_report)?;
+        let whole = found.steps.iter().filter(|step| step.complete).count() as u64;
+        if found.verdict == Verdict::Invalid || whole < found.planned {
+            // The rows and the reasons have said it.
+            return Err(Failure::Said);
+        }
+        match &found.objective {
+            Some(attained) if attained.highest.is_none() => Err(Failure::Missed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The one number of connections of an open loop.
+fn single(connections: &Ladder) -> Outcome<usize> {
+    match connections.whole().map_err(Failure::new)?[..] {
+        [one] => Ok(one),
+        _ => Err(Failure::new(
+            "with --rates the connections are one number, the same at each step",
+        )
+        .hint("leave out --rates for a sweep over connections")),
+    }
+}
+
+/// The table of steps, a line at a time: its columns are as wide as what they usually hold.
+struct Rows {
+    by: By,
+    columns: Vec<Column>,
+}
+
+impl Rows {
+    fn new(by: By) -> Self {
+        let mut columns = sweep_columns(by);
+        for column in &mut columns {
+            let width = if column.title == "way" { 4 } else { 9 };
+            column.title = format!("{:>width$}", column.title);
+        }
+        if let Some(last) = columns.last_mut() {
+            last.title = last.title.trim().to_owned();
+        }
+        Self { by, columns }
+    }
+
+    /// The same columns for a screen.
+    fn steps(&self) -> Steps {
+        let titles = sweep_columns(self.by).into_iter();
+        let level = match self.by {
+            By::Rate => "demanded",
+            By::Connections => "connections",
+        };
+        Steps::new(
+            titles.map(|column| column.title).collect(),
+            [level, "good/s"],
+        )
+    }
+
+    fn head(&self) -> String {
+        self.table(Vec::new()).trim_end().to_owned()
+    }
+
+    fn row(&self, step: &Step) -> String {
+        let table = self.table(vec![sweep_row(self.by, step)]);
+        table.lines().last().unwrap_or_default().to_owned()
+    }
+
+    fn table(&self, rows: Vec<Vec<String>>) -> String {
+        text_table(&Table {
+            columns: self.columns.clone(),
+            rows,
+            ..Table::default()
+        })
+    }
+}
+
+fn show(live: &mut Live, progress: &SweepProgress) {
+    let (step, steps) = (progress.step, progress.steps);
+    let done = (step.saturating_sub(1)) as f64 + progress.run.fraction;
+    let place = Place {
+        part: format!("step {step} of {steps}, at {}", progress.level),
+        fraction: done / steps.max(1) as f64,
+        remaining: Some(progress.remaining),
+    };
+    live.show(place, &progress.run, || progress_line(progress));
+}
+
+fn progress_line(progress: &SweepProgress) -> String {
+    format!(
+        "step {} of {}, at {}: {}  {}  {} errors  {} left",
+        progress.step,
+        progress.steps,
+        progress.level,
+        doing(progress.run.phase),
+        number::rate(progress.run.rate),
+        number::count(progress.run.errors),
+        remaining(progress.remaining)
+    )
+}

@@ -1,0 +1,56 @@
+//! Signals that end a measurement.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::failure::{Failure, Outcome};
+
+/// Whether the command was asked to stop.
+pub(crate) struct Events {
+    /// Disconnected by the first SIGTERM or SIGINT.
+    running: Receiver<()>,
+    /// Set by the first SIGTERM or SIGINT.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Takes over SIGTERM and SIGINT for the rest of the process. A second one ends it at once.
+    pub(crate) fn listen() -> Outcome<Self> {
+        let mut signals = Signals::new([SIGTERM, SIGINT])
+            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+        let (sender, running) = mpsc::channel();
+        let stop = Arc::<AtomicBool>::default();
+        let flag = Arc::clone(&stop);
+        let work = move || {
+            let mut sender = Some(sender);
+            for _ in signals.forever() {
+                if flag.swap(true, Ordering::SeqCst) {
+                    crate::live::restore();
+                    std::process::exit(1)
+                }
+                drop(sender.take());
+            }
+        };
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(work)
+            .map_err(|error| Failure::new(format!("no thread for signals: {error}")))?;
+        Ok(Self { running, stop })
+    }
+
+    /// Waits for SIGTERM or SIGINT, at most for `patience`.
+    pub(crate) fn stopped_within(&self, patience: Duration) {
+        let _ = self.running.recv_timeout(patience);
+    }
+
+    /// Waits for SIGTERM or SIGINT.
+    pub(crate) fn stopped(&self) {
+        let _ = self.running.recv();
+    }
+}

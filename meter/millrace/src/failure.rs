@@ -1,0 +1,66 @@
+//! Why a command failed, in sentences.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crate::output::note;
+
+/// The end of a command that did not do what it was asked for.
+pub(crate) enum Failure {
+    /// One thing went wrong.
+    Message {
+        /// What, as a sentence without a full stop.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// All is said; only the exit status is left.
+    Said,
+    /// All is said, and an objective was missed: exit status 3.
+    Missed,
+}
+
+/// What a command gives back.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// A failure without advice.
+    pub(crate) fn new(message: impl Display) -> Self {
+        Self::Message {
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// The same failure with advice.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Message { message, .. } => Self::Message {
+                message,
+                hint: Some(hint.into()),
+            },
+            other => other,
+        }
+    }
+
+    /// The exit status of the program: 1, or 3 for an objective that was missed.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Missed => ExitCode::from(3),
+            Self::Message { .. } | Self::Said => ExitCode::FAILURE,
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn print(&self) {
+        match self {
+            Self::Message { message, hint } => {
+                note(format_args!("error: {message}"));
+                if let Some(hint) = hint {
+                    note(format_args!("  hint: {hint}"));
+                }
+            }
+            Self::Said | Self::Missed => {}
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Standard output and the progress line.
+//!
+//! A reader that goes away (`millpond check | head`) is no error, and no panic as with `println!`.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::failure::{Failure, Outcome};
+
+/// Writes a line to standard output, at once even into a pipe.
+pub(crate) fn say(line: impl Display) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Writes a result that somebody will read back: a full disk is a failure, a reader that has gone is not.
+pub(crate) fn write_out(text: &str) -> Outcome {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
+            "cannot write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A line to standard error: for people, beside the result.
+pub(crate) fn note(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// One line on a terminal that is written over and over. Nothing where standard error is no terminal.
+pub(crate) struct Progress {
+    to: To,
+}
+
+/// Where progress goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum To {
+    Terminal,
+    /// A file or a pipe: only lines that stay.
+    Log,
+    Nowhere,
+}
+
+impl Progress {
+    /// On standard error.
+    pub(crate) fn new() -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self {
+            to: if is_terminal { To::Terminal } else { To::Log },
+        }
+    }
+
+    /// One that shows nothing.
+    pub(crate) fn silent() -> Self {
+        Self { to: To::Nowhere }
+    }
+
+    /// Replaces the line.
+    pub(crate) fn show(&self, line: impl Display) {
+        if self.to == To::Terminal {
+            // Cut rather than wrapped: a wrapped line cannot be written over.
+            let line: String = line.to_string().chars().take(79).collect();
+            let mut err = io::stderr().lock();
+            let _ = write!(err, "\r\x1b[K{line}").and_then(|()| err.flush());
+        }
+    }
+
+    /// A line that stays, where there is no terminal: a log shows how far it is.
+    pub(crate) fn log(&self, line: impl Display) {
+        if self.to == To::Log {
+            note(line);
+        }
+    }
+
+    /// Takes the line away, before something else is written.
+    pub(crate) fn clear(&self) {
+        self.show("");
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

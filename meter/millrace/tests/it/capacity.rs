@@ -1,0 +1,199 @@
+//! `millrace capacity` against servers of one's own.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{Server, fail, millrace, new_site, run, serve, text};
+
+/// Trials that are too short to say much, and quick.
+const TINY: [&str; 8] = [
+    "--trial",
+    "50ms",
+    "--warmup",
+    "10ms",
+    "--connections",
+    "2",
+    "--threads",
+    "1",
+];
+
+fn search(server: &Server, dir: &std::path::Path, more: &[&str]) -> Output {
+    let url = format!("http://{}/", server.address());
+    let mut args = vec!["capacity", &url, "--json", "it.json"];
+    args.extend(TINY);
+    args.extend(more);
+    run(dir, &args)
+}
+
+fn json(dir: &std::path::Path) -> Value {
+    serde_json::from_slice(&fs::read(dir.join("it.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_limit_that_was_not_reached_is_said_and_written() {
+    let site = new_site();
+    let server = serve(site.path());
+    // Everybody has an answer within the timeout, whatever the machine does at these rates.
+    let more = [
+        "--objective",
+        "1% < 5s",
+        "--from",
+        "50",
+        "--to",
+        "200",
+        "--at-least",
+        "100",
+        "--report",
+        "it.html",
+    ];
+    let output = search(&server, site.path(), &more);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let found = json(site.path());
+    // A machine that is too busy to send in time is told from a server that is too slow.
+    if found["found"] != "client_limit" {
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(found["found"], "above_to", "{said}");
+        assert!(said.contains("was not reached"), "{said}");
+        assert_eq!(
+            (&found["low"], &found["is_at_least"]),
+            (&200.0.into(), &true.into())
+        );
+        assert!(found["rate"].is_null() && found["curve"].is_null());
+        assert_eq!(found["trials"].as_array().unwrap().len(), 5);
+    }
+    assert_eq!(found["objective"]["share"], 0.01);
+    assert_eq!(found["trials"][0]["stage"], "bracket");
+    assert_eq!(found["trials"][0]["rate"], 50.0);
+    assert!(
+        found["command"]
+            .as_str()
+            .unwrap()
+            .starts_with("millrace capacity")
+    );
+    let html = fs::read_to_string(site.path().join("it.html")).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.contains("The trials"));
+}
+
+#[test]
+fn an_objective_that_is_out_of_reach_is_exit_status_three() {
+    let site = new_site();
+    let server = serve(site.path());
+    // No answer comes within a tenth of a microsecond.
+    let more = ["--objective", "99% < 0.1us", "--from", "50"];
+    let output = search(&server, site.path(), &more);
+    let found = json(site.path());
+    if found["found"] != "client_limit" {
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("does not meet 99% < 0.1us even at 50"));
+        assert_eq!(found["found"], "below_from");
+        assert!(found["low"].is_null());
+        assert_eq!(found["trials"].as_array().unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_invalid() {
+    let here = tempfile::tempdir().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{address}/");
+    let mut args = vec!["capacity", &url, "--objective", "99% < 1s", "--json", "-"];
+    args.extend(TINY);
+    let output = run(here.path(), &args);
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&found["found"], &found["verdict"]),
+        (&"invalid".into(), &"INVALID".into())
+    );
+    assert!(
+        text(&output.stderr).contains("INVALID"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn what_was_found_is_written_when_somebody_stops() {
+    let site = new_site();
+    let server = serve(site.path());
+    let url = format!("http://{}/", server.address());
+    let child = millrace(&["capacity", &url, "--objective", "1% < 5s", "--json", "-"])
+        .args(["--trial", "1min", "--warmup", "0s", "-c", "1"])
+        .current_dir(site.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It is in its first trial when the server has a connection of it; before, the signal would just end it.
+    while !is_connected(child.id(), server.address().port()) {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&found["found"], &found["verdict"]),
+        (&"stopped".into(), &"SUSPECT".into())
+    );
+}
+
+/// Whether the process `pid` has a connection to `port`, by the tables of the kernel.
+fn is_connected(pid: u32, port: u16) -> bool {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap();
+    let peer = format!(":{port:04X} 01");
+    table.lines().any(|line| line.contains(&peer))
+}
+
+#[test]
+fn bad_arguments_are_told() {
+    let here = tempfile::tempdir().unwrap();
+    let url = "http://127.0.0.1:1/";
+    let with = |more: &[&'static str]| {
+        let mut args = vec!["capacity", url];
+        args.extend(more);
+        args
+    };
+    let objective = ["--objective", "99% < 50ms"];
+    for (args, word) in [
+        (with(&[]), "--objective"),
+        (with(&["--objective", "fast"]), "99% < 50ms"),
+        (
+            with(&[&objective[..], &["--from", "0"]].concat()),
+            "lowest rate",
+        ),
+        (
+            with(&[&objective[..], &["--from", "9", "--to", "9"]].concat()),
+            "lowest rate",
+        ),
+        (
+            with(&[&objective[..], &["--pid", "2147483647"]].concat()),
+            "2147483647",
+        ),
+        (
+            with(&[&objective[..], &["--precision", "0%"]].concat()),
+            "percentage",
+        ),
+        (
+            with(&[&objective[..], &["--at-least", "-1"]].concat()),
+            "-1",
+        ),
+        (
+            with(&[&objective[..], &["--trial", "0s"]].concat()),
+            "duration",
+        ),
+    ] {
+        let (status, message) = fail(here.path(), &args);
+        assert!(
+            status > 0 && message.contains(word),
+            "{args:?}: {status} {message}"
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! The program under test, and folders to serve.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+pub(crate) use lab_testkit::{PATIENCE, Server, text, write};
+
+/// `millrace` with arguments, not yet started.
+pub(crate) fn millrace(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+    command.args(args);
+    command
+}
+
+/// `millpond`, the server that is measured. It is a package of its own, so cargo does not name its
+/// program here: it is built beside this one by `cargo test --workspace` and by `cargo build`.
+fn millpond(args: &[&str]) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_millrace")).with_file_name("millpond");
+    assert!(
+        program.is_file(),
+        "there is no {}: `cargo build --package millpond` first",
+        program.display()
+    );
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
+/// Runs `millrace` to its end in `dir`.
+pub(crate) fn run(dir: &Path, args: &[&str]) -> Output {
+    millrace(args).current_dir(dir).output().unwrap()
+}
+
+/// Runs `millrace` and gives its exit status and what it wrote to standard error.
+pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
+    let output = run(dir, args);
+    (output.status.code().unwrap_or(-1), text(&output.stderr))
+}
+
+/// The site of `millpond new`.
+pub(crate) fn new_site() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut new = millpond(&["new", "."]);
+    let output = new.current_dir(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    dir
+}
+
+/// `millpond serve SITE` on a free port, ready to answer.
+pub(crate) fn serve(site: &Path) -> Server {
+    serve_with(site, &[])
+}
+
+/// The same with more arguments.
+pub(crate) fn serve_with(site: &Path, args: &[&str]) -> Server {
+    let mut command = millpond(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"]);
+    command.arg(site).args(args);
+    Server::spawn(command)
+}
