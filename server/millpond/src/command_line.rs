@@ -50,7 +50,7 @@ mod tests {
         let typed = ["load", "http://h/?a=1&b", "-H", "X: it's", ""].map(str::to_owned);
         assert_eq!(
             quoted(typed.into_iter()),
-            r"millrace load 'http://h/?a=1&b' -H 'X: it'\''s' ''"
+            r"millpond load 'http://h/?a=1&b' -H 'X: it'\''s' ''"
         );
     }
 }

@@ -7,7 +7,7 @@ use crate::{Experiment, Fault};
 
 /// The mistakes in an experiment, but for cores that the machine of the test does not have.
 fn faults(text: &str) -> Vec<Fault> {
-    let read = Experiment::read(text, &project().join("experiments"));
+    let read = Experiment::read(text, &project().join("lab/experiments"));
     let mut faults = read.err().unwrap_or_default();
     faults.retain(|fault| !fault.message.contains("may not run on core"));
     faults
@@ -27,7 +27,7 @@ fn the_example_of_the_manual_is_an_experiment() {
 
 #[test]
 fn the_experiments_of_the_project_are_in_order() {
-    let folder = fs::read_dir(project().join("experiments")).unwrap();
+    let folder = fs::read_dir(project().join("lab/experiments")).unwrap();
     let mut seen = 0;
     for entry in folder {
         let path = entry.unwrap().path();

@@ -53,7 +53,7 @@ fn a_run_is_a_table_and_json_and_a_report() {
     assert_eq!(
         run["command"],
         format!(
-            "millpond {}",
+            "millrace {}",
             args.join(" ").replace("X-Test: a b", "'X-Test: a b'")
         )
     );
