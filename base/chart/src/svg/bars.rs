@@ -13,7 +13,7 @@ const BETWEEN: f64 = 12.0;
 const FOOT: f64 = 26.0;
 
 /// Draws the chart.
-pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
+pub fn bars(chart: &BarChart, width: Width) -> Drawing {
     let total = width.units();
     let values = || {
         chart
@@ -80,7 +80,7 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
 }
 
 /// Draws the chart with the bars of a group as parts of one, from zero, and their sum behind them.
-pub(crate) fn stacks(chart: &BarChart, width: Width) -> Drawing {
+pub fn stacks(chart: &BarChart, width: Width) -> Drawing {
     let total = width.units();
     let parts = |group: usize| {
         chart.series.iter().map(move |series| {
