@@ -81,7 +81,11 @@ impl Bench {
                 return Ok(None);
             }
         };
-        Step::cargo("build", "build --release --package lab-instructions").run()?;
+        Step::cargo(
+            "build",
+            "build --locked --release --package lab-instructions",
+        )
+        .run()?;
         fs::create_dir_all(out_file("").with_file_name(""))
             .map_err(|error| format!("target/instructions: {error}"))?;
         Ok(Some(Self(valgrind)))
