@@ -30,11 +30,12 @@ pub(crate) fn tidy() -> Step {
     Step::ours("tidy", rules::check)
 }
 
-/// How long each fuzz target looks for inputs that break it, in milliseconds; one second if it is not set. Fifteen of
-/// them at eight seconds take a minute on two cores.
+/// How long each fuzz target looks for inputs that break it, in milliseconds; one second if it is
+/// not set. Fifteen of them at eight seconds take a minute on two cores.
 pub(crate) const FUZZ_TIME: &str = "BOLERO_RANDOM_TEST_TIME_MS";
 
-/// The fuzz targets, which are tests with `fuzz` in their paths; `test` is cargo's command for them.
+/// The fuzz targets, which are tests with `fuzz` in their paths; `test` is cargo's command for
+/// them.
 pub(crate) fn fuzz(test: &str) -> Step {
     let packages = "--package millpond-http --package millpond-site";
     Step::cargo(
@@ -49,7 +50,8 @@ pub(crate) fn instructions() -> Step {
     Step::ours("instructions", instructions::check)
 }
 
-/// The store under a model checker's schedules. Its locks are other types then, so it is built apart.
+/// The store under a model checker's schedules. Its locks are other types then, so it is built
+/// apart.
 pub(crate) fn model() -> Step {
     let step = Step::cargo(
         "model",

@@ -1,8 +1,9 @@
 //! The project's automation.
 //!
-//! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask tidy` is its quick
-//! first part; `cargo xtask soak` runs the property, model and fuzz tests for as long as one has patience; `cargo xtask
-//! instructions` counts what the steps of a hit cost, and `cargo xtask flame` draws where the time of a hit goes.
+//! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask
+//! tidy` is its quick first part; `cargo xtask soak` runs the property, model and fuzz tests for as
+//! long as one has patience; `cargo xtask instructions` counts what the steps of a hit cost, and
+//! `cargo xtask flame` draws where the time of a hit goes.
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,6 +25,8 @@ usage: cargo xtask COMMAND
 
   ci      everything that must hold: tidy, format, clippy, tests, fuzz targets, model tests, docs (also: cargo ci)
   tidy    the rules that no compiler checks: file sizes, module docs, dependency edges, left-over marks, machine paths
+  tidy --count
+          how many offences each rule finds, where it is not enforced yet too; --list RULE prints them
   programs
           installs the programs that tests use, as root where there is apt; says the command to everybody else
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
@@ -45,6 +48,8 @@ fn main() -> ExitCode {
     let good = match words[..] {
         ["ci"] => ci::run(),
         ["tidy"] => step::run_all(&[ci::tidy()]),
+        ["tidy", "--count"] => succeeds(tidy::count()),
+        ["tidy", "--list", rule] => succeeds(tidy::list(rule)),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
@@ -78,6 +83,14 @@ fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Prints the reason of a failure.
+fn succeeds(result: Result<(), String>) -> bool {
+    if let Err(reason) = &result {
+        eprintln!("{reason}");
+    }
+    result.is_ok()
 }
 
 /// The workspace.

@@ -1,9 +1,9 @@
 //! Charts and tables: bars and lines as SVG, tables as text, numbers as people read them.
 //!
 //! It knows titles, units, scales and colours. It must not know what was measured, which program
-//! measured it, or what a page around a chart looks like. It does no IO and reads no clock: charts go
-//! out as a `String`. Both programs may use it, so it depends on no other crate of the project. All
-//! text that is handed in is escaped.
+//! measured it, or what a page around a chart looks like. It does no IO and reads no clock: charts
+//! go out as a `String`. Both programs may use it, so it depends on no other crate of the project.
+//! All text that is handed in is escaped.
 //!
 //! ```
 //! use base_chart::{BarChart, Bars, Chart, Scale, Unit, svg_files};

@@ -131,7 +131,8 @@ fn of_bars(chart: &BarChart, draw: fn(&BarChart, Width) -> Drawing) -> String {
     )
 }
 
-/// The styles of a file, light and dark, with values in place of variables: many programs that read SVG know none.
+/// The styles of a file, light and dark, with values in place of variables: many programs that read
+/// SVG know none.
 fn styles() -> String {
     let (light, dark) = PALETTE.split_once("@media").unwrap_or((PALETTE, ""));
     let values = |block: &'static str| {
