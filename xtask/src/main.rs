@@ -14,6 +14,7 @@ mod ci;
 mod flame;
 mod instructions;
 mod programs;
+mod results;
 mod soak;
 mod step;
 mod tidy;
@@ -39,6 +40,7 @@ usage: cargo xtask COMMAND
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
+  results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
   flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
 
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         ["instructions", "--accept"] => {
             step::run_all(&[step::Step::ours("instructions", instructions::accept)])
         }
+        ["results"] => succeeds(results::write()),
         ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
