@@ -13,6 +13,7 @@
 mod ci;
 mod flame;
 mod instructions;
+mod limits;
 mod programs;
 mod results;
 mod soak;
@@ -40,6 +41,7 @@ usage: cargo xtask COMMAND
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
+  limits  writes docs/limits.md from the values in the code
   results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
   flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         ["instructions", "--accept"] => {
             step::run_all(&[step::Step::ours("instructions", instructions::accept)])
         }
+        ["limits"] => succeeds(tidy::write_limits()),
         ["results"] => succeeds(results::write()),
         ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
         ["help" | "--help" | "-h"] => {

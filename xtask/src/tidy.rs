@@ -12,9 +12,13 @@ mod pages;
 mod rust_text;
 mod text;
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
-use crate::root;
+use crate::{limits, root};
 use files::File;
 
 /// A broken rule.
@@ -49,7 +53,7 @@ const EVERYWHERE: &[&str] = &[""];
 /// Not enforced yet: `cargo xtask tidy --count` says how much is left.
 const NOWHERE: &[&str] = &[];
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     Rule {
         name: "edges",
         enforced: EVERYWHERE,
@@ -96,6 +100,11 @@ const RULES: [Rule; 10] = [
         check: |_| packages::programs(),
     },
     Rule {
+        name: "limits",
+        enforced: EVERYWHERE,
+        check: limits_page,
+    },
+    Rule {
         name: "pages",
         enforced: NOWHERE,
         check: pages::check,
@@ -107,6 +116,36 @@ impl Rule {
         let path = offence.file.to_string_lossy();
         self.enforced.iter().any(|folder| path.starts_with(folder))
     }
+}
+
+/// `docs/limits.md` has the values that the code has.
+fn limits_page(files: &[File]) -> Vec<Offence> {
+    let is_page = |file: &&File| file.path == Path::new(limits::PAGE);
+    let written = files.iter().find(is_page).map(|file| file.text.as_str());
+    let what = match limits::page(&sources(files)) {
+        Ok(page) if Some(page.as_str()) == written => return Vec::new(),
+        Ok(_) => "differs from the code; run cargo xtask limits and read the difference".to_owned(),
+        Err(reason) => reason,
+    };
+    vec![Offence {
+        file: limits::PAGE.into(),
+        line: 0,
+        what,
+    }]
+}
+
+/// Writes `docs/limits.md`.
+pub(crate) fn write_limits() -> Result<(), String> {
+    let page = limits::page(&sources(&all_files()?))?;
+    let write = std::fs::write(root().join(limits::PAGE), page);
+    write.map_err(|error| format!("{}: {error}", limits::PAGE))
+}
+
+/// The Rust files, as the table of limits reads them.
+fn sources(files: &[File]) -> Vec<limits::Source<'_>> {
+    let rust = files.iter().filter(|file| file.has_extension(&["rs"]));
+    rust.filter_map(|file| Some((file.path.to_str()?, file.text.as_str())))
+        .collect()
 }
 
 fn all_files() -> Result<Vec<File>, String> {
