@@ -52,8 +52,8 @@ fn main() -> ExitCode {
     let good = match words[..] {
         ["ci"] => ci::run(),
         ["tidy"] => step::run_all(&[ci::tidy()]),
-        ["tidy", "--count"] => succeeds(tidy::count()),
-        ["tidy", "--list", rule] => succeeds(tidy::list(rule)),
+        ["tidy", "--count"] => succeeds(&tidy::count()),
+        ["tidy", "--list", rule] => succeeds(&tidy::list(rule)),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
@@ -68,8 +68,8 @@ fn main() -> ExitCode {
         ["instructions", "--accept"] => {
             step::run_all(&[step::Step::ours("instructions", instructions::accept)])
         }
-        ["limits"] => succeeds(tidy::write_limits()),
-        ["results"] => succeeds(results::write()),
+        ["limits"] => succeeds(&tidy::write_limits()),
+        ["results"] => succeeds(&results::write()),
         ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -92,8 +92,8 @@ fn main() -> ExitCode {
 }
 
 /// Prints the reason of a failure.
-fn succeeds(result: Result<(), String>) -> bool {
-    if let Err(reason) = &result {
+fn succeeds(result: &Result<(), String>) -> bool {
+    if let Err(reason) = result {
         eprintln!("{reason}");
     }
     result.is_ok()
