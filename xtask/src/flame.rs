@@ -1,9 +1,9 @@
 //! `cargo xtask flame`: a flame graph of static hits, from samples of the worker's stacks.
 //!
-//! The server is built with frame pointers, in a target folder of its own, and stands on core 0; `millpond load` drives it
-//! from core 1. What is sampled is time on the processor, so that it works in virtual machines, which rarely have the
-//! processor's counters. With a kernel that lets nobody but root see its addresses (`kernel.perf_event_paranoid`), its part
-//! is one box.
+//! The server is built with frame pointers, in a target folder of its own, and stands on core 0;
+//! `millpond load` drives it from core 1. What is sampled is time on the processor, so that it
+//! works in virtual machines, which rarely have the processor's counters. If the
+//! kernel shows its addresses to root only (`kernel.perf_event_paranoid`), its part is one box.
 
 mod draw;
 mod stacks;
@@ -120,7 +120,8 @@ fn record(server: &Server, millpond: &Path, plan: &Path, samples: &Path) -> Resu
     // What an earlier run has left is not this run's.
     let _ = fs::remove_file(samples);
     match output(&mut perf) {
-        // Perf ends as the load does, which says by its status that a run was disturbed; the samples are there.
+        // Perf ends as the load does, which says by its status that a run was disturbed; the
+        // samples are there.
         Err(reason) if !samples.exists() => Err(reason),
         _ => Ok(()),
     }
@@ -143,7 +144,8 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// What to put before a command so that it stays on a core; nothing on a machine with one, or without `taskset`.
+/// What to put before a command so that it stays on a core; nothing on a machine with one, or
+/// without `taskset`.
 fn on_core(core: u32) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let path = env::var_os("PATH").unwrap_or_default();

@@ -1,7 +1,9 @@
-//! `cargo xtask instructions`: the instructions of the steps of a hit, counted by valgrind and held against budgets.
+//! `cargo xtask instructions`: the instructions of the steps of a hit, counted by valgrind and held
+//! against budgets.
 //!
-//! Clocks are noisy where CI runs; instructions of user space are not. They say nothing of the kernel, of caches and of
-//! waiting, so a budget that holds is no proof of speed; one that is passed is work that somebody has added to each hit.
+//! Clocks are noisy where CI runs; instructions of user space are not. They say nothing of the
+//! kernel, of caches and of waiting, so a budget that holds is no proof of speed; one that is
+//! passed is work that a change has added to each hit.
 
 mod budget;
 mod callgrind;
@@ -14,7 +16,8 @@ use callgrind::Valgrind;
 
 /// The budgets, from the workspace's root.
 const BUDGETS: &str = "lab/instructions/budgets.toml";
-/// How often each number of repetitions of a case is run, where one run has counted too much or a budget is made.
+/// How often each number of repetitions of a case is run, where one run has counted too much or a
+/// budget is made.
 const RUNS: usize = 3;
 /// What is counted.
 const BINARY: &str = "target/release/lab-instructions";
@@ -81,13 +84,17 @@ impl Bench {
                 return Ok(None);
             }
         };
-        Step::cargo("build", "build --release --package lab-instructions").run()?;
+        Step::cargo(
+            "build",
+            "build --locked --release --package lab-instructions",
+        )
+        .run()?;
         fs::create_dir_all(out_file("").with_file_name(""))
             .map_err(|error| format!("target/instructions: {error}"))?;
         Ok(Some(Self(valgrind)))
     }
 
-    /// Counts each case; each of its two numbers of repetitions is the least of so many runs.
+    /// Counts each case; each of its two numbers of repetitions is the least of several runs.
     fn count(&self, cases: &[Case], runs: usize) -> Result<Budgets, String> {
         let mut counts = Vec::new();
         for case in cases {
@@ -112,8 +119,8 @@ impl Bench {
     }
 }
 
-/// The least of several counts: what disturbs a program (a send that the kernel cuts in two, a timer that comes) adds
-/// to the work and never takes from it.
+/// The least of several counts: what disturbs a program (a send that the kernel cuts in two, a
+/// timer that comes) adds to the work and never takes from it.
 fn least(runs: usize, count: impl Fn() -> Result<u64, String>) -> Result<u64, String> {
     let mut least = count()?;
     for _ in 1..runs {

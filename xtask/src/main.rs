@@ -1,8 +1,9 @@
 //! The project's automation.
 //!
-//! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask tidy` is its quick
-//! first part; `cargo xtask soak` runs the property, model and fuzz tests for as long as one has patience; `cargo xtask
-//! instructions` counts what the steps of a hit cost, and `cargo xtask flame` draws where the time of a hit goes.
+//! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask
+//! tidy` is its quick first part; `cargo xtask soak` runs the property, model and fuzz tests for as
+//! long as one has patience; `cargo xtask instructions` counts what the steps of a hit cost, and
+//! `cargo xtask flame` draws where the time of a hit goes.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,7 +13,9 @@
 mod ci;
 mod flame;
 mod instructions;
+mod limits;
 mod programs;
+mod results;
 mod soak;
 mod step;
 mod tidy;
@@ -24,6 +27,8 @@ usage: cargo xtask COMMAND
 
   ci      everything that must hold: tidy, format, clippy, tests, fuzz targets, model tests, docs (also: cargo ci)
   tidy    the rules that no compiler checks: file sizes, module docs, dependency edges, left-over marks, machine paths
+  tidy --count
+          how many offences each rule finds, where it is not enforced yet too; --list RULE prints them
   programs
           installs the programs that tests use, as root where there is apt; says the command to everybody else
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
@@ -36,6 +41,8 @@ usage: cargo xtask COMMAND
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
+  limits  writes docs/limits.md from the values in the code
+  results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
   flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
 
@@ -45,6 +52,8 @@ fn main() -> ExitCode {
     let good = match words[..] {
         ["ci"] => ci::run(),
         ["tidy"] => step::run_all(&[ci::tidy()]),
+        ["tidy", "--count"] => succeeds(&tidy::count()),
+        ["tidy", "--list", rule] => succeeds(&tidy::list(rule)),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
@@ -59,6 +68,8 @@ fn main() -> ExitCode {
         ["instructions", "--accept"] => {
             step::run_all(&[step::Step::ours("instructions", instructions::accept)])
         }
+        ["limits"] => succeeds(&tidy::write_limits()),
+        ["results"] => succeeds(&results::write()),
         ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -78,6 +89,14 @@ fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Prints the reason of a failure.
+fn succeeds(result: &Result<(), String>) -> bool {
+    if let Err(reason) = result {
+        eprintln!("{reason}");
+    }
+    result.is_ok()
 }
 
 /// The workspace.

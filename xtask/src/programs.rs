@@ -1,6 +1,7 @@
 //! Programs of the system that the tests use.
 //!
-//! Root on a machine with apt gets them installed; everybody else is told the one command that does it.
+//! Root on a machine with apt gets them installed; everybody else is told the one command that does
+//! it.
 
 use std::{
     env, fs,
@@ -14,8 +15,8 @@ struct Program {
     package: &'static str,
 }
 
-/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI; `postgres` serves private clusters
-/// to tests.
+/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI;
+/// `postgres` serves private clusters to tests.
 const NEEDED: [Program; 2] = [
     Program {
         name: "cc",
@@ -27,8 +28,9 @@ const NEEDED: [Program; 2] = [
     },
 ];
 
-/// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the network in which the adversary
-/// loses packets. Where they are missing, those checks say that they were left out, and all others run.
+/// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the
+/// network in which the adversary loses packets. Where they are missing, those checks say that they
+/// were left out, and all others run.
 const USEFUL: [Program; 4] = [
     Program {
         name: "strace",
@@ -54,7 +56,8 @@ const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// Debian keeps the programs of each version of PostgreSQL out of the `PATH`: `VERSION/bin`.
 const POSTGRES: &str = "/usr/lib/postgresql";
 
-/// Read when a PostgreSQL package is installed: without it, the package would make a cluster and start it as a service.
+/// Read when a PostgreSQL package is installed: without it, the package would make a cluster and
+/// start it as a service.
 const NO_CLUSTER: (&str, &str) = (
     "/etc/postgresql-common/createcluster.d/millpond.conf",
     "create_main_cluster = off\n",
@@ -69,7 +72,7 @@ pub(crate) fn provide() -> Result<(), String> {
     Ok(())
 }
 
-/// Installs packages where that may be done; an `Err` says how somebody else does it.
+/// Installs packages where that may be done; an `Err` has the command for a user who may.
 fn install(packages: &[&str]) -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());
@@ -96,7 +99,8 @@ fn install(packages: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What somebody else is to type: with PostgreSQL among the packages, first what keeps it from being a service.
+/// The commands for a user who may install: with PostgreSQL among the packages, first what keeps it
+/// from being a service.
 fn advice(install: &str, brings_postgres: bool) -> String {
     let (path, text) = NO_CLUSTER;
     let before = if brings_postgres {

@@ -19,8 +19,8 @@ const ITERATIONS: &str = "100000";
 /// For each fuzz target (8 s in CI): some two hours in all, on two cores.
 const FUZZ_SECONDS: u64 = 900;
 
-/// Cargo's test command for what takes long: optimised, because the time is in the tests and not in the build; with the
-/// assertions that a release leaves out.
+/// Cargo's test command for what takes long: optimised, because the time is in the tests and not in
+/// the build; with the assertions that a release leaves out.
 const TEST: &str = "test --release --target-dir target/soak";
 
 fn asserting(step: Step) -> Step {

@@ -27,7 +27,8 @@ enum Check {
 pub(crate) struct Invocation {
     arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// Whether it is a filtered `cargo test` that has to find something: a filter that matches nothing succeeds.
+    /// Whether it is a filtered `cargo test` that has to find something: a filter that matches
+    /// nothing succeeds.
     finds_tests: bool,
 }
 
@@ -140,12 +141,13 @@ fn has_tests(list: &str) -> bool {
     list.lines().any(|line| line.ends_with(": test"))
 }
 
-/// Whether somebody is looking: colours and progress bars are for them only.
+/// True if a person reads the output: only then it has colours and progress bars.
 fn is_fancy() -> bool {
     stdout().is_terminal() && env::var_os("CI").is_none() && env::var_os("NO_COLOR").is_none()
 }
 
-/// Runs the steps in order and stops at the first that fails; then, and at the end, says what took how long.
+/// Runs the steps in order and stops at the first that fails; then, and at the end, says what took
+/// how long.
 pub(crate) fn run_all(steps: &[Step]) -> bool {
     let (bold, plain) = if is_fancy() {
         ("\x1b[1m", "\x1b[0m")

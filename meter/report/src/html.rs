@@ -2,18 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::escape::Escaped;
-use crate::svg::{self, COLOURS, Drawing, Width};
+use base_chart::{CHART_STYLE, COLOURS, Drawing, Escaped, PALETTE, Width, bars, lines, stacks};
+
 use crate::{
     Align, Axis, Banner, BarChart, Column, Figure, LineChart, Report, Scale, Section, Table, Tone,
 };
 
-/// The style sheet, copied into every report.
-const STYLE: &str = concat!(
-    include_str!("palette.css"),
-    include_str!("style.css"),
-    include_str!("graph.css")
-);
+/// The style sheet of a report, without those of the charts.
+const STYLE: &str = include_str!("style.css");
 
 /// The whole page.
 pub(crate) fn page(report: &Report) -> String {
@@ -22,7 +18,7 @@ pub(crate) fn page(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
+         <title>{title}</title>\n<style>\n{PALETTE}{STYLE}{CHART_STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
     );
     if !report.subtitle.is_empty() {
         let _ = writeln!(html, "<p>{}</p>", Escaped(&report.subtitle));
@@ -53,8 +49,8 @@ pub(crate) fn page(report: &Report) -> String {
             Section::Banner(banner) => write_banner(&mut html, banner),
             Section::Figures(figures) => write_figures(&mut html, figures),
             Section::Table(table) => write_table_figure(&mut html, table),
-            Section::Bars(chart) => write_bars(&mut html, chart, svg::bars),
-            Section::Stacks(chart) => write_bars(&mut html, chart, svg::stacks),
+            Section::Bars(chart) => write_bars(&mut html, chart, bars),
+            Section::Stacks(chart) => write_bars(&mut html, chart, stacks),
             Section::Lines(chart) => write_lines(&mut html, chart),
         }
     }
@@ -207,7 +203,7 @@ fn write_lines(html: &mut String, chart: &LineChart) {
         &chart.note,
         &legend,
         &line_table(chart),
-        |width| svg::lines(chart, width),
+        |width| lines(chart, width),
     );
 }
 

@@ -20,7 +20,6 @@ mod compare;
 mod conditions;
 mod csv;
 mod diagnosis;
-mod escape;
 mod html;
 mod kinds;
 mod lab;
@@ -30,17 +29,18 @@ mod lab_limits;
 mod limits;
 mod measured;
 mod model;
-pub mod number;
 mod postgres;
 mod probed;
-mod svg;
 mod sweep;
 mod sweep_charts;
 mod sweep_csv;
 mod sweep_optimum;
-mod text;
 mod visits;
 
+pub use base_chart::{
+    Align, Axis, BarChart, Bars, Column, Line, LineChart, Scale, SvgFile, Table, Unit, number,
+    text_table,
+};
 pub use capacity::{capacity_report, capacity_table};
 pub use collection::{Found, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
@@ -49,12 +49,8 @@ pub use diagnosis::{diagnosis_report, diagnosis_text};
 pub use lab::{lab_report, lab_tables};
 pub use limits::{capacity_limits_text, limits_text, probe_report, probe_table, sweep_limits_text};
 pub use measured::{run_report, run_sections, run_table};
-pub use model::{
-    Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section,
-    SvgFile, Table, Tone, Unit,
-};
+pub use model::{Banner, Figure, Report, Section, Tone};
 pub use postgres::postgres_tables;
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;
-pub use text::text_table;
 pub use visits::class_table;

@@ -1,4 +1,5 @@
-//! A tree of samples as a flame graph: an SVG without scripts, whose boxes say what they are when one points at them.
+//! A tree of samples as a flame graph: an SVG without scripts, whose boxes say what they are when
+//! one points at them.
 
 use std::fmt::Write as _;
 

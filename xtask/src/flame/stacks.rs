@@ -22,8 +22,9 @@ pub(super) struct Frame {
 }
 
 impl Tree {
-    /// The samples of threads with this name, in what `perf script --fields comm,ip,sym,dso` has printed: for each
-    /// sample the thread's name, then a line for each function, the innermost first, then an empty line.
+    /// The samples of threads with this name, in what `perf script --fields comm,ip,sym,dso` has
+    /// printed: for each sample the thread's name, then a line for each function, the innermost
+    /// first, then an empty line.
     pub(super) fn of_thread(script: &str, thread: &str) -> Self {
         let mut tree = Self::default();
         for sample in script.split("\n\n") {
@@ -62,7 +63,8 @@ impl Tree {
         self.samples - called
     }
 
-    /// The functions with the most samples in themselves: per cent in themselves, and on the stack at all.
+    /// The functions with the most samples in themselves: per cent in themselves, and on the stack
+    /// at all.
     pub(super) fn table(&self, rows: usize) -> String {
         let mut sums = HashMap::new();
         let mut stack = Vec::new();

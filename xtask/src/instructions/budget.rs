@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-/// What a count may be above its budget, in per cent. Two runs of one binary differ by less than a tenth of it: what
-/// varies is how tables are seeded and how often a timer comes.
+/// What a count may be above its budget, in per cent. Two runs of one binary differ by less than a
+/// tenth of it: what varies is how tables are seeded and how often a timer comes.
 const TOLERANCE: u64 = 2;
-/// The same where another compiler, C library or valgrind has counted: they move code by a few per cent without
-/// anybody's doing.
+/// The same where another compiler, C library or valgrind has counted: they move code by a few per
+/// cent without any change of the code.
 const OTHER_TOOLS: u64 = 10;
 
 /// Counts, and what they were made with.
@@ -72,8 +72,8 @@ impl Budgets {
         text
     }
 
-    /// Takes over what was counted again. The first count may have been too low as well, if its few repetitions were
-    /// the disturbed ones; so the new count stands for the old.
+    /// Takes over what was counted again. The first count may have been too low as well, if its few
+    /// repetitions were the disturbed ones; so the new count stands for the old.
     pub(super) fn replace(&mut self, again: &Self) {
         for count in &mut self.counts {
             count.instructions = again.of(&count.case).unwrap_or(count.instructions);
@@ -85,7 +85,7 @@ impl Budgets {
         found.next().map(|count| count.instructions)
     }
 
-    /// A table of both, and the cases that need somebody's decision.
+    /// A table of both, and the cases that need a decision.
     pub(super) fn compare(&self, counted: &Self) -> (String, Vec<String>) {
         let alike = self.tools == counted.tools;
         let tolerance = if alike { TOLERANCE } else { OTHER_TOOLS };

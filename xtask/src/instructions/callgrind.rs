@@ -9,8 +9,9 @@ use std::{
 /// Only what happens inside this function of `lab/instructions` is counted.
 const WITHIN: &str = "*counted_instructions*";
 
-/// glibc has several `memcpy` and picks one by the processor. Valgrind shows every program the same Haswell where the
-/// real one has AVX2; the choice is made by hand all the same, so that a newer glibc chooses alike.
+/// glibc has several `memcpy` and picks one by the processor. Valgrind shows every program the same
+/// Haswell where the real one has AVX2; the choice is made by hand all the same, so that a newer
+/// glibc chooses alike.
 const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM";
 
 /// An installed valgrind.
@@ -34,7 +35,8 @@ impl Valgrind {
         }
     }
 
-    /// How many instructions `binary run CASE TIMES` executes where they count. Callgrind's own file is left at `out`.
+    /// How many instructions `binary run CASE TIMES` executes where they count. Callgrind's own
+    /// file is left at `out`.
     pub(super) fn count(
         &self,
         binary: &Path,

@@ -24,8 +24,8 @@ pub(crate) struct Adversary {
 }
 
 impl Adversary {
-    /// Reads `--minutes N`, `--seconds N`, `--seed N` and `--feed KIND`, the last of a kind counts. Without a seed that of the environment is
-    /// taken, or the time of day.
+    /// Reads `--minutes N`, `--seconds N`, `--seed N` and `--feed KIND`, the last of a kind counts.
+    /// Without a seed that of the environment is taken, or the time of day.
     pub(crate) fn read(options: &[&str]) -> Result<Self, String> {
         let mut adversary = Self {
             seconds: SECONDS,

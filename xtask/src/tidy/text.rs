@@ -88,16 +88,16 @@ mod tests {
     #[test]
     fn a_file_has_one_idea() {
         let text = |lines| "x\n".repeat(lines);
-        assert_eq!(offences("README.md", &text(MAX_LINES)), []);
+        assert_eq!(offences("README.md", &text(MAX_LINES)), [0; 0]);
         assert_eq!(offences("README.md", &text(MAX_LINES + 1)), [0]);
-        assert_eq!(offences("words.txt", &text(MAX_LINES + 1)), []);
+        assert_eq!(offences("words.txt", &text(MAX_LINES + 1)), [0; 0]);
     }
 
     #[test]
     fn a_module_says_what_it_is_for() {
-        assert_eq!(offences("server/a/src/lib.rs", "//! A.\n"), []);
+        assert_eq!(offences("server/a/src/lib.rs", "//! A.\n"), [0; 0]);
         assert_eq!(offences("server/a/src/lib.rs", "fn a() {}\n"), [1]);
-        assert_eq!(offences("server/a/tests/it/main.rs", "fn a() {}\n"), []);
+        assert_eq!(offences("server/a/tests/it/main.rs", "fn a() {}\n"), [0; 0]);
     }
 
     #[test]
@@ -107,7 +107,10 @@ mod tests {
         }
         for path in MACHINE_PATHS {
             assert_eq!(offences("a.md", &format!("see {path}x\n")), [1]);
-            assert_eq!(offences("a.md", &format!("see example.org{path}x\n")), []);
+            assert_eq!(
+                offences("a.md", &format!("see example.org{path}x\n")),
+                [0; 0]
+            );
         }
     }
 }

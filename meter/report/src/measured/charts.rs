@@ -3,7 +3,8 @@
 use millrace_load::{Loop, Point, Run};
 
 use super::complete;
-use crate::svg::COLOURS;
+use base_chart::COLOURS;
+
 use crate::{Axis, Line, LineChart, Unit};
 
 /// What the curves of a run are of.

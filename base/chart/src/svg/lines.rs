@@ -10,7 +10,7 @@ const TOP: f64 = 26.0;
 const FOOT: f64 = 44.0;
 
 /// Draws the chart.
-pub(crate) fn lines(chart: &LineChart, width: Width) -> Drawing {
+pub fn lines(chart: &LineChart, width: Width) -> Drawing {
     let (total, height) = (
         width.units(),
         if width == Width::Wide { 320.0 } else { 260.0 },

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write as _};
 
-/// Escapes while it is written.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+/// Text that is escaped for HTML and SVG when it is formatted. Control characters become U+FFFD.
+pub struct Escaped<'a>(
+    /// The text as it was handed in.
+    pub &'a str,
+);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

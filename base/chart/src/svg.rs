@@ -1,23 +1,24 @@
-//! Graphs as SVG. Colours come from the page's style sheet, so that they follow light and dark.
+//! Charts as SVG. Colours come from the style sheet of the page, so they follow light and dark.
 //!
-//! A graph is drawn twice, for a wide and for a narrow column: scaled down to a phone, its letters could not be read.
+//! A chart is drawn twice, for a wide and for a narrow column: the letters of a wide chart would be
+//! too small on a phone.
 
 mod bars;
 mod file;
 mod lines;
 mod scale;
 
-pub(crate) use bars::{bars, stacks};
-pub(crate) use file::files;
-pub(crate) use lines::lines;
+pub use bars::{bars, stacks};
+pub use file::{SvgFile, svg_files};
+pub use lines::lines;
 
 use std::fmt::Write as _;
 
 use crate::escape::Escaped;
 
-/// For which column a graph is drawn.
+/// Width of the column that a chart is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
+pub enum Width {
     /// A page.
     Wide,
     /// A phone.
@@ -25,7 +26,8 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    pub(crate) const BOTH: [Self; 2] = [Self::Wide, Self::Narrow];
+    /// Both widths, the wide one first.
+    pub const BOTH: [Self; 2] = [Self::Wide, Self::Narrow];
 
     /// In user units, which are CSS pixels where the column is as wide as meant.
     fn units(self) -> f64 {
@@ -35,7 +37,8 @@ impl Width {
         }
     }
 
-    pub(crate) fn class(self) -> &'static str {
+    /// The class of the `svg` element, by which a style sheet shows one of the two drawings.
+    pub fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",
             Self::Narrow => "narrow",
@@ -43,20 +46,26 @@ impl Width {
     }
 }
 
-/// Number of colours that the style sheet has; further series begin again with the first.
-pub(crate) const COLOURS: usize = 6;
+/// Number of colours in the style sheet. A series past the last colour takes the first again.
+pub const COLOURS: usize = 6;
+
+/// Style sheet with the colours and fonts of a page, light and then dark.
+pub const PALETTE: &str = include_str!("palette.css");
+/// Style sheet of the charts in a page. It uses the variables of [`PALETTE`].
+pub const CHART_STYLE: &str = include_str!("graph.css");
 
 /// Width of a letter or digit at the size used in graphs, in a wide font.
 const LETTER: f64 = 7.3;
 
-/// What is drawn, without the element around it: a page and a file put different ones.
-pub(crate) struct Drawing {
+/// The elements of a chart without the `svg` element: a page and a file have different ones.
+#[derive(Clone, Debug)]
+pub struct Drawing {
     /// In user units.
-    pub(crate) width: f64,
+    pub width: f64,
     /// In user units.
-    pub(crate) height: f64,
+    pub height: f64,
     /// The elements.
-    pub(crate) body: String,
+    pub body: String,
 }
 
 impl Drawing {
@@ -68,8 +77,8 @@ impl Drawing {
         }
     }
 
-    /// The graph within a page, with its name for those who do not see it.
-    pub(crate) fn inline(&self, class: &str, title: &str) -> String {
+    /// The `svg` element for a page. `title` is what screen readers say.
+    pub fn inline(&self, class: &str, title: &str) -> String {
         let Self {
             width,
             height,

@@ -13,7 +13,7 @@ const BETWEEN: f64 = 12.0;
 const FOOT: f64 = 26.0;
 
 /// Draws the chart.
-pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
+pub fn bars(chart: &BarChart, width: Width) -> Drawing {
     let total = width.units();
     let values = || {
         chart
@@ -58,7 +58,8 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
             let y = top + NAME + n as f64 * (BAR + GAP);
             let value = series.values.get(group).copied().flatten();
             let name = value.map_or_else(|| "–".to_owned(), |value| chart.unit.format(value));
-            // What has no place on the axis, such as zero on a logarithmic one, still has its value.
+            // What has no place on the axis, such as zero on a logarithmic one, still has its
+            // value.
             let end = value.and_then(|value| axis.place(value)).unwrap_or(base);
             if value.is_some_and(|value| axis.place(value).is_some()) {
                 let (colour, x, length) = (n % COLOURS, base.min(end), (end - base).abs().max(1.5));
@@ -80,7 +81,7 @@ pub(crate) fn bars(chart: &BarChart, width: Width) -> Drawing {
 }
 
 /// Draws the chart with the bars of a group as parts of one, from zero, and their sum behind them.
-pub(crate) fn stacks(chart: &BarChart, width: Width) -> Drawing {
+pub fn stacks(chart: &BarChart, width: Width) -> Drawing {
     let total = width.units();
     let parts = |group: usize| {
         chart.series.iter().map(move |series| {

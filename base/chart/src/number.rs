@@ -46,7 +46,7 @@ pub fn rate(value: f64) -> String {
 }
 
 /// Throughput over response time: `840 /s²`, `12.3 M/s²`.
-pub(crate) fn power(value: f64) -> String {
+pub fn power(value: f64) -> String {
     let units = [
         (1e12, "T/s²"),
         (1e9, "G/s²"),

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::{Align, Table};
 
-/// The table in columns of a fixed-width font, with its caption above and its remark below. Control characters do not
-/// pass: a terminal would obey them.
+/// The table in columns of a fixed-width font, with its caption above and its remark below. Control
+/// characters do not pass: a terminal would obey them.
 pub fn text_table(table: &Table) -> String {
     let titles: Vec<String> = table
         .columns
@@ -61,7 +61,8 @@ fn line(text: &mut String, cells: &[String], widths: &[usize], table: &Table) {
     let _ = writeln!(text, "{}", line.trim_end());
 }
 
-/// One line without control characters; the spaces of numbers become ones that every terminal font has.
+/// One line without control characters; the spaces of numbers become ones that every terminal font
+/// has.
 fn clean(text: &str) -> String {
     let plain = |c: char| match c {
         '\u{202f}' | '\u{a0}' => ' ',

@@ -1,16 +1,11 @@
-//! Graphs as files of their own: with title, legend and styles, on the reader's light or dark.
+//! Charts as files of their own: with title, legend and styles, light or dark.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{COLOURS, Drawing, LETTER, Width, bars, label, lines, stacks};
-use crate::escape::Escaped;
-use crate::{BarChart, LineChart, Report, Section, SvgFile};
+use super::{CHART_STYLE, COLOURS, Drawing, LETTER, PALETTE, Width, bars, label, lines, stacks};
+use crate::{BarChart, Chart, Escaped, LineChart};
 
-/// The colours of a page, light and then dark.
-const PALETTE: &str = include_str!("../palette.css");
-/// What graphs look like in a page too.
-const GRAPH: &str = include_str!("../graph.css");
 /// What only a file needs.
 const OWN: &str = "svg { font-family: var(--plain); background: var(--paper); }\n.paper { fill: var(--paper); }\n\
                    svg .head { font-size: 15px; font-weight: 600; fill: var(--ink); }\n";
@@ -24,24 +19,25 @@ const STROKE: f64 = 32.0;
 const SQUARE: f64 = 18.0;
 const GAP: f64 = 20.0;
 
-/// Every graph of a report as a file. Names come from the heading that a graph stands under and its title, with a number where
-/// both come again.
-pub(crate) fn files(report: &Report) -> Vec<SvgFile> {
+/// A chart as a file of its own.
+#[derive(Clone, Debug)]
+pub struct SvgFile {
+    /// The file name, made from the title: letters, digits and hyphens, and `.svg`.
+    pub name: String,
+    /// The content.
+    pub svg: String,
+}
+
+/// Every chart as an SVG file that needs no page around it: with title, legend, a description for
+/// screen readers, and styles that follow light and dark.
+///
+/// The text beside a chart is the heading above it. The name of a file is made from heading and
+/// title, and ends in a number where an earlier chart has the same name.
+pub fn svg_files<'a>(charts: impl IntoIterator<Item = (&'a str, Chart<'a>)>) -> Vec<SvgFile> {
     let mut taken = HashSet::new();
     let mut files = Vec::new();
-    let mut under = "";
-    for section in &report.sections {
-        let (title, svg) = match section {
-            Section::Heading(heading) => {
-                under = heading;
-                continue;
-            }
-            Section::Lines(chart) => (&chart.title, of_lines(chart)),
-            Section::Bars(chart) => (&chart.title, of_bars(chart, bars)),
-            Section::Stacks(chart) => (&chart.title, of_bars(chart, stacks)),
-            _ => continue,
-        };
-        let stem = stem(&format!("{under} {title}"));
+    for (heading, chart) in charts {
+        let stem = stem(&format!("{heading} {}", chart.title()));
         let numbered = (2..).map(|n| format!("{stem}-{n}"));
         let free = std::iter::once(stem.clone())
             .chain(numbered)
@@ -50,7 +46,11 @@ pub(crate) fn files(report: &Report) -> Vec<SvgFile> {
             taken.insert(name.clone());
             files.push(SvgFile {
                 name: format!("{name}.svg"),
-                svg,
+                svg: match chart {
+                    Chart::Bars(chart) => of_bars(chart, bars),
+                    Chart::Stacks(chart) => of_bars(chart, stacks),
+                    Chart::Lines(chart) => of_lines(chart),
+                },
             });
         }
     }
@@ -131,7 +131,8 @@ fn of_bars(chart: &BarChart, draw: fn(&BarChart, Width) -> Drawing) -> String {
     )
 }
 
-/// The styles of a file, light and dark, with values in place of variables: many programs that read SVG know none.
+/// The styles of a file, light and dark, with values in place of variables: many programs that read
+/// SVG know none.
 fn styles() -> String {
     let (light, dark) = PALETTE.split_once("@media").unwrap_or((PALETTE, ""));
     let values = |block: &'static str| {
@@ -141,7 +142,7 @@ fn styles() -> String {
                 .filter(|(name, _)| name.starts_with("--"))
         })
     };
-    let css = [GRAPH, OWN].concat();
+    let css = [CHART_STYLE, OWN].concat();
     let with = |css: &str, block: &'static str| {
         values(block).fold(css.to_owned(), |css, (name, value)| {
             css.replace(&format!("var({name})"), value)
@@ -203,29 +204,28 @@ mod tests {
     use super::*;
     use crate::{Axis, Line, Unit};
 
-    fn chart(title: &str, lines: usize) -> Section {
+    fn chart(title: &str, lines: usize) -> LineChart {
         let line = |n: usize| Line {
             name: format!("line <{n}>"),
             points: vec![(0.0, Some(1.0)), (1.0, Some(2.0))],
         };
-        Section::Lines(LineChart {
+        LineChart {
             title: title.to_owned(),
             note: "A & B.".to_owned(),
             x: Axis::linear("x", Unit::Count),
             y: Axis::linear("y", Unit::Count),
             lines: (0..lines).map(line).collect(),
-        })
+        }
     }
 
     #[test]
-    fn each_graph_is_a_file_with_a_name_of_its_own() {
-        let mut report = Report::new("", "");
-        for title in ["Response time", "Response time", "../é/..", "", "µ"] {
-            report.push(chart(title, 2));
-        }
-        report.push(Section::Heading("Run 2".to_owned()));
-        report.push(chart("Response time", 1));
-        let names: Vec<String> = files(&report).into_iter().map(|file| file.name).collect();
+    fn each_chart_is_a_file_with_a_name_of_its_own() {
+        let titles = ["Response time", "Response time", "../é/..", "", "µ"];
+        let charts = titles.map(|title| chart(title, 2));
+        let headed = chart("Response time", 1);
+        let all = charts.iter().map(|chart| ("", Chart::Lines(chart)));
+        let all = all.chain([("Run 2", Chart::Lines(&headed))]);
+        let names: Vec<String> = svg_files(all).into_iter().map(|file| file.name).collect();
         let expected = [
             "response-time.svg",
             "response-time-2.svg",
@@ -239,9 +239,7 @@ mod tests {
 
     #[test]
     fn a_file_stands_alone_and_nothing_handed_in_is_markup() {
-        let mut report = Report::new("", "");
-        report.push(chart("<b>]]>", 12));
-        let svg = &files(&report)[0].svg;
+        let svg = &svg_files([("", Chart::Lines(&chart("<b>]]>", 12)))])[0].svg;
         for part in [
             "xmlns=",
             "<title id=\"title\">&lt;b&gt;]]&gt;</title>",

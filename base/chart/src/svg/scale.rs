@@ -95,8 +95,8 @@ fn transform(scale: Scale, value: f64) -> Option<f64> {
     transformed.is_finite().then_some(transformed)
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten that include both ends. They are `smallest` apart or more: there is no half of
-/// a connection.
+/// Multiples of 1, 2 or 5 times a power of ten that include both ends. They are `smallest` apart or
+/// more: there is no half of a connection.
 fn linear_ticks(least: f64, greatest: f64, most: usize, smallest: f64) -> Vec<f64> {
     let span = greatest - least;
     if span <= 0.0 || !span.is_finite() {
@@ -115,8 +115,8 @@ fn linear_ticks(least: f64, greatest: f64, most: usize, smallest: f64) -> Vec<f6
         .collect()
 }
 
-/// The nearest 1, 2 or 5 times a power of ten below and above everything, and what to name between them: all of those
-/// where there is room, else only powers of ten, or some of these.
+/// The nearest 1, 2 or 5 times a power of ten below and above everything, and what to name between
+/// them: all of those where there is room, else only powers of ten, or some of these.
 fn log_ticks(least: f64, greatest: f64, most: usize) -> (Vec<f64>, (f64, f64)) {
     let (first, last) = (
         least.log10().floor() as i32,

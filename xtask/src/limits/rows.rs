@@ -1,0 +1,356 @@
+//! The texts of the table, each with the places of its values.
+
+/// One row of the table.
+pub(super) struct Row {
+    pub(super) what: &'static str,
+    /// With `{}` for each value.
+    pub(super) amount: &'static str,
+    pub(super) places: &'static [Place],
+    pub(super) past: &'static str,
+}
+
+/// Where a value is in the source text.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// A crate, or a folder or a file in it without its ending.
+    pub(super) folder: &'static str,
+    /// `const`, or text after which the field `name` is the value.
+    pub(super) after: &'static str,
+    pub(super) name: &'static str,
+    pub(super) unit: Unit,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    Bytes,
+    Count,
+    /// The source has a `Duration`.
+    Time,
+}
+
+impl Unit {
+    pub(super) fn show(self, value: u64) -> String {
+        match self {
+            Self::Bytes => bytes(value),
+            Self::Count => grouped(value),
+            Self::Time if value.is_multiple_of(1000) => format!("{} s", grouped(value / 1000)),
+            Self::Time => format!("{} ms", grouped(value)),
+        }
+    }
+}
+
+/// In the largest unit that leaves a whole number.
+fn bytes(value: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    for (size, unit) in units {
+        if value >= size && value.is_multiple_of(size) {
+            return format!("{} {unit}", grouped(value / size));
+        }
+    }
+    format!("{} bytes", grouped(value))
+}
+
+/// With a comma between thousands.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+const fn constant(folder: &'static str, name: &'static str, unit: Unit) -> Place {
+    Place {
+        folder,
+        after: "const",
+        name,
+        unit,
+    }
+}
+
+const fn field(folder: &'static str, after: &'static str, name: &'static str, unit: Unit) -> Place {
+    Place {
+        folder,
+        after,
+        name,
+        unit,
+    }
+}
+
+const HTTP: &str = "server/http";
+const SITE: &str = "server/site";
+const DB: &str = "server/db";
+const POSTGRES: &str = "server/db/src/postgres";
+const STORE: &str = "server/store";
+
+const fn request(name: &'static str, unit: Unit) -> Place {
+    field(HTTP, "impl Default for Limits", name, unit)
+}
+
+const fn store(name: &'static str, unit: Unit) -> Place {
+    field(STORE, "impl Default for Config", name, unit)
+}
+
+use Unit::{Bytes, Count, Time};
+
+pub(super) const ROWS: [Row; 30] = [
+    Row {
+        what: "request target, head, fields, body",
+        amount: "{}, {}, {}, {}",
+        places: &[
+            request("target", Bytes),
+            request("head", Bytes),
+            constant(HTTP, "FIELDS", Count),
+            request("body", Bytes),
+        ],
+        past: "414, 431, 431, 413",
+    },
+    Row {
+        what: "time for a head; time without progress of a body or response; time of an idle connection",
+        amount: "{}; {}, and {} a second on average; {}",
+        places: &[
+            request("head_timeout", Time),
+            request("progress_timeout", Time),
+            constant(HTTP, "MIN_RATE", Bytes),
+            request("idle_timeout", Time),
+        ],
+        past: "408; 408 or closed; closed",
+    },
+    Row {
+        what: "connections",
+        amount: "{}, or as many as file descriptors are left for",
+        places: &[request("connections", Count)],
+        past: "503, closed",
+    },
+    Row {
+        what: "request bodies in memory, per worker",
+        amount: "{}",
+        places: &[constant(HTTP, "BODIES", Bytes)],
+        past: "503; closed if the body is not complete",
+    },
+    Row {
+        what: "answers kept for repeated requests, per worker; the longest of them",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "REPEATED_BYTES", Bytes),
+            constant(HTTP, "REPEATED_ANSWER", Bytes),
+        ],
+        past: "the ones that were not asked for lately are dropped; not kept",
+    },
+    Row {
+        what: "ranges in one request",
+        amount: "{}",
+        places: &[constant(HTTP, "RANGES", Count)],
+        past: "the whole file is sent",
+    },
+    Row {
+        what: "output that waits on one connection",
+        amount: "{}",
+        places: &[constant(HTTP, "OUTPUT", Bytes)],
+        past: "no further request of the connection is evaluated",
+    },
+    Row {
+        what: "trailer section; chunk extensions of one body",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "TRAILERS", Bytes),
+            constant(HTTP, "CHUNK_EXTENSIONS", Bytes),
+        ],
+        past: "refused and closed",
+    },
+    Row {
+        what: "input read after a refused request",
+        amount: "{} for {}",
+        places: &[
+            constant(HTTP, "LINGER_BYTES", Bytes),
+            constant(HTTP, "LINGER", Time),
+        ],
+        past: "closed",
+    },
+    Row {
+        what: "one result of a query",
+        amount: "{}",
+        places: &[constant(DB, "MAX_RESULT", Bytes)],
+        past: "refused",
+    },
+    Row {
+        what: "narrow dependencies of one table in one transaction",
+        amount: "{}",
+        places: &[constant(DB, "MAX_NARROW", Count)],
+        past: "counts as a change to all rows of the table",
+    },
+    Row {
+        what: "memory of the store; its share for stored 404s",
+        amount: "{}; {} %",
+        places: &[store("memory", Bytes), store("negative_percent", Count)],
+        past: "eviction",
+    },
+    Row {
+        what: "age of the change feed at which hits end",
+        amount: "{}",
+        places: &[store("max_staleness", Time)],
+        past: "no hits: requests ask the database",
+    },
+    Row {
+        what: "one statement on a replica; one read on a replica; the pause after a failure",
+        amount: "{}; {}; {} to {}",
+        places: &[
+            constant(POSTGRES, "STATEMENT", Time),
+            constant(POSTGRES, "ATTEMPT", Time),
+            constant(POSTGRES, "FIRST", Time),
+            constant(POSTGRES, "LAST", Time),
+        ],
+        past: "the primary reads",
+    },
+    Row {
+        what: "silence of a connection to PostgreSQL",
+        amount: "{}",
+        places: &[constant("server/db/src/postgres/liveness", "SILENCE", Time)],
+        past: "closed",
+    },
+    Row {
+        what: "statements that a connection to PostgreSQL keeps prepared, of reads and of writes",
+        amount: "{} each",
+        places: &[constant(POSTGRES, "MAX_STATEMENTS", Count)],
+        past: "all of that kind are dropped",
+    },
+    Row {
+        what: "the table of changes that triggers fill; rows of one look at the table",
+        amount: "{}; {}",
+        places: &[
+            constant(POSTGRES, "MAX_BYTES", Bytes),
+            constant("server/db/src/postgres/feed/triggers", "MAX_ROWS", Count),
+        ],
+        past: "the feed begins again; a new epoch",
+    },
+    Row {
+        what: "large transactions that PostgreSQL streams at a time; dependencies in them",
+        amount: "{}; {}",
+        places: &[
+            constant(POSTGRES, "MAX_STREAMED", Count),
+            constant(POSTGRES, "MAX_STREAMED_TAGS", Count),
+        ],
+        past: "the feed begins again; counts as a change to everything",
+    },
+    Row {
+        what: "changes kept for running fills; dependencies in them",
+        amount: "{}; {}",
+        places: &[store("logged_changes", Count), store("logged_tags", Count)],
+        past: "a new epoch",
+    },
+    Row {
+        what: "a session's cookie; its claims",
+        amount: "{}; {}",
+        places: &[
+            constant("server/site/src/session/token", "LONGEST", Bytes),
+            constant(SITE, "MOST_CLAIMS", Count),
+        ],
+        past: "the form that begins the session fails and the log says so; a cookie with more is no session",
+    },
+    Row {
+        what: "attempts at one account; from one address",
+        amount: "{}, then 1 in {}; {}, then 1 in {}",
+        places: &[
+            field(SITE, "const ACCOUNT", "burst", Count),
+            field(SITE, "const ACCOUNT", "interval", Time),
+            field(SITE, "const ADDRESS", "burst", Count),
+            field(SITE, "const ADDRESS", "interval", Time),
+        ],
+        past: "429 with Retry-After",
+    },
+    Row {
+        what: "passwords that wait for a hash",
+        amount: "{}",
+        places: &[constant(
+            "server/site/src/session/passwords",
+            "QUEUE",
+            Count,
+        )],
+        past: "503 with Retry-After",
+    },
+    Row {
+        what: "names in a listing; entries of one kind in `millpond.toml`",
+        amount: "{}; {}",
+        places: &[
+            constant("server/site/src/listing", "MAX_ROWS", Count),
+            constant(SITE, "MAX_ENTRIES", Count),
+        ],
+        past: "the rest is counted, not shown; an error",
+    },
+    Row {
+        what: "fields of a form",
+        amount: "{}",
+        places: &[constant(SITE, "MAX_FIELDS", Count)],
+        past: "400",
+    },
+    Row {
+        what: "fills; requests that wait for fills",
+        amount: "{}; {}",
+        places: &[store("flights", Count), store("waiters", Count)],
+        past: "503 with Retry-After",
+    },
+    Row {
+        what: "pages that wait to be made ahead; pages in the list for the next start",
+        amount: "{}; {} in {}",
+        places: &[
+            constant("server/site/src/ahead/mod", "QUEUE", Count),
+            constant(SITE, "PAGES", Count),
+            constant("server/site/src/ahead/list", "BYTES", Bytes),
+        ],
+        past: "the hottest stay",
+    },
+    Row {
+        what: "names of hot entries for the next sweep",
+        amount: "{}",
+        places: &[constant("server/store/src/watched", "MOST", Count)],
+        past: "the sweep looks at all entries",
+    },
+    Row {
+        what: "descriptors for static files",
+        amount: "{}, or 1/{} of the limit of the process",
+        places: &[
+            constant(SITE, "MAX_DESCRIPTORS", Count),
+            constant("server/site/src/statics", "SHARE", Count),
+        ],
+        past: "opened for each request",
+    },
+    Row {
+        what: "names in `static/`; folders within folders",
+        amount: "{}; {}",
+        places: &[
+            constant(SITE, "MAX_NAMES", Count),
+            constant(SITE, "MAX_DEPTH", Count),
+        ],
+        past: "refused, and the log says so",
+    },
+    Row {
+        what: "access log in memory",
+        amount: "{}",
+        places: &[constant("server/access-log", "LIMIT", Bytes)],
+        past: "lines are dropped and counted",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::Unit;
+
+    #[test]
+    fn values_are_written_in_their_units() {
+        for (unit, value, text) in [
+            (Unit::Bytes, 64 << 10, "64 KiB"),
+            (Unit::Bytes, 3_800, "3,800 bytes"),
+            (Unit::Count, 262_144, "262,144"),
+            (Unit::Count, 999, "999"),
+            (Unit::Time, 60_000, "60 s"),
+            (Unit::Time, 1_500, "1,500 ms"),
+        ] {
+            assert_eq!(unit.show(value), text);
+        }
+    }
+}
