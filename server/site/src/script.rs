@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 use crate::{
     Problem, duration,
@@ -26,7 +26,7 @@ pub(crate) enum Rows {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Declaration {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) default: Option<Value>,
     pub(crate) line: usize,
 }
@@ -322,10 +322,10 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
         ));
     }
     let kind = match kind {
-        "integer" => Kind::Integer,
-        "real" => Kind::Real,
-        "text" => Kind::Text,
-        "boolean" => Kind::Boolean,
+        "integer" => ValueKind::Integer,
+        "real" => ValueKind::Real,
+        "text" => ValueKind::Text,
+        "boolean" => ValueKind::Boolean,
         other => {
             return Err((
                 format!("parameter `{name}` has the unknown type `{other}`"),
@@ -345,25 +345,25 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
     })
 }
 
-fn literal(kind: Kind, text: &str) -> Result<Value, String> {
+fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
     if text.eq_ignore_ascii_case("null") {
         return Ok(Value::Null);
     }
     match kind {
-        Kind::Integer => text
+        ValueKind::Integer => text
             .parse()
             .map(Value::Integer)
             .map_err(|_| format!("`{text}` is no integer")),
-        Kind::Real => text
+        ValueKind::Real => text
             .parse()
             .map(Value::Real)
             .map_err(|_| format!("`{text}` is no number")),
-        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+        ValueKind::Boolean => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Value::Boolean(true)),
             "false" => Ok(Value::Boolean(false)),
             _ => Err(format!("`{text}` is neither true nor false")),
         },
-        Kind::Text | Kind::Blob | Kind::Other => text
+        ValueKind::Text | ValueKind::Blob | ValueKind::Other => text
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))

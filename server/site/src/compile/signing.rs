@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use millpond_db::{self as db, Kind};
+use millpond_db::{self as db, ValueKind};
 
 use crate::{
     Problem,
@@ -159,14 +159,14 @@ pub(super) fn add_params(
         let Some(param) = params.iter().find(|param| param.name == name) else {
             params.push(Param {
                 name: name.to_owned(),
-                kind: Kind::Text,
+                kind: ValueKind::Text,
                 default,
                 in_path: None,
             });
             return Ok(());
         };
         match param.kind {
-            Kind::Text => Ok(()),
+            ValueKind::Text => Ok(()),
             _ => Err(at(
                 file,
                 line,

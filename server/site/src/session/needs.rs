@@ -135,7 +135,7 @@ mod tests {
             require: Vec::new(),
             claims: vec![ClaimUse {
                 name: "admin".to_owned(),
-                kind: Some(millpond_db::Kind::Integer),
+                kind: Some(millpond_db::ValueKind::Integer),
             }],
         };
         let admin = Session {

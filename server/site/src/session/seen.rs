@@ -3,7 +3,7 @@
 //! The answer to a form goes out when this node's feed has applied the change; that of the node which answers the visitor's next request may
 //! be behind. So the cookie says how far that one must have come: whose history it is, the place in it, and when it is over, a
 //! little after `max_staleness`: from then on every node shows the write to everybody. Where the place is not known, the number of the
-//! answer helps ([`Position::told_by`]). It is signed, for whoever could
+//! answer helps ([`Position::with_write_number`]). It is signed, for whoever could
 //! make up a place would have all his pages made anew. It is nothing that a visitor is known by: it changes no key, and
 //! templates do not see it.
 //!
@@ -38,7 +38,10 @@ pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<(Position, u64)> {
     let mut number = || parts.next()?.parse::<u64>().ok();
     let (expires, at, number) = (number()?, number()?, number()?);
     let (node, source) = (parts.next()?, parts.next()?);
-    Some((Position::new(source, at).told_by(node, number), expires))
+    Some((
+        Position::new(source, at).with_write_number(node, number),
+        expires,
+    ))
 }
 
 impl Sessions {
@@ -104,8 +107,8 @@ mod tests {
         for position in [
             Position::new("7311, timeline 1", 0x16_b374_d848),
             Position::new("7311, timeline 2", u64::MAX),
-            Position::new("7311, timeline 1", 7).told_by("0a", u64::MAX),
-            Position::new("", 0).told_by("0a", 3),
+            Position::new("7311, timeline 1", 7).with_write_number("0a", u64::MAX),
+            Position::new("", 0).with_write_number("0a", 3),
             Position::new("", 0),
         ] {
             let token = seal(&position, 20, &keys()).unwrap();
