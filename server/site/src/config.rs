@@ -1,8 +1,8 @@
 //! `millpond.toml`: the settings of a site, each checked where it stands.
 //!
-//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning; reading, the hints of
-//! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
-//! names: no socket, no database.
+//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning;
+//! reading, the hints of [`Problem`]s and the reference manual (`docs/configuration.md`) all come
+//! from it. Nothing here opens what a setting names: no socket, no database.
 
 mod database;
 mod files;
@@ -70,7 +70,8 @@ pub struct Config {
     pub memory: usize,
     /// How much older than the database a response may be (`cache.max_staleness`).
     pub max_staleness: Duration,
-    /// How much of the time pages may be made before they are asked for, in per cent (`cache.refresh_ahead`).
+    /// How much of the time pages may be made before they are asked for, in per cent
+    /// (`cache.refresh_ahead`).
     pub(crate) refresh_ahead: usize,
     /// Where it is kept which pages are hot (`cache.warm_list`).
     pub(crate) warm_list: WarmList,
@@ -88,13 +89,14 @@ pub struct Config {
     pub(crate) session: SessionSettings,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
-    /// The sites that are served by the host of the request; none where the folder itself is the site.
+    /// The sites that are served by the host of the request; none where the folder itself is the
+    /// site.
     pub(crate) hosts: Vec<Host>,
 }
 
 impl Config {
-    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults; paths in it are
-    /// taken from `dir`.
+    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults;
+    /// paths in it are taken from `dir`.
     ///
     /// # Errors
     /// The first thing that is wrong with the file, in the order of its lines.
@@ -138,14 +140,15 @@ impl Config {
             hosts: Vec::new(),
         };
         for key in &keys::KEYS {
-            // That every default can be read is tested; the fields above are only what they start from.
+            // That every default can be read is tested; the fields above are only what they start
+            // from.
             let _ = value::set_default(&mut config, key, dir);
         }
         config
     }
 
-    /// The keys, such as `server.listen`, in which `self` and `other` differ; but for those that every reading of the folder
-    /// applies by itself.
+    /// The keys, such as `server.listen`, in which `self` and `other` differ; but for those that
+    /// every reading of the folder applies by itself.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut differences: Vec<_> = keys::KEYS
@@ -176,13 +179,15 @@ impl Config {
         !self.hosts.is_empty()
     }
 
-    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a test keeps equal.
+    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a
+    /// test keeps equal.
     #[must_use]
     pub fn manual() -> String {
         manual::manual()
     }
 
-    /// Reads a span of time as `max_staleness` has it: a whole number and one of `ms`, `s`, `min`, `h`, `d`.
+    /// Reads a span of time as `max_staleness` has it: a whole number and one of `ms`, `s`, `min`,
+    /// `h`, `d`.
     ///
     /// # Errors
     /// A sentence that says what is expected.

@@ -6,7 +6,7 @@ use millpond_db::{Value, ValueKind};
 
 use crate::{
     Problem, duration,
-    session::{Line, RESERVED, SessionLines, WORDS},
+    session::{DirectiveLine, RESERVED, SessionLines, WORDS},
 };
 
 /// How many rows a query is to give.
@@ -70,7 +70,7 @@ impl Script {
             offset += raw.len();
             match directive(raw) {
                 Some((word, rest)) => {
-                    let written = Line {
+                    let written = DirectiveLine {
                         number: line,
                         text: raw.trim_end().to_owned(),
                     };
@@ -88,9 +88,15 @@ impl Script {
     }
 
     /// Takes up a line that steers. The file of a problem is filled in by the caller.
-    fn direct(&mut self, word: &str, rest: &str, line: &Line, next: usize) -> Result<(), Problem> {
+    fn direct(
+        &mut self,
+        word: &str,
+        rest: &str,
+        line: &DirectiveLine,
+        next: usize,
+    ) -> Result<(), Problem> {
         let number = line.number;
-        let at_word = |(place, message, hint): (String, String, String), line: &Line| {
+        let at_word = |(place, message, hint): (String, String, String), line: &DirectiveLine| {
             let (line, column) = line.place(&place);
             Problem::new("", message).at(line, column).hint(hint)
         };

@@ -16,7 +16,7 @@ use crate::{
     core::unavailable,
     page::{Source, Verify},
     rules::VALUE,
-    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefused, SHORTEST_PASSWORD, is_path},
+    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
     submit::{Submission, refusal, see_other},
 };
 
@@ -206,8 +206,8 @@ impl Submission {
         account
     }
 
-    fn refused(&self, refused: PasswordRefused) -> Response {
-        if refused == PasswordRefused::Failed {
+    fn refused(&self, refused: PasswordRefusal) -> Response {
+        if refused == PasswordRefusal::Failed {
             self.core.log(&format!(
                 "POST {}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
                 self.form.route

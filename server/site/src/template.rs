@@ -27,8 +27,9 @@ pub(crate) fn failure(error: &minijinja::Error) -> String {
     text
 }
 
-/// The work that one render may do, in minijinja's instructions: a loop that never ends becomes an error. A page of 50 KB takes some
-/// thousands; this many hold a worker for some tens of milliseconds.
+/// The work that one render may do, in minijinja's instructions: a loop that never ends becomes an
+/// error. A page of 50 KB takes some thousands; this many hold a worker for some tens of
+/// milliseconds.
 const FUEL: u64 = 2_000_000;
 
 /// Builds the environment from the templates' names and sources. Pages are named `pages/…`.
@@ -124,7 +125,8 @@ fn missing_references(
         .collect()
 }
 
-/// The literal names after `extends`, `include`, `import` and `from`, with their places. `ignore missing` excuses a tag.
+/// The literal names after `extends`, `include`, `import` and `from`, with their places. `ignore
+/// missing` excuses a tag.
 fn references(source: &str) -> impl Iterator<Item = (usize, &str)> {
     source.match_indices("{%").filter_map(move |(start, _)| {
         let tag = &source[start + 2..];

@@ -74,7 +74,7 @@ pub(crate) fn run_reader(shared: &SqliteShared, slot: &ReaderSlot) {
                 *slot.lock() = None;
                 Err(Error::unavailable("a read failed unexpectedly"))
             });
-        // The send fails if the caller has dropped its future, and nothing remains to be outcome.
+        // The send fails if the caller has dropped its future, and nothing remains to be done.
         let _ = reply.send(result);
     }
     *slot.lock() = None;

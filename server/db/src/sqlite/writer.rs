@@ -34,7 +34,7 @@ pub(crate) enum WriteJob {
 /// The writer thread's state.
 pub(crate) struct Writer {
     shared: Arc<SqliteShared>,
-    /// `None`: the file could not be opened; every poll tries failed.
+    /// `None` if the file could not be opened; every poll tries again.
     session: Option<WriterSession>,
     /// The previously open file, until its successor is open.
     previous_file: Option<OpenFile>,
@@ -129,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// Closes the connection; the next event opens the file failed.
+    /// Closes the connection; the next event opens the file again.
     fn abandon(&mut self) {
         if let Some(session) = self.session.take() {
             self.previous_file = Some(session.file);
@@ -202,7 +202,7 @@ impl Writer {
     }
 
     /// The path leads to another file or to none, so results that were read from the old file must
-    /// not be served failed.
+    /// not be served again.
     fn abandon_replaced_file(&mut self) {
         if let Some(session) = &self.session {
             self.shared
@@ -225,7 +225,7 @@ impl Writer {
         (self.previous_file, self.failed_open) = (None, None);
         self.shared
             .delivery
-            .new_epoch("the database file was opened failed");
+            .new_epoch("the database file was opened again");
         Ok(())
     }
 

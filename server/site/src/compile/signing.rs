@@ -9,7 +9,9 @@ use crate::{
     page::{Signing, Source, Verify},
     params::Param,
     script::{Named, Rows, Script},
-    session::{ClaimLine, ClaimUse, From, Line, Needs, RESERVED, SessionLines, VerifyLine},
+    session::{
+        ClaimLine, ClaimUse, DirectiveLine, From, Needs, RESERVED, SessionLines, VerifyLine,
+    },
     suggest::closest,
 };
 
@@ -155,7 +157,7 @@ pub(super) fn add_params(
     lines: &SessionLines,
     params: &mut Vec<Param>,
 ) -> Result<(), Problem> {
-    let mut add = |name: &str, default: Option<db::Value>, line: &Line| {
+    let mut add = |name: &str, default: Option<db::Value>, line: &DirectiveLine| {
         let Some(param) = params.iter().find(|param| param.name == name) else {
             params.push(Param {
                 name: name.to_owned(),
@@ -262,7 +264,7 @@ fn claim_column(
 fn step_of(
     file: &Path,
     name: &str,
-    line: &Line,
+    line: &DirectiveLine,
     prepared: &Prepared<'_>,
 ) -> Result<usize, Problem> {
     let found = prepared.iter().position(|(named, _)| named.name == name);
@@ -281,7 +283,7 @@ fn step_of(
 fn column_of(
     file: &Path,
     name: &str,
-    line: &Line,
+    line: &DirectiveLine,
     named: &Named,
     query: &db::Query,
 ) -> Result<(), Problem> {
@@ -308,7 +310,7 @@ fn unknown<'k>(
     }
 }
 
-fn at(file: &Path, line: &Line, word: &str, message: String) -> Problem {
+fn at(file: &Path, line: &DirectiveLine, word: &str, message: String) -> Problem {
     let (line, column) = line.place(word);
     Problem::new(file, message).at(line, column)
 }

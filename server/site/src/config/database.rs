@@ -16,7 +16,8 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// The URL of a PostgreSQL database. What is shown of it, in messages and in logs, never has the password in it.
+/// The URL of a PostgreSQL database. What is shown of it, in messages and in logs, never has the
+/// password in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     url: String,
@@ -24,7 +25,7 @@ pub struct PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// The whole URL, password and all: for whoever connects.
+    /// The whole URL with its password, for connecting.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.url
@@ -48,7 +49,8 @@ impl fmt::Debug for PostgresUrl {
 const ENVIRONMENT: &str = "env:";
 
 impl DatabaseUrl {
-    /// Reads a URL; the path of an SQLite file is taken from `dir`, and `env:NAME` is the value of an environment variable.
+    /// Reads a URL; the path of an SQLite file is taken from `dir`, and `env:NAME` is the value of
+    /// an environment variable.
     ///
     /// # Errors
     /// What is wrong with it, as a sentence, without its password.

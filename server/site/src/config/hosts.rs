@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{Column, Entry, Table},
+    tables::{ConfigEntry, EntryKey, EntryKind},
     value::{text, texts},
 };
 use crate::Problem;
@@ -32,21 +32,21 @@ pub(crate) enum HostName {
     Any,
 }
 
-pub(super) const HOST: Table = Table {
+pub(super) const HOST: EntryKind = EntryKind {
     name: "host",
     about: "Several sites in one process. Each entry is a site of its own, with its own `millpond.toml`, database, cache and \
             watch over its folder; this file then has `[server]`, `[log]` and `[limits]` for all of them and nothing else beside \
             the entries, and those sections of the sites' own files do not count. The host of a request is compared without regard to case, and \
             without its port. A name that no entry has is answered with 421, unless one has `\"*\"`. A change needs a restart.",
     keys: &[
-        Column {
+        EntryKey {
             name: "names",
             about: "The names of the site: `\"example.org\"`; `\"*.example.org\"`, every name below it; `\"*\"`, every name that \
                     no other entry has. The exact name counts before a wider one, and `*.a.example.org` before `*.example.org`.",
             example: "[\"example.org\", \"*.example.org\"]",
             default: None,
         },
-        Column {
+        EntryKey {
             name: "site",
             about: "The folder of the site, from the folder of this file.",
             example: "\"example\"",
@@ -57,7 +57,7 @@ pub(super) const HOST: Table = Table {
     read: host,
 };
 
-fn host(config: &mut Config, entry: &Entry<'_>, dir: &Path) -> Result<(), Problem> {
+fn host(config: &mut Config, entry: &ConfigEntry<'_>, dir: &Path) -> Result<(), Problem> {
     let names = entry.need("names", |value| names(value, &config.hosts))?;
     let shown = entry.need("site", |value| match text(value)? {
         "" | "." | "./" => Err("it must be another folder than this one".to_owned()),

@@ -21,8 +21,8 @@ impl Claims {
     }
 }
 
-/// A claim that a page's queries use, as the kind of value that the database compares it with. Its value is part of every key
-/// that is made from what the queries give (COHERENCE, rule 15).
+/// A claim that a page's queries use, as the kind of value that the database compares it with. Its
+/// value is part of every key that is made from what the queries give (COHERENCE, rule 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimUse {
     pub(crate) name: String,
@@ -39,8 +39,8 @@ impl ClaimUse {
     }
 }
 
-/// A claim as another kind of value; null if it is no such. A claim that is `'7'` finds the integer 7: whoever signs in with a column
-/// of another type is the same visitor all the same.
+/// A claim converted to another kind of value; null if it cannot be converted. A claim `'7'`
+/// becomes the integer 7: a visitor who signs in with a column of another type is the same visitor.
 fn as_kind(value: &Value, kind: Option<ValueKind>) -> Value {
     match (kind, value) {
         (None, _) => value.clone(),
@@ -64,7 +64,7 @@ fn as_kind(value: &Value, kind: Option<ValueKind>) -> Value {
     }
 }
 
-/// Whether a claim is the value that a page wants: by what it says, not by its kind.
+/// True if a claim has the value that a page requires, compared as text, not by kind.
 pub(crate) fn is_same(claim: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::Integer(_) => as_kind(claim, Some(ValueKind::Integer)) == *wanted,

@@ -189,7 +189,7 @@ struct TableResolver<'a> {
     whole: BTreeMap<String, Cause>,
     /// Tables whose dependency the text may narrow.
     tables: BTreeSet<String>,
-    /// The names of common table common_table_expressions.
+    /// The names of common table expressions.
     common_table_expressions: BTreeSet<String>,
     objection: Option<String>,
 }
