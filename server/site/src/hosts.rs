@@ -85,7 +85,7 @@ impl Sites {
     /// Reads all folders again, each for itself.
     ///
     /// # Errors
-    /// Everything that is wrong with them; of a site with a problem all but the files stays as it was.
+    /// All problems of all sites. A site with a problem keeps its state, except for its files.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let problems = self.sites.iter().filter_map(|named| {
             let problems = named.site.reload().err()?;

@@ -279,7 +279,8 @@ impl WriterSession {
                     .shadows
                     .iter()
                     .for_each(|shadow| collected.add_table(shadow, true)),
-                // INSTEAD OF triggers write a view, and the tables of those triggers are in the list.
+                // INSTEAD OF triggers write a view, and the tables of those triggers are in the
+                // list.
                 Some(TableKind::View) => {}
                 Some(TableKind::Shadow) | None => collected.add_table(name, true),
             }

@@ -1,4 +1,4 @@
-//! `[[host]]`: several sites behind one address.
+//! `[[host]]`: several sites at one address.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,24 @@ use super::{
 };
 use crate::Problem;
 
-/// A site and the names that it answers to.
+/// A site and the names to which it responds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) names: Vec<HostName>,
     /// The folder of the site, as an absolute path.
     pub(crate) site: PathBuf,
-    /// The same as it stands in the file.
+    /// The folder as it is written in the file.
     pub(crate) shown: PathBuf,
 }
 
-/// A name that a client may ask for, in lower case.
+/// A host name that a client may request, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HostName {
     /// `www.example.org`, or an address.
     Exact(String),
-    /// `*.example.org`: every name that ends so, without the asterisk and its dot.
+    /// `*.example.org`: every name with this suffix, stored without the asterisk and its dot.
     Below(String),
-    /// `*`: every name that no other entry has.
+    /// `*`: every name that matches no other entry.
     Any,
 }
 

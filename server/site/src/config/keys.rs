@@ -1,4 +1,4 @@
-//! Every setting there is.
+//! All settings.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::rules::Scope;
 pub(super) struct Section {
     /// Its name, as in `[server]`.
     pub(super) name: &'static str,
-    /// What it is about, for the manual.
+    /// The subject of the section, for the manual.
     pub(super) about: &'static str,
-    /// Whether a change takes effect by itself, as that of a page does.
+    /// True if a change takes effect without a restart, as a change of a page does.
     pub(super) is_live: bool,
 }
 
@@ -69,21 +69,21 @@ pub(super) const SECTIONS: [Section; 8] = [
 
 /// One setting.
 pub(super) struct Key {
-    /// The section it stands in.
+    /// The section of the setting.
     pub(super) section: &'static str,
     /// Its name.
     pub(super) name: &'static str,
-    /// What values it takes, and where they go.
+    /// The values that it accepts, and the field of [`Config`] that holds them.
     pub(super) kind: SettingKind,
-    /// Its default as it would stand in the file; none is "absent".
+    /// Its default in the notation of the file; `None` if it is absent.
     pub(super) default: Option<&'static str>,
-    /// A good value as it would stand in the file, for hints.
+    /// An example in the notation of the file, for hints.
     pub(super) example: &'static str,
-    /// What it means, for the manual.
+    /// The meaning of the setting, for the manual.
     pub(super) about: &'static str,
 }
 
-/// The kind of a setting. Numbers have the least and the greatest value they may take.
+/// The kind of a setting. Numbers have the least and the greatest accepted value.
 pub(super) enum SettingKind {
     /// `true` or `false`.
     Flag(fn(&mut Config) -> &mut bool),
@@ -91,7 +91,7 @@ pub(super) enum SettingKind {
     Count(fn(&mut Config) -> &mut usize, usize, usize),
     /// Bytes: a number, or text such as `"256MB"`.
     Size(fn(&mut Config) -> &mut usize, usize, usize),
-    /// A span of time, such as `"1s"`.
+    /// A duration, such as `"1s"`.
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
@@ -99,7 +99,7 @@ pub(super) enum SettingKind {
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
     Database(fn(&mut Config) -> &mut DatabaseUrl),
-    /// How a server tells of changes.
+    /// How a server reports changes.
     Feed(fn(&mut Config) -> &mut FeedKind),
     /// Hosts of replicas.
     Replicas(fn(&mut Config) -> &mut Vec<String>),
@@ -125,14 +125,14 @@ impl Key {
         format!("{}.{}", self.section, self.name)
     }
 
-    /// Whether a change takes effect by itself.
+    /// True if a change takes effect without a restart.
     pub(super) fn is_live(&self) -> bool {
         let section = SECTIONS.iter().find(|section| section.name == self.section);
         // The watch over the folder begins with this one.
         section.is_some_and(|section| section.is_live) && self.path() != "static.follow_links"
     }
 
-    /// A line for the file that would be right.
+    /// A correct line for the file.
     pub(super) fn line(&self) -> String {
         format!("{} = {}", self.name, self.example)
     }

@@ -1,4 +1,4 @@
-//! The reference manual of the settings, made from their table.
+//! The reference manual of the settings, generated from their table.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ fn describe(text: &mut String, key: &Key) {
     );
 }
 
-/// What may be written there.
+/// The accepted values of a setting.
 fn values(kind: &SettingKind) -> String {
     match kind {
         SettingKind::Flag(_) => "`true` or `false`".to_owned(),

@@ -15,24 +15,24 @@ use crate::{Problem, rules::RulePosition, suggest};
 pub(super) struct EntryKind {
     /// Its name, as in `[[redirect]]`.
     pub(super) name: &'static str,
-    /// What it is about, for the manual.
+    /// The subject of the entries, for the manual.
     pub(super) about: &'static str,
     /// Its keys, in the order of the manual.
     pub(super) keys: &'static [EntryKey],
-    /// Good entries, for the manual and hints.
+    /// Examples, for the manual and hints.
     pub(super) example: &'static str,
-    /// Takes an entry over.
+    /// Reads an entry into the configuration.
     pub(super) read: fn(&mut Config, &ConfigEntry<'_>, &Path) -> Result<(), Problem>,
 }
 
 /// A key of an entry.
 pub(super) struct EntryKey {
     pub(super) name: &'static str,
-    /// What it means, for the manual.
+    /// The meaning of the key, for the manual.
     pub(super) about: &'static str,
-    /// A good value as it would stand in the file.
+    /// An example in the notation of the file.
     pub(super) example: &'static str,
-    /// Its default as it would stand in the file; none where the key must be there.
+    /// Its default in the notation of the file; `None` if the key is required.
     pub(super) default: Option<&'static str>,
 }
 
@@ -44,7 +44,7 @@ pub(super) const TABLES: [&EntryKind; 4] = [
     &hosts::HOST,
 ];
 
-/// Entries of one kind. More are a mistake of a program that writes them.
+/// The most entries of one kind; more are an error of the program that generates them.
 const MAX_ENTRIES: usize = 10_000;
 
 /// One entry of the file.
@@ -99,20 +99,20 @@ pub(super) fn read(
 }
 
 impl<'a> ConfigEntry<'a> {
-    /// Where it begins.
+    /// The position of its first character.
     pub(super) fn place(&self) -> RulePosition {
         let at = self.problem(String::new(), self.span.start).at;
         let (line, column) = at.unwrap_or((1, 1));
         RulePosition { line, column }
     }
 
-    /// The value of a key; none where it is left out.
+    /// The value of a key; `None` if it is absent.
     pub(super) fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.values.get(key)
     }
 
-    /// The value of a key that must be there, as `take` understands it; what `take` says against it
-    /// is a problem with the place of the value.
+    /// The value of a required key, as `take` parses it. An error of `take` becomes a problem at
+    /// the position of the value.
     pub(super) fn need<T>(
         &self,
         key: &'static str,
@@ -131,7 +131,7 @@ impl<'a> ConfigEntry<'a> {
         }
     }
 
-    /// A problem with the value of a key at this place.
+    /// A problem with the value of a key at this position.
     pub(super) fn fault(&self, key: &str, at: Range<usize>, message: &str) -> Problem {
         self.problem(format!("{}.{key}: {message}", self.table.name), at.start)
             .hint(self.example(key))

@@ -1,4 +1,4 @@
-//! From a value in the file to a field of [`Config`].
+//! Converts a value of the file to a field of [`Config`].
 
 use std::{
     net::SocketAddr,
@@ -21,8 +21,7 @@ use crate::{
 
 /// Sets `key` to `value`. Paths are taken from `dir`.
 ///
-/// # Errors
-/// What is wrong with the value, as a sentence.
+/// A message about the error in the value.
 pub(super) fn set(
     config: &mut Config,
     key: &Key,
@@ -72,7 +71,7 @@ pub(super) fn set_default(config: &mut Config, key: &Key, dir: &Path) -> Result<
     }
 }
 
-/// Whether `key` has the same value in both.
+/// True if `key` has the same value in both.
 pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
     // The table has one accessor for reading and writing, so that the two cannot name different
     // fields.
@@ -184,7 +183,7 @@ fn size(value: &DeValue<'_>) -> Result<usize, String> {
         .ok_or_else(|| format!("`{whole}` is more than any machine has"))
 }
 
-/// A size in the largest unit that leaves no rest.
+/// A size in the largest unit that leaves no remainder.
 pub(super) fn show_size(bytes: usize) -> String {
     let fits = |&&(name, unit): &&(&str, usize)| {
         bytes >= unit && bytes.is_multiple_of(unit) && name != "B"
@@ -208,7 +207,7 @@ fn time(value: &DeValue<'_>) -> Result<Duration, String> {
     }
 }
 
-/// A span of time in the largest unit that leaves no rest.
+/// A duration in the largest unit that leaves no remainder.
 pub(super) fn show_time(time: Duration) -> String {
     let units = [
         (86_400_000, "d"),
@@ -241,7 +240,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// How a server tells of changes.
+/// How a server reports changes.
 fn feed(name: &str) -> Result<FeedKind, String> {
     let found = FeedKind::ALL.iter().find(|(_, known)| *known == name);
     found.map(|(kind, _)| *kind).ok_or_else(|| {
@@ -261,7 +260,7 @@ fn replicas(value: &DeValue<'_>) -> Result<Vec<String>, String> {
     Ok(hosts.into_iter().map(str::to_owned).collect())
 }
 
-/// The name of a publication, as PostgreSQL takes it between quotes.
+/// The name of a publication, as PostgreSQL accepts it between quotes.
 fn publication(name: &str) -> Result<String, String> {
     // NAMEDATALEN less one: PostgreSQL cuts what is longer, and would then not find it.
     const MAX: usize = 63;

@@ -1,4 +1,4 @@
-//! What tells one state of a file from another without reading it.
+//! Distinguishes the states of a file without reading it.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
