@@ -1,27 +1,29 @@
-//! What would make a query depend on less, and what that costs: advice for the owner.
+//! What would reduce the dependencies of a query, and what that costs: advice for the owner.
 //!
-//! The analyses narrow what they can prove. Where they cannot, they note the cause here, and this module has its words. A cause
-//! decides nothing: it is found again by looking at what came nearest to a restriction.
+//! The analyses narrow what they can prove. Where they cannot, they note the cause, and this module
+//! has its texts. A cause decides nothing: it is derived from the condition that came closest to a
+//! restriction.
 
-/// Why results of a query end more often than they need to, or are not kept, and what could be done.
+/// Why results of a query are invalidated more often than needed, or are not kept, and what would
+/// help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// Whether its results are kept at all.
+    /// True if the results are kept.
     pub is_kept: bool,
-    /// What that means for results of the query.
+    /// The effect on the results of the query.
     pub effect: String,
-    /// Why it is so.
+    /// The cause of the effect.
     pub cause: String,
     /// What would help, if anything, and what it costs.
     pub remedy: Option<Remedy>,
 }
 
-/// What would help.
+/// A change that would help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// What to do.
+    /// The change to make.
     pub change: String,
-    /// What it costs.
+    /// The cost of the change.
     pub cost: String,
 }
 
@@ -34,40 +36,42 @@ impl Remedy {
     }
 }
 
-/// Why a reference to a table is not restricted to some of its rows. What stands later is nearer to a restriction, or says more.
+/// Why a reference to a table is not restricted to some of its rows. Later variants are closer to a
+/// restriction, or more specific.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     /// No condition is on the table alone.
     Unconditional,
-    /// The same, and only the first rows in some order are wanted.
+    /// No condition, and the query takes only the first rows in some order.
     First,
-    /// The same, and what is wanted is a count, a sum or their like.
+    /// No condition, and the query computes a count, a sum or a similar aggregate.
     Aggregate,
     /// There is a condition, but no equality.
     NoEquality,
-    /// The columns stand within expressions.
+    /// The columns are used within expressions.
     Computed,
-    /// Its rows are those that a subquery finds.
+    /// A subquery determines its rows.
     Subquery,
-    /// The condition is one of several of which any will do.
+    /// The condition is one part of an OR.
     Or,
-    /// Its rows are found by those of another table, by this column.
+    /// The rows of another table determine its rows, by this column.
     Join(String),
-    /// This column is generated, or its type or collation finds values that are written in several ways.
+    /// This column is generated, or its type or collation has equal values in several forms.
     Type(String),
     /// This column is compared with something that is computed, or of another type.
     Value(String),
-    /// More values than are looked at one by one.
+    /// The list has more values than are considered one by one.
     TooMany,
-    /// The equality is in the ON of an outer join, which keeps rows of this side whatever it says.
+    /// The equality is in the ON of an outer join, which keeps rows of this side even if it is
+    /// false.
     Outer(String),
     /// A common table expression has the name of the table.
     Shadowed,
-    /// It is reached through something else.
+    /// The table is read through a view or an index.
     Behind(String),
 }
 
-/// Advice on tables of which every row counts, each for its cause; those with the same together.
+/// Advice on tables of which every row counts, grouped by cause.
 pub(crate) fn of_whole<'a>(tables: impl Iterator<Item = (String, &'a Cause)>) -> Vec<Advice> {
     let mut by_cause: Vec<(&Cause, Vec<String>)> = Vec::new();
     for (table, cause) in tables {
@@ -108,7 +112,7 @@ impl Cause {
             }
             Self::TooMany => "there are more than 64 values in one IN".into(),
             Self::Outer(column) => {
-                format!("the outer join keeps rows whatever its ON says of {column}")
+                format!("the outer join keeps rows even if its ON is false for {column}")
             }
             Self::Shadowed => "a WITH of the query has its name".into(),
             Self::Behind(what) => format!("it is read behind {what}, where nothing is narrowed"),
@@ -180,7 +184,8 @@ impl Cause {
     }
 }
 
-/// Advice on a query whose results are not kept. A reason that quotes what to write has its remedy in it.
+/// Advice on a query whose results are not kept. A reason with a quoted text already contains its
+/// remedy.
 pub(crate) fn uncacheable(reason: &str) -> Advice {
     let says_more = reason.contains('"');
     Advice {
@@ -196,7 +201,7 @@ pub(crate) fn uncacheable(reason: &str) -> Advice {
     }
 }
 
-/// Advice on a table of which the server does not tell old values; `quoted` is its name as SQL.
+/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL.
 pub(crate) fn old_values(table: &str, quoted: &str, cause: &str) -> Advice {
     Advice {
         is_kept: true,

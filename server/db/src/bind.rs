@@ -1,9 +1,9 @@
-//! Values of a step that come from an earlier one.
+//! Values of a step that an earlier step supplies.
 
-use crate::{Bind, Error, Rows, Value};
+use crate::{Bind, Error, ResultRows, Value};
 
-/// The value, given what the earlier steps gave.
-pub(crate) fn value(bind: &Bind, results: &[Rows]) -> Result<Value, Error> {
+/// The value of `bind`, given the results of the earlier steps.
+pub(crate) fn value(bind: &Bind, results: &[ResultRows]) -> Result<Value, Error> {
     match bind {
         Bind::Value(value) => Ok(value.clone()),
         Bind::Column { step, column } => {

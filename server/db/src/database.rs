@@ -1,4 +1,4 @@
-//! A database as the rest of the program sees it, whichever it is.
+//! The interface of a database, the same for SQLite and PostgreSQL.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use crate::postgres::Postgres;
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Options, Position, PostgresOptions, Query, Read, Rehearsal,
-    Requirement, SqlError, Step, Written,
+    Call, Error, Migration, Position, PostgresOptions, Query, ReadResult, Rehearsal, Requirement,
+    SqlError, SqliteOptions, WriteResult, WriteStep,
 };
 
-/// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to clone.
+/// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to
+/// clone.
 ///
-/// The futures wait on any executor.
+/// The futures work on any executor.
 #[derive(Clone, Debug)]
 pub struct Database {
     engine: Engine,
@@ -27,27 +28,29 @@ enum Engine {
     Postgres(Postgres),
 }
 
-/// What has gone wrong in the background so far.
+/// Background failures and the length of the queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Looks for changes that failed, and panics that were caught. While they fail no heartbeat goes out.
+    /// Polls for changes that failed, and panics that were caught. While polls fail, no heartbeat
+    /// is sent.
     pub failures: u64,
-    /// The last of them, for the owner's log.
+    /// The last failure, for the owner's log.
     pub last_failure: Option<Arc<str>>,
-    /// Reads that replicas have answered.
+    /// Reads that replicas answered.
     pub replica_reads: u64,
     /// Reads that wait for a connection.
     pub waiting_reads: usize,
-    /// Writes that wait for their turn, or for their change to come through the feed.
+    /// Writes that wait for a connection, or for their change to arrive through the feed.
     pub waiting_writes: usize,
 }
 
 impl Database {
-    /// Opens an SQLite database in WAL mode with foreign keys enforced and full synchronisation, and starts its threads.
+    /// Opens an SQLite database in WAL mode with foreign keys enforced and full synchronisation,
+    /// and starts its threads.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the file cannot be opened or made, or is not a database.
-    pub fn open(options: Options) -> Result<Self, Error> {
+    pub fn open(options: SqliteOptions) -> Result<Self, Error> {
         Sqlite::open(options).map(|sqlite| Self {
             engine: Engine::Sqlite(sqlite),
         })
@@ -56,18 +59,20 @@ impl Database {
     /// Connects to a PostgreSQL database, and starts the threads with its connections.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the URL or the certificates to trust are not right; [`Error::Unavailable`] if the server cannot be reached
-    /// or is too old.
+    /// [`Error::Usage`] if the URL or the certificates to trust are not right;
+    /// [`Error::Unavailable`] if the server cannot be reached or is too old.
     pub fn connect(options: PostgresOptions) -> Result<Self, Error> {
         Postgres::open(options).map(|postgres| Self {
             engine: Engine::Postgres(postgres),
         })
     }
 
-    /// Applies the migrations that were not applied before, in the order given, each in a transaction; gives their names.
+    /// Applies the migrations that were not applied before, in the given order, each in a
+    /// transaction; returns their names.
     ///
     /// # Errors
-    /// [`Error::Migration`] with the place in the script; [`Error::MigrationChanged`] if one that was applied has been edited.
+    /// [`Error::Migration`] with the place in the script; [`Error::MigrationChanged`] if one that
+    /// was applied has been edited.
     pub fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.migrate(migrations),
@@ -75,9 +80,10 @@ impl Database {
         }
     }
 
-    /// Runs the migrations that were not applied before in a transaction that is never committed, and prepares statements in it
-    /// from now on: for a check of a PostgreSQL database, opened with one connection and one worker. It is over when the
-    /// database is stopped. A check of an SQLite database has [`crate::copy_schema`].
+    /// Runs the migrations that were not applied before in a transaction that is never committed,
+    /// and prepares later statements in that transaction. It serves a check of a PostgreSQL
+    /// database that was opened with one connection and one worker. Stopping the database ends the
+    /// transaction. For a check of an SQLite database use [`crate::copy_schema`].
     ///
     /// # Errors
     /// Those of [`migrate`](Self::migrate).
@@ -88,7 +94,7 @@ impl Database {
         }
     }
 
-    /// Starts the feed: from now on `sink` is told of every change, and gets heartbeats.
+    /// Starts the feed: from now on `sink` is notified of every change, and gets heartbeats.
     pub fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.start(sink),
@@ -98,17 +104,17 @@ impl Database {
 
     /// Prepares one statement.
     ///
-    /// # Errors
-    /// If the database refuses it; if it is not exactly one statement; if it is not one that a query may be, such as a PRAGMA.
+    /// If the database refuses the statement; if the text is not exactly one statement; if the
+    /// statement is of a kind that a query must not be, such as a PRAGMA.
     pub fn prepare(&self, sql: &str) -> Result<Query, SqlError> {
         self.prepare_depending(sql, None)
     }
 
-    /// The same for a statement whose owner says which tables the functions in it read (`-- depends:`). SQLite has no functions that
-    /// read tables, so there it makes no difference.
+    /// The same for a statement whose owner declares which tables its functions read (`--
+    /// depends:`). SQLite has no functions that read tables, so the declaration has no effect
+    /// there.
     ///
-    /// # Errors
-    /// Those of [`prepare`](Self::prepare); a table that is not there.
+    /// Those of [`prepare`](Self::prepare); a declared table that does not exist.
     pub fn prepare_depending(
         &self,
         sql: &str,
@@ -126,47 +132,51 @@ impl Database {
 
     /// Runs the calls, all in one snapshot.
     ///
-    /// If the future is dropped before the work is taken up, it is not done; otherwise its result is dropped.
+    /// If the future is dropped before a thread takes the read, the read does not run; otherwise
+    /// its result is dropped.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] at once if the queue is full; [`Error::Timeout`]; [`Error::Sql`] if the schema has changed
-    /// so that a statement no longer makes sense.
-    pub async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
+    /// [`Error::Overloaded`] at once if the queue is full; [`Error::Timeout`]; [`Error::Sql`] if
+    /// the schema has changed so that a statement no longer makes sense.
+    pub async fn read(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(calls).await,
             Engine::Postgres(postgres) => postgres.read(calls, false).await,
         }
     }
 
-    /// The same for what many may be given: of PostgreSQL, a replica may answer where it shows all that the feed has brought
-    /// ([`PostgresOptions::replicas`]). Not for who waits for a [position](Self::pass) that the feed has not passed.
+    /// The same for results that several visitors may share. With PostgreSQL, a replica may answer
+    /// if it shows everything that the feed has delivered ([`PostgresOptions::replicas`]). Not for
+    /// a visitor who waits for a [position](Self::pass) that the feed has not passed.
     ///
     /// # Errors
     /// Those of [`read`](Self::read).
-    pub async fn read_spread(&self, calls: Vec<Call>) -> Result<Read, Error> {
+    pub async fn read_spread(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(calls).await,
             Engine::Postgres(postgres) => postgres.read(calls, true).await,
         }
     }
 
-    /// Runs the steps in one transaction, and answers when the change has been applied to the sink.
+    /// Runs the steps in one transaction, and returns once the change is applied to the sink.
     ///
-    /// If the future is dropped before its turn comes, nothing is done; otherwise the transaction runs to its end.
+    /// If the future is dropped before the transaction begins, nothing is done; otherwise the
+    /// transaction runs to its end.
     ///
-    /// # Errors
-    /// After any, nothing has been changed, unless the message says that this is not known. [`Error::Constraint`], [`Error::NoRow`],
-    /// [`Error::Parameter`], [`Error::Timeout`], [`Error::Overloaded`].
-    pub async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
+    /// After any error nothing is changed, unless the message says that the outcome is unknown.
+    /// [`Error::Constraint`], [`Error::NoRow`], [`Error::Parameter`], [`Error::Timeout`],
+    /// [`Error::Overloaded`].
+    pub async fn write(&self, steps: Vec<WriteStep>) -> Result<WriteResult, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
             Engine::Postgres(postgres) => postgres.write(steps).await,
         }
     }
 
-    /// Whether everything that the sink is told to keep has what was committed before `position`. Where its place says nothing, as
-    /// that of another server, it is noted when this was asked first: then it is so once a heartbeat is back that was sent later.
-    /// Costs a lock that is seldom taken for writing, and in that case another.
+    /// True if the feed has delivered everything that was committed before `position`. If the feed
+    /// cannot compare the position (one of another server), the time of the first call is noted,
+    /// and the position is passed once a heartbeat arrives that was sent later. Costs a lock that
+    /// is seldom taken for writing, and in that case another lock.
     #[must_use]
     pub fn has_passed(&self, position: &Position) -> bool {
         match &self.engine {
@@ -175,20 +185,21 @@ impl Database {
         }
     }
 
-    /// Waits a moment until the feed [has passed](Self::has_passed) `position`: false if it has not, or cannot be expected to.
-    /// A [`read`](Self::read) that begins after that sees what was committed there in any case.
+    /// Waits briefly until the feed [has passed](Self::has_passed) `position`. False if it did not,
+    /// or cannot be expected to. A [`read`](Self::read) that begins afterwards sees what was
+    /// committed there in both cases.
     pub async fn pass(&self, position: Position) -> bool {
         match &self.engine {
-            // A read costs less than the wait for a look.
+            // A read costs less than waiting for a poll.
             Engine::Sqlite(_) => false,
             Engine::Postgres(postgres) => postgres.pass(position).await,
         }
     }
 
-    /// What the database lacks so that results of these queries may be kept, the most basic first. SQLite lacks nothing.
+    /// What the database lacks for results of these queries to be kept, the most basic first.
+    /// Always empty for SQLite.
     ///
-    /// # Errors
-    /// [`Error::Unavailable`] if it cannot be asked.
+    /// [`Error::Unavailable`] if the database does not respond.
     pub fn requirements(&self, queries: &[Query]) -> Result<Vec<Requirement>, Error> {
         match &self.engine {
             Engine::Sqlite(_) => Ok(Vec::new()),
@@ -202,10 +213,9 @@ impl Database {
         }
     }
 
-    /// Runs the statement of a requirement that [may be mended](Requirement::may_fix) so.
+    /// Runs the statement of a requirement that [may be fixed](Requirement::may_fix) by it.
     ///
-    /// # Errors
-    /// [`Error::Usage`] with PostgreSQL's sentence, or if it is not for a program to mend.
+    /// [`Error::Usage`] with PostgreSQL's message, or if a program must not fix the requirement.
     pub fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
         match &self.engine {
             Engine::Sqlite(_) => Err(Error::usage("SQLite lacks nothing")),
@@ -213,7 +223,7 @@ impl Database {
         }
     }
 
-    /// A position of the feed as the database itself writes it.
+    /// A position of the feed in the notation of the database.
     #[must_use]
     pub fn show_position(&self, position: u64) -> String {
         match &self.engine {
@@ -226,7 +236,7 @@ impl Database {
         }
     }
 
-    /// How it goes in the background.
+    /// The state of the background work.
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.engine {
@@ -235,7 +245,8 @@ impl Database {
         }
     }
 
-    /// Whether a read that this thread asks for now waits for nobody else's: for work that nobody waits for.
+    /// True if a read from this thread would not delay any other read: for work without a waiting
+    /// client.
     #[must_use]
     pub fn has_room(&self) -> bool {
         match &self.engine {
@@ -244,7 +255,7 @@ impl Database {
         }
     }
 
-    /// Whether anything that is read now may be kept; not while PostgreSQL's feed is lost.
+    /// True if results that are read now may be kept. False while PostgreSQL's feed is lost.
     #[must_use]
     pub fn has_feed(&self) -> bool {
         match &self.engine {
@@ -253,8 +264,8 @@ impl Database {
         }
     }
 
-    /// Takes no more work, finishes what was taken, and waits for the threads to end: at most about
-    /// [`Options::statement_timeout`] for each statement that waits.
+    /// Refuses further work, finishes the queued work, and waits for the threads to end: at most
+    /// about [`SqliteOptions::statement_timeout`] for each waiting statement.
     pub fn stop(&self) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.stop(),

@@ -1,4 +1,4 @@
-//! What can go wrong, for the caller to tell apart and for the owner's log to explain.
+//! The errors of a database: variants for the caller, messages for the owner's log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-/// Why a read, a write or a migration failed. The messages name SQL and paths: they are for the owner's log, never for a client.
+/// Why a read, a write or a migration failed. The messages contain SQL and paths: they are for the
+/// owner's log, never for a client.
 #[derive(Clone, Debug)]
 pub enum Error {
     /// The queue is full: the caller should answer 503 with Retry-After.
@@ -15,16 +16,17 @@ pub enum Error {
     Constraint {
         /// Which kind of constraint.
         kind: ConstraintKind,
-        /// SQLite's sentence, which names the table and the columns.
+        /// SQLite's message, which names the table and the columns.
         message: String,
     },
-    /// A step that expects a row ([`crate::Expect::One`], or one whose column a later step binds) gave none; the write was rolled back.
+    /// A step that expects a row ([`crate::Expect::One`], or a step whose column a later step
+    /// binds) returned none; the write was rolled back.
     NoRow {
-        /// The index of the step that gave no row.
+        /// The index of the step that returned no row.
         step: usize,
     },
-    /// The statement ran longer than [`crate::Options::statement_timeout`], or the database stayed locked by another
-    /// program for longer than [`crate::Options::busy_timeout`].
+    /// The statement ran longer than [`crate::SqliteOptions::statement_timeout`], or the database
+    /// stayed locked by another program for longer than [`crate::SqliteOptions::busy_timeout`].
     Timeout,
     /// The result is larger than the limit.
     TooLarge {
@@ -33,12 +35,12 @@ pub enum Error {
     },
     /// SQLite refused a statement.
     Sql {
-        /// SQLite's sentence.
+        /// SQLite's message.
         message: String,
         /// The statement.
         sql: Arc<str>,
     },
-    /// A migration failed; it was rolled back, and those before it stay applied.
+    /// A migration failed and was rolled back. Earlier migrations stay applied.
     Migration {
         /// The migration's name.
         name: String,
@@ -49,12 +51,13 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// A migration that was applied earlier has been edited since.
+    /// An applied migration was edited afterwards.
     MigrationChanged {
         /// The migration's name.
         name: String,
     },
-    /// The caller gave the wrong number of parameters, or a column that the step does not have.
+    /// The caller gave the wrong number of parameters, or named a column that the step does not
+    /// have.
     Usage {
         /// What is wrong.
         message: String,
@@ -66,7 +69,8 @@ pub enum Error {
         /// What is wrong with the value.
         message: String,
     },
-    /// The database cannot be used now: the file is gone, damaged or on a failing disk, or this program is stopping.
+    /// The database cannot be used now: the file is missing, damaged or on a failing disk, or the
+    /// program is stopping.
     Unavailable {
         /// What is wrong.
         message: String,
@@ -86,7 +90,7 @@ pub enum ConstraintKind {
     Check,
     /// NOT NULL.
     NotNull,
-    /// Any other, such as a trigger's RAISE or a STRICT table's type.
+    /// Any other constraint, such as a trigger's RAISE or the type of a STRICT table.
     Other,
 }
 
@@ -135,7 +139,7 @@ impl Error {
         }
     }
 
-    /// Sorts SQLite's error for the statement `sql`.
+    /// Classifies SQLite's error for the statement `sql`.
     pub(crate) fn from_sqlite(error: &rusqlite::Error, sql: &str) -> Self {
         let message = sentence(error);
         let Some(code) = error.sqlite_error() else {
@@ -183,7 +187,7 @@ impl ConstraintKind {
     }
 }
 
-/// SQLite's own sentence, without the statement that rusqlite appends.
+/// SQLite's own message, without the statement that rusqlite appends.
 pub(crate) fn sentence(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. }
@@ -195,11 +199,11 @@ pub(crate) fn sentence(error: &rusqlite::Error) -> String {
 /// Why a statement could not be prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// SQLite's sentence, or ours.
+    /// The message of SQLite, or of this crate.
     pub message: String,
-    /// The byte in the statement at which it went wrong, where that is known.
+    /// The byte offset of the error in the statement, if it is known.
     pub offset: Option<usize>,
-    /// What to do about it.
+    /// How to fix the statement.
     pub hint: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The notion of time of the databases, and the way of their feeds to the sink.
+//! Marks, positions and snapshots of both databases, and the delivery of changes to the sink.
 //!
-//! One type for all databases, so that whoever keeps results need not know which one they came from.
+//! One type serves both databases, so that the cache need not know which one a result came from.
 
 use std::sync::Arc;
 
@@ -12,26 +12,29 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct DatabaseFeed;
 
-/// The name of one committed change.
+/// Identifies one committed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What a snapshot is asked about: SQLite's tick, PostgreSQL's 64-bit transaction id.
+    /// What [`Feed::sees`] compares with a snapshot: SQLite's tick, PostgreSQL's 64-bit transaction
+    /// id.
     pub transaction: u64,
-    /// The position at which the feed brings it: once the feed has passed this, the change has been applied. SQLite's tick;
-    /// the end of PostgreSQL's commit record, or the id after its own where triggers tell.
+    /// The position at which the feed delivers the change: once the feed has passed this position,
+    /// the change is applied. SQLite's tick. For PostgreSQL the end of the commit record, or the id
+    /// after the transaction's own if triggers report changes.
     pub at: u64,
 }
 
-/// What a read could see. When it is asked about a change, the answer is "yes" only if that is certain.
+/// What a read could see. [`Feed::sees`] answers "yes" for a change only if that is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Snapshot {
-    /// Everything that the feed brings up to and including this position, and perhaps more.
+    /// Everything that the feed delivers up to and including this position, and possibly more.
     Applied(u64),
     /// What PostgreSQL's `pg_current_snapshot()` says.
     Transactions(Arc<Transactions>),
 }
 
-/// A snapshot by transaction ids (PostgreSQL's `pg_snapshot`): which had ended when it was taken.
+/// A snapshot by transaction ids (PostgreSQL's `pg_snapshot`): which transactions had ended when it
+/// was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transactions {
     xmin: u64,
@@ -40,7 +43,8 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// All below `xmin` had ended, none from `xmax` on; between them, all but those in `running`.
+    /// All transactions below `xmin` had ended, and none from `xmax` on. Between them, all had
+    /// ended except those in `running`.
     #[must_use]
     pub fn new(xmin: u64, xmax: u64, mut running: Vec<u64>) -> Self {
         running.sort_unstable();
@@ -66,19 +70,19 @@ impl Transactions {
         (parts.next().is_none() && xmin <= xmax).then(|| Self::new(xmin, xmax, running))
     }
 
-    /// All transactions below this one had ended.
+    /// All transactions below this id had ended.
     #[must_use]
     pub fn xmin(&self) -> u64 {
         self.xmin
     }
 
-    /// This one and all later ones had not begun, or not ended.
+    /// The transaction with this id and all later ones had not begun, or had not ended.
     #[must_use]
     pub fn xmax(&self) -> u64 {
         self.xmax
     }
 
-    /// Whether what the transaction wrote, if it was committed, was visible.
+    /// True if the writes of `transaction` are visible in this snapshot, provided it was committed.
     #[must_use]
     pub fn sees(&self, transaction: u64) -> bool {
         transaction < self.xmin
@@ -103,9 +107,9 @@ impl Feed for DatabaseFeed {
     }
 }
 
-/// Where the feed delivers; nowhere until it is started.
+/// The sink of the feed; none until the feed is started.
 ///
-/// The lock makes the calls of the feed's thread and of those who add interest come one at a time.
+/// The lock serialises the calls of the feed's thread and of threads that register columns.
 #[derive(Default)]
 pub(crate) struct Delivery {
     sink: Mutex<Option<Arc<dyn Sink<DatabaseFeed>>>>,
@@ -114,7 +118,8 @@ pub(crate) struct Delivery {
 impl Delivery {
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         let mut slot = self.sink.lock();
-        // A read from before the start may end after it, and what was committed meanwhile was not delivered.
+        // A read that began before the start may end after it, and commits in between were not
+        // delivered.
         sink.new_epoch("the feed starts");
         *slot = Some(sink);
     }
@@ -129,8 +134,9 @@ impl Delivery {
         self.with(|sink| sink.apply(Change { mark, tags }));
     }
 
-    /// Applies a change whose tags may not be all that it touched. `incomplete` is asked under the lock, and if it has a reason, a
-    /// new epoch begins in the same step. The change is applied all the same: its mark has to stay until all snapshots see it.
+    /// Applies a change whose tags may be incomplete. `incomplete` is called under the lock. If it
+    /// returns a reason, a new epoch begins in the same step. The change is applied in both cases:
+    /// its mark must stay until all snapshots see it.
     pub(crate) fn apply_unless(
         &self,
         mark: Mark,
@@ -149,8 +155,8 @@ impl Delivery {
         self.with(|sink| sink.new_epoch(reason));
     }
 
-    /// Says that every snapshot taken from now on sees what `seen` sees, that the feed has been applied up to `position`,
-    /// and that nothing committed before `sent` is missing.
+    /// Reports that every snapshot taken from now on sees what `seen` sees, that the feed is
+    /// applied up to `position`, and that no commit from before `sent` is missing.
     pub(crate) fn passed(&self, seen: &Snapshot, position: u64, sent: Boottime) {
         self.with(|sink| {
             sink.visible(seen);

@@ -6,19 +6,20 @@ use crate::Error;
 use crate::error::sentence;
 use crate::sqlite::hint;
 
-/// Where it is recorded what was applied.
+/// The table that records the applied migrations.
 pub(crate) const TABLE: &str = "CREATE TABLE IF NOT EXISTS _millpond_migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT";
 
 /// One migration.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// What it is known by, such as its file's name. It runs once per database.
+    /// Its name, such as the name of its file. It runs once per database.
     pub name: String,
     /// Its statements.
     pub sql: String,
 }
 
-/// Applies a migration inside a transaction, unless it was applied before; says whether it was now.
+/// Applies a migration inside a transaction, unless it was applied before. True if it was applied
+/// now.
 pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<bool, Error> {
     let Migration { name, sql } = migration;
     let own = |error: rusqlite::Error| Error::from_sqlite(&error, TABLE);
@@ -73,7 +74,7 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), (usize, Strin
     Ok(())
 }
 
-/// Line and column, from 1, in characters.
+/// Line and column of a byte offset, from 1, in characters.
 pub(crate) fn place(sql: &str, offset: usize) -> (usize, usize) {
     let before = &sql[..sql.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -83,8 +84,9 @@ pub(crate) fn place(sql: &str, offset: usize) -> (usize, usize) {
     )
 }
 
-/// A hash of the script that stays the same between versions of this program: FNV-1a of 128 bits. It finds edits,
-/// not forgeries. Line ends do not count, as version control may change them.
+/// A hash of the script that is the same in every version of this program: FNV-1a with 128 bits. It
+/// detects edits, not forgeries. Carriage returns are ignored, as version control may change line
+/// ends.
 pub(crate) fn fingerprint(sql: &str) -> String {
     let bytes = sql.bytes().filter(|byte| *byte != b'\r');
     let hash = bytes.fold(
@@ -96,10 +98,11 @@ pub(crate) fn fingerprint(sql: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// Splits a script into statements, each with the byte at which it begins, without the white space and comments before it.
+/// Splits a script into statements, each with its byte offset, without leading white space and
+/// comments.
 ///
-/// A semicolon ends a statement, except in strings, names and comments, and in the body of CREATE TRIGGER, which ends
-/// with `; END`.
+/// A semicolon ends a statement, except in strings, names and comments, and in the body of CREATE
+/// TRIGGER, which ends with `; END`.
 fn statements(sql: &str) -> Vec<(usize, &str)> {
     let mut statements = Vec::new();
     let mut start = None;
@@ -124,7 +127,7 @@ fn statements(sql: &str) -> Vec<(usize, &str)> {
         } else {
             start.get_or_insert(at);
             if kind == Token::Word {
-                // Whether `END` closes the trigger or a CASE is told by the semicolon before it.
+                // An `END` after a semicolon closes the trigger; another `END` closes a CASE.
                 let closes_trigger = text.eq_ignore_ascii_case("end") && after_semicolon;
                 words.push(text.to_ascii_lowercase());
                 after_semicolon = closes_trigger;
@@ -139,7 +142,7 @@ fn statements(sql: &str) -> Vec<(usize, &str)> {
     statements
 }
 
-/// Whether the words begin `CREATE [TEMP|TEMPORARY] TRIGGER`.
+/// True if the words begin `CREATE [TEMP|TEMPORARY] TRIGGER`.
 fn is_trigger(words: &[String]) -> bool {
     let mut words = words.iter().map(String::as_str);
     words.next() == Some("create")
@@ -157,7 +160,7 @@ enum Token {
     Other,
 }
 
-/// The token at byte `at`, and where it ends.
+/// The token at byte `at`, and the offset of its end.
 fn token(sql: &str, at: usize) -> (Token, usize) {
     let rest = &sql[at..];
     let until = |end: &str, from: usize| {

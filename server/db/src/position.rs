@@ -1,12 +1,14 @@
-//! A place in a database's history that every node can tell.
+//! A position in a database's history that every node can compare with its own feed.
 //!
-//! A visitor who has written through one node may be sent to another, whose feed may be behind. So the answer to a write
-//! carries the position that holds it, and the next node is asked whether its own feed has come so far (COHERENCE, rule 19).
+//! A visitor who wrote through one node may reach another node next, whose feed may be behind. So
+//! the response to a write carries the position of the write, and the next node checks whether its
+//! own feed has passed that position (COHERENCE, rule 19).
 
 use std::sync::Arc;
 
-/// How far a feed must have come to have brought something. Positions of one source can be compared, others cannot. Besides, the answer
-/// to a write has a number, which helps where the place is not known, or is one of another history.
+/// A position that a feed has to pass before it has delivered a write. Positions of one source can
+/// be compared with each other, others cannot. The response to a write also has a number, for a
+/// write whose position is unknown or belongs to another history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     source: Arc<str>,
@@ -16,7 +18,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// The place `at` in the history of `source`, which is empty if nobody knows where the write is.
+    /// The position `at` in the history of `source`. `source` is empty if the position of the write
+    /// is unknown.
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>, at: u64) -> Self {
         Self {
@@ -27,10 +30,10 @@ impl Position {
         }
     }
 
-    /// The same, as `node` has told it in its answer of this `number`. Numbers of a node ascend; one is given out once the write was
-    /// acknowledged by the database.
+    /// The same position, with the `number` of the response in which `node` sent it. The numbers of
+    /// a node ascend. A number is assigned after the database has acknowledged the write.
     #[must_use]
-    pub fn told_by(self, node: impl Into<Arc<str>>, number: u64) -> Self {
+    pub fn with_write_number(self, node: impl Into<Arc<str>>, number: u64) -> Self {
         Self {
             node: node.into(),
             number,
@@ -38,25 +41,28 @@ impl Position {
         }
     }
 
-    /// Whose history it is: of PostgreSQL the system identifier and the timeline (and whether its places are transactions), of SQLite the process that has written. Empty if that is not known.
+    /// The history that the position belongs to. For PostgreSQL the system identifier and the
+    /// timeline (and whether positions are transaction ids), for SQLite the process that wrote.
+    /// Empty if the position is unknown.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The place in it: of PostgreSQL a position in the log, or a transaction id where triggers tell; of SQLite a tick.
+    /// The position in that history. For PostgreSQL a position in the log, or a transaction id if
+    /// triggers report changes; for SQLite a tick.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// The node that has told it; empty for SQLite, where the place says as much.
+    /// The node that sent the position; empty for SQLite, whose source already names the process.
     #[must_use]
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// The number of that node's answer.
+    /// The number of the response in which that node sent the position.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number

@@ -1,4 +1,4 @@
-//! Prepared statements, and what goes into and comes out of their execution.
+//! Prepared statements, their parameters and their results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,22 +10,23 @@ use crate::advice::Advice;
 use crate::feed::Snapshot;
 use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
-use crate::{Kind, Position, Rows, Value};
+use crate::{Position, ResultRows, Value, ValueKind};
 
 /// One statement that the database has accepted. Cheap to clone.
 ///
-/// It stays good when the schema changes: what it depends on is found anew for the schema that each read sees.
+/// It stays valid when the schema changes: its dependencies are determined again for the schema
+/// that each read sees.
 #[derive(Clone)]
 pub struct Query {
-    inner: Arc<Inner>,
+    inner: Arc<QueryInner>,
 }
 
-struct Inner {
+struct QueryInner {
     sql: Arc<str>,
     prepared: Prepared,
 }
 
-/// What each database keeps of a statement.
+/// The prepared form of a statement for each database.
 pub(crate) enum Prepared {
     Sqlite(Statement),
     Postgres(PostgresStatement),
@@ -36,14 +37,14 @@ pub(crate) enum Prepared {
 pub struct Param {
     /// Its name without the `:` in front.
     pub name: String,
-    /// What it is compared with or stored in, where that is one kind of value.
-    pub kind: Option<Kind>,
+    /// The kind of the columns that it is compared with or stored in, if there is exactly one kind.
+    pub kind: Option<ValueKind>,
 }
 
 impl Query {
     pub(crate) fn new(sql: &str, prepared: Prepared) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(QueryInner {
                 sql: sql.into(),
                 prepared,
             }),
@@ -58,13 +59,14 @@ impl Query {
         &self.inner.sql
     }
 
-    /// The statement as it was written.
+    /// The text of the statement.
     #[must_use]
     pub fn sql(&self) -> &str {
         &self.inner.sql
     }
 
-    /// Its parameters, in the order in which [`Call::params`] and [`Step::bind`] give their values.
+    /// The parameters, in the order in which [`Call::params`] and [`WriteStep::bind`] give their
+    /// values.
     #[must_use]
     pub fn params(&self) -> Arc<[Param]> {
         match self.prepared() {
@@ -73,7 +75,7 @@ impl Query {
         }
     }
 
-    /// The names of the columns that it gives.
+    /// The names of the result columns.
     #[must_use]
     pub fn columns(&self) -> Arc<[Arc<str>]> {
         match self.prepared() {
@@ -82,7 +84,7 @@ impl Query {
         }
     }
 
-    /// Whether it changes nothing, so that [`crate::Database::read`] takes it.
+    /// True if the statement changes nothing, so that [`crate::Database::read`] accepts it.
     #[must_use]
     pub fn is_readonly(&self) -> bool {
         match self.prepared() {
@@ -91,7 +93,7 @@ impl Query {
         }
     }
 
-    /// The tables, views and virtual tables that it reads or writes.
+    /// The tables, views and virtual tables that the statement reads or writes.
     #[must_use]
     pub fn tables(&self) -> Vec<String> {
         match self.prepared() {
@@ -100,7 +102,8 @@ impl Query {
         }
     }
 
-    /// The tables that its result depends on, each with what every change to that table touches: so a change can be told by names.
+    /// The tables that the result depends on, each with the tag that every change to that table
+    /// touches. With them a change can be reported by table names.
     #[must_use]
     pub fn sources(&self) -> Vec<(String, Tag)> {
         match self.prepared() {
@@ -109,7 +112,7 @@ impl Query {
         }
     }
 
-    /// One readable line for each thing that its result depends on.
+    /// One readable line for each dependency of the result.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         match self.prepared() {
@@ -120,7 +123,7 @@ impl Query {
 }
 
 impl Query {
-    /// What would make it depend on less, or have its results kept, and what that costs.
+    /// What would reduce the dependencies or make the results cacheable, and what that costs.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {
         match self.prepared() {
@@ -145,50 +148,52 @@ pub struct Call {
     pub params: Vec<Value>,
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct ReadResult {
     /// For each call, its rows.
-    pub results: Vec<Rows>,
-    /// For each call, what its rows depend on.
+    pub results: Vec<ResultRows>,
+    /// For each call, the dependencies of its rows.
     pub deps: Vec<Deps>,
-    /// What all the calls saw.
+    /// The snapshot that all the calls saw.
     pub snapshot: Snapshot,
-    /// Once the feed has passed this position, the results may be combined with others.
+    /// Once the feed has passed this position, the results may be combined with other results.
     pub position: u64,
-    /// Why nothing of this may be kept, whatever the queries are, if so: the feed does not cover what was seen (COHERENCE, rule 7). A change may
-    /// be missing that is never told, so a page that has it and one that has not would both be put together from kept results.
+    /// Why no result of this read may be kept, for any query: the feed does not cover what the read
+    /// saw (COHERENCE, rule 7). A change may be missing that the feed never delivers, so a kept
+    /// result with the change could be combined with one without it.
     pub uncovered: Option<&'static str>,
-    /// How long the statements took, without the wait for a connection.
+    /// The time that the statements took, without the wait for a connection.
     pub elapsed: Duration,
 }
 
-/// What a result depends on.
+/// The dependencies of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deps {
-    /// A change that touches any of these may change the result.
+    /// A change that touches any of these tags may change the result.
     pub tags: Vec<Tag>,
-    /// Why the query's result must not be kept, if so: nothing would tell of its end. The owner may waive that with an age of his own.
+    /// Why the query's result must not be kept: the feed would not report its end. The owner may
+    /// override this by setting an age.
     pub uncacheable: Option<Arc<str>>,
 }
 
 /// One statement of a write.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct WriteStep {
     /// The statement.
     pub query: Query,
     /// A value for each of [`Query::params`].
     pub bind: Vec<Bind>,
-    /// How many rows it must give.
+    /// How many rows the statement must return.
     pub expect: Expect,
 }
 
-/// Where a value of a step comes from.
+/// The source of a step's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bind {
-    /// The caller.
+    /// A value from the caller.
     Value(Value),
-    /// The first row of an earlier step.
+    /// A column in the first row of an earlier step.
     Column {
         /// The index of the step.
         step: usize,
@@ -197,12 +202,12 @@ pub enum Bind {
     },
 }
 
-/// How many rows a step must give, and how many are kept.
+/// How many rows a step must return, and how many of them are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// At least one, of which the first is kept; without one, everything is rolled back.
+    /// At least one row, of which the first is kept. Without a row, the transaction is rolled back.
     One,
-    /// The first, if there is one.
+    /// The first row, if there is one.
     Optional,
     /// All.
     Many,
@@ -210,11 +215,11 @@ pub enum Expect {
     Exec,
 }
 
-/// What a write gives.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct WriteResult {
     /// For each step, its rows.
-    pub results: Vec<Rows>,
-    /// A place in the database's history that has the write before it, for the other nodes.
+    pub results: Vec<ResultRows>,
+    /// The position of the write in the database's history, for the other nodes.
     pub position: Position,
 }

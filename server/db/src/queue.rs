@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Why a job was not taken.
+/// Why the queue did not take a job.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// As many jobs as are allowed are waiting.
+pub(crate) enum QueueRefusal {
+    /// The queue holds as many jobs as it may.
     Full,
     /// The queue is closed.
     Closed,
 }
 
-/// What a worker finds.
+/// What a worker gets from the queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<T> {
+pub(crate) enum QueueItem<T> {
     Job(T),
-    /// Nothing came within the time.
+    /// No job arrived in time.
     Idle,
     /// The queue is closed and empty.
     Closed,
 }
 
-struct State<T> {
+struct QueueState<T> {
     jobs: VecDeque<T>,
     closed: bool,
 }
 
-/// First in, first out; many on both sides.
+/// First in, first out, with any number of producers and consumers.
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     ready: Condvar,
     capacity: usize,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Queue<T> {
 impl<T> Queue<T> {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 jobs: VecDeque::new(),
                 closed: false,
             }),
@@ -48,14 +48,14 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Hands a job over, or says at once why not: a caller never waits here.
-    pub(crate) fn push(&self, job: T) -> Result<(), Refused> {
+    /// Adds a job, or returns at once why not: the caller never waits.
+    pub(crate) fn push(&self, job: T) -> Result<(), QueueRefusal> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(Refused::Closed);
+            return Err(QueueRefusal::Closed);
         }
         if state.jobs.len() >= self.capacity {
-            return Err(Refused::Full);
+            return Err(QueueRefusal::Full);
         }
         state.jobs.push_back(job);
         drop(state);
@@ -63,33 +63,36 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits for a job, at most `patience` if that is given.
-    pub(crate) fn pop(&self, patience: Option<Duration>) -> Next<T> {
+    /// Waits for a job, at most `patience` if it is given.
+    pub(crate) fn pop(&self, patience: Option<Duration>) -> QueueItem<T> {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
-                return Next::Job(job);
+                return QueueItem::Job(job);
             }
             if state.closed {
-                return Next::Closed;
+                return QueueItem::Closed;
             }
             match patience {
                 None => self.ready.wait(&mut state),
                 Some(patience) => {
                     if self.ready.wait_for(&mut state, patience).timed_out() {
-                        return state.jobs.pop_front().map_or(Next::Idle, Next::Job);
+                        return state
+                            .jobs
+                            .pop_front()
+                            .map_or(QueueItem::Idle, QueueItem::Job);
                     }
                 }
             }
         }
     }
 
-    /// Jobs that wait.
+    /// The number of waiting jobs.
     pub(crate) fn len(&self) -> usize {
         self.state.lock().jobs.len()
     }
 
-    /// Takes no more jobs; what it took is still given.
+    /// Refuses further jobs; jobs that are already queued are still handed out.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.ready.notify_all();
@@ -105,17 +108,17 @@ mod tests {
         let queue = Queue::new(2);
         queue.push(1).unwrap();
         queue.push(2).unwrap();
-        assert_eq!(queue.pop(None), Next::Job(1));
-        assert_eq!(queue.pop(None), Next::Job(2));
-        assert_eq!(queue.pop(Some(Duration::ZERO)), Next::Idle);
+        assert_eq!(queue.pop(None), QueueItem::Job(1));
+        assert_eq!(queue.pop(None), QueueItem::Job(2));
+        assert_eq!(queue.pop(Some(Duration::ZERO)), QueueItem::Idle);
     }
 
     #[test]
     fn refuses_beyond_its_capacity() {
         let queue = Queue::new(1);
         queue.push(1).unwrap();
-        assert_eq!(queue.push(2), Err(Refused::Full));
-        assert_eq!(queue.pop(None), Next::Job(1));
+        assert_eq!(queue.push(2), Err(QueueRefusal::Full));
+        assert_eq!(queue.pop(None), QueueItem::Job(1));
         assert_eq!(queue.push(3), Ok(()));
     }
 
@@ -124,8 +127,8 @@ mod tests {
         let queue = Queue::new(2);
         queue.push(1).unwrap();
         queue.close();
-        assert_eq!(queue.push(2), Err(Refused::Closed));
-        assert_eq!(queue.pop(None), Next::Job(1));
-        assert_eq!(queue.pop(None), Next::Closed);
+        assert_eq!(queue.push(2), Err(QueueRefusal::Closed));
+        assert_eq!(queue.pop(None), QueueItem::Job(1));
+        assert_eq!(queue.pop(None), QueueItem::Closed);
     }
 }

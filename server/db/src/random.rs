@@ -1,4 +1,4 @@
-//! Numbers that differ between calls and between processes. They are no secrets.
+//! Numbers that differ between calls and between processes. They are not secret.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

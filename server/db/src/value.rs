@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef};
 
-/// One value: SQLite's five storage classes, and what PostgreSQL has besides that pages see as such. A type without a kind
-/// of its own is text, in the form in which the database writes it.
+/// One value: SQLite's five storage classes, and PostgreSQL's types that pages distinguish. A type
+/// without a variant of its own is text, in the form in which the database writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// The absence of a value.
@@ -25,9 +25,9 @@ pub enum Value {
     Json(Arc<serde_json::Value>),
 }
 
-/// What a column or a parameter is meant to hold.
+/// The kind of value that a column or a parameter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A 64-bit integer.
     Integer,
     /// A double.
@@ -38,12 +38,13 @@ pub enum Kind {
     Blob,
     /// True or false.
     Boolean,
-    /// A type of the database that has no kind of its own here, such as a date: given as text, which the database reads.
+    /// Another type of the database, such as a date. Its values are given as text, which the
+    /// database parses.
     Other,
 }
 
 impl Value {
-    /// The bytes that the value holds outside itself; for limits and accounting.
+    /// The bytes that the value holds on the heap; for limits and accounting.
     #[must_use]
     pub fn heap_size(&self) -> usize {
         match self {
@@ -55,8 +56,8 @@ impl Value {
     }
 }
 
-/// The bytes that a document holds outside its root. A map's nodes are counted by their keys and values, with a word for each
-/// link.
+/// The bytes that a document holds outside its root. A map is counted by its keys and values, with
+/// one word for each link.
 fn json_size(json: &serde_json::Value) -> usize {
     use serde_json::Value as Json;
     match json {
@@ -125,10 +126,10 @@ impl From<&str> for Value {
     }
 }
 
-/// What one statement gave.
+/// The rows that one statement returned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rows {
-    /// The names of the columns, as the database gives them.
+pub struct ResultRows {
+    /// The names of the columns, as the database returns them.
     pub columns: Arc<[Arc<str>]>,
     /// The rows, in order; each has one value for each column.
     pub rows: Vec<Vec<Value>>,

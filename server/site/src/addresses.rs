@@ -1,7 +1,8 @@
-//! The addresses of files beside their own paths: short ones, folders without their slash, folders that are listed.
+//! Additional addresses of files and folders: short addresses, folders without their slash, folders
+//! that are listed.
 //!
-//! All of it is found when the folder is read. A file that is asked for by its own path is found as ever, by one look-up
-//! in [`Statics`].
+//! The addresses are determined when the folder is read. A request for a file by its own path takes
+//! one look-up in [`Statics`], as before.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,9 +30,9 @@ enum Other {
     Listing(Listing),
 }
 
-/// What is at a path.
+/// The file or listing at a path.
 #[derive(Debug)]
-pub(crate) enum Found<'a> {
+pub(crate) enum AddressMatch<'a> {
     File(&'a StaticFile),
     Listing(&'a Listing),
 }
@@ -61,21 +62,26 @@ impl Addresses {
     }
 
     /// What answers at a path in its normal form.
-    pub(crate) fn find<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<Found<'a>> {
+    pub(crate) fn find<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<AddressMatch<'a>> {
         if self.clean && path.ends_with(HTML) && self.moved(path).is_some() {
             return None;
         }
         self.behind(statics, path)
     }
 
-    /// The same for a path that the client does not see: there a file answers by its own path, though its address is another.
-    pub(crate) fn behind<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<Found<'a>> {
+    /// The same for a path that the client does not see: there a file answers by its own path,
+    /// though its address is another.
+    pub(crate) fn behind<'a>(
+        &'a self,
+        statics: &'a Statics,
+        path: &str,
+    ) -> Option<AddressMatch<'a>> {
         if let Some(file) = statics.find(path) {
-            return Some(Found::File(file));
+            return Some(AddressMatch::File(file));
         }
         match self.others.get(path)? {
-            Other::File(file) => Some(Found::File(file)),
-            Other::Listing(listing) => Some(Found::Listing(listing)),
+            Other::File(file) => Some(AddressMatch::File(file)),
+            Other::Listing(listing) => Some(AddressMatch::Listing(listing)),
             Other::Moved(_) => None,
         }
     }
@@ -113,7 +119,7 @@ impl Builder<'_> {
             }
             return;
         }
-        // Who has the short address keeps it, and the file its whole name.
+        // The page keeps the short address, and the file keeps its full name.
         if self.pages.find(short).is_some() || self.statics.find(short).is_some() {
             return;
         }
@@ -172,7 +178,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Every folder that has a file somewhere in it, with what is in it; a folder in it has no file of its own.
+    /// Every folder that has a file somewhere in it, with what is in it; a folder in it has no file
+    /// of its own.
     fn contents(&self) -> BTreeMap<String, BTreeMap<String, Option<StaticFile>>> {
         let mut folders: BTreeMap<String, BTreeMap<String, Option<StaticFile>>> = BTreeMap::new();
         for (path, file) in self.statics.files() {

@@ -1,4 +1,5 @@
-//! `millpond check`: everything that `serve` would find wrong, what never answers, and what each query depends on.
+//! `millpond check`: everything that `serve` would find wrong, what never answers, and what each
+//! query depends on.
 
 use std::{
     fmt,
@@ -19,12 +20,13 @@ use crate::{
     rules::shadowed,
 };
 
-/// What a check of a site has found.
+/// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
-    /// What is there and never answers, or not at its address: no fault, but hardly meant.
+    /// Pages and files that never respond, or not at their own address: allowed, but probably not
+    /// intended.
     pub notes: Vec<Problem>,
     /// What the database lacks so that pages can be kept in memory.
     pub requirements: Vec<Requirement>,
@@ -55,17 +57,19 @@ impl fmt::Display for QueryReport {
     }
 }
 
-/// Checks a site without serving it, or all sites that its configuration names. The migrations are applied to a scratch database
-/// and the queries prepared there, so the site's own is neither needed nor touched; tables that no migration makes are looked up in
-/// a copy of the site's schema. On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled back.
+/// Checks a site without serving it, or all sites that its configuration names. The migrations are
+/// applied to a scratch database and the queries prepared there, so the site's own is neither
+/// needed nor touched; tables that no migration makes are looked up in a copy of the site's schema.
+/// On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled
+/// back.
 ///
 /// # Errors
 /// Everything that is wrong.
-pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
+pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
     if !config.has_hosts() {
         return check_one(dir, config);
     }
-    let mut all = Report::default();
+    let mut all = CheckReport::default();
     let mut problems = Vec::new();
     for host in &config.hosts {
         let checked = read_config(host)
@@ -92,7 +96,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
     }
 }
 
-fn check_one(dir: &Path, config: &Config) -> Result<Report, Vec<Problem>> {
+fn check_one(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
     let migrations = migrations(dir, Dialect::of(&config.database))?;
     match &config.database {
         DatabaseUrl::Sqlite(path) => opening::no_replicas(config)
@@ -108,7 +112,7 @@ fn check_postgres(
     config: &Config,
     url: &PostgresUrl,
     migrations: &Migrations,
-) -> Result<Report, Vec<Problem>> {
+) -> Result<CheckReport, Vec<Problem>> {
     let database = open(url, config).map_err(|problem| vec![problem])?;
     let shown = opening::shown(dir, &config.database);
     let report = database
@@ -140,8 +144,8 @@ fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
     opening::postgres(url, config, &options)
 }
 
-/// Runs the statement of each requirement that [may be mended](Requirement::may_fix) so, on the site's own database; `done` is told
-/// of each.
+/// Runs the statement of each requirement that [may be fixed](Requirement::may_fix) by it, on the
+/// site's own database; calls `done` after each.
 ///
 /// # Errors
 /// The first that the server refuses; those before it are done.
@@ -170,7 +174,7 @@ pub fn mend(
 /// What the server lacks so that the results of the site's queries can be kept.
 fn requirements(
     database: &Database,
-    report: &Report,
+    report: &CheckReport,
     shown: &Path,
 ) -> Result<Vec<Requirement>, Vec<Problem>> {
     let queries: Vec<Query> = report
@@ -188,7 +192,7 @@ fn check_sqlite(
     config: &Config,
     path: &Path,
     migrations: &Migrations,
-) -> Result<Report, Vec<Problem>> {
+) -> Result<CheckReport, Vec<Problem>> {
     let scratch = Scratch::new().map_err(|error| {
         vec![Problem::new(
             ".",
@@ -210,7 +214,7 @@ fn check_sqlite(
 }
 
 /// Reads the folder as serving it would, and says what is there.
-fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Vec<Problem>> {
+fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
     look(dir, config, database).and_then(|generation| {
         let unread = generation.statics.notes();
         if !unread.is_empty() {
@@ -218,10 +222,10 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<Report, Ve
         }
         let mut notes = shadowed(&config.rules);
         notes.extend(hidden(&generation));
-        Ok(Report {
+        Ok(CheckReport {
             queries: queries(&generation),
             notes,
-            ..Report::default()
+            ..CheckReport::default()
         })
     })
 }
@@ -249,7 +253,7 @@ fn advice(query: &PageQuery) -> Vec<Advice> {
     all
 }
 
-/// The pages and files that something else stands before.
+/// The pages and files that another page, file or rule precedes.
 fn hidden(generation: &Generation) -> Vec<Problem> {
     let mut notes = Vec::new();
     for endpoint in &generation.pages.endpoints {
@@ -271,7 +275,7 @@ fn hidden(generation: &Generation) -> Vec<Problem> {
     notes
 }
 
-/// What keeps the file at a path from answering there.
+/// Why the file at a path does not respond there.
 fn hides(generation: &Generation, path: &str) -> Option<String> {
     if let Some(rule) = rule_before(generation, path) {
         return Some(format!("does not answer at {path}: {rule} comes first"));
@@ -294,7 +298,7 @@ fn hides(generation: &Generation, path: &str) -> Option<String> {
     Some(format!("does not answer at /: the page {page} does"))
 }
 
-/// The rule that takes a path before pages and files are asked.
+/// The rule that applies to a path before pages and files.
 fn rule_before(generation: &Generation, path: &str) -> Option<String> {
     let (kind, place) = generation.rules.as_ref()?.before(path)?;
     Some(format!(
@@ -303,7 +307,7 @@ fn rule_before(generation: &Generation, path: &str) -> Option<String> {
     ))
 }
 
-/// A folder of its own, gone when dropped.
+/// A temporary folder, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

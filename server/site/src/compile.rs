@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use millpond_db::{self as db, Database, Expect, Kind};
+use millpond_db::{self as db, Database, Expect, ValueKind};
 use minijinja::Environment;
 
 use crate::{
@@ -276,7 +276,7 @@ fn parameters(
 ) -> Result<Vec<Param>, Problem> {
     let in_path: Vec<&str> = pattern.params().collect();
     let mut params: Vec<Param> = Vec::new();
-    let mut add = |name: &str, kind: Kind, default: Option<db::Value>| {
+    let mut add = |name: &str, kind: ValueKind, default: Option<db::Value>| {
         if !params.iter().any(|param| param.name == name) {
             let in_path = in_path.iter().position(|part| *part == name);
             params.push(Param {
@@ -301,7 +301,7 @@ fn parameters(
                 .any(|declared| declared.name == param.name);
             match param.kind {
                 _ if declared => {}
-                Some(Kind::Blob) => {
+                Some(ValueKind::Blob) => {
                     let problem = Problem::new(
                         file,
                         format!(
@@ -317,7 +317,7 @@ fn parameters(
                 Some(kind) => add(&param.name, kind, None),
                 // A path's part is text by nature; elsewhere a guess would surprise.
                 None if in_path.contains(&param.name.as_str()) => {
-                    add(&param.name, Kind::Text, None)
+                    add(&param.name, ValueKind::Text, None)
                 }
                 None => {
                     let problem = Problem::new(
@@ -336,7 +336,7 @@ fn parameters(
     }
     // What the path names is part of the page's key and can be shown by the template, whether a query asks for it or not.
     for name in &in_path {
-        add(name, Kind::Text, None);
+        add(name, ValueKind::Text, None);
     }
     Ok(params)
 }

@@ -1,8 +1,8 @@
-//! `millpond.toml`: the settings of a site, each checked where it stands.
+//! `millpond.toml`: the settings of a site, each checked at its position in the file.
 //!
-//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning; reading, the hints of
-//! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
-//! names: no socket, no database.
+//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning. The
+//! parser, the hints of [`Problem`]s and the reference manual (`docs/configuration.md`) use it.
+//! This module opens neither sockets nor databases.
 
 mod database;
 mod files;
@@ -46,41 +46,42 @@ pub(crate) const FILE: &str = "millpond.toml";
 /// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where to answer (`server.listen`).
+    /// The address on which the server listens (`server.listen`).
     pub listen: SocketAddr,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
-    /// Where the data is (`database.url`).
+    /// The database (`database.url`).
     pub database: DatabaseUrl,
-    /// Connections that read (`database.pool`).
+    /// The number of connections for reads (`database.pool`).
     pub pool: usize,
-    /// Reads and writes that may wait for a connection (`database.queue`).
+    /// The number of reads and of writes that may wait for a connection (`database.queue`).
     pub queue: usize,
     /// How long one statement may run (`database.statement_timeout`).
     pub statement_timeout: Duration,
-    /// How PostgreSQL tells of changes (`database.feed`).
+    /// How PostgreSQL reports changes (`database.feed`).
     pub feed: FeedKind,
     /// Standbys that may be read beside the primary, on PostgreSQL (`database.replicas`).
     pub replicas: Vec<String>,
-    /// The publication that tells of changes, on PostgreSQL (`database.publication`).
+    /// The publication that reports changes, on PostgreSQL (`database.publication`).
     pub publication: String,
-    /// Whether anything is stored (`cache.enabled`).
+    /// True if responses are cached (`cache.enabled`).
     pub cache: bool,
-    /// Bytes that stored responses and results may take (`cache.memory`).
+    /// The largest size in bytes of cached responses and results (`cache.memory`).
     pub memory: usize,
     /// How much older than the database a response may be (`cache.max_staleness`).
     pub max_staleness: Duration,
-    /// How much of the time pages may be made before they are asked for, in per cent (`cache.refresh_ahead`).
+    /// The share of the time, in per cent, in which pages may be rendered before they are requested
+    /// (`cache.refresh_ahead`).
     pub(crate) refresh_ahead: usize,
-    /// Where it is kept which pages are hot (`cache.warm_list`).
+    /// The file with the list of hot pages (`cache.warm_list`).
     pub(crate) warm_list: WarmList,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
     pub access_log: Option<PathBuf>,
     /// How static files are kept and sent (`[static]`).
     pub statics: StaticOptions,
-    /// Where the owner's questions are answered (`admin.listen`); none is nowhere.
+    /// The address of the admin interface (`admin.listen`); `None` disables it.
     pub admin: Option<SocketAddr>,
-    /// What a client may ask of a connection (`[limits]`).
+    /// The limits of a connection (`[limits]`).
     pub limits: Limits,
     /// How files are served (`[static]`).
     pub(crate) files: FileSettings,
@@ -88,16 +89,15 @@ pub struct Config {
     pub(crate) session: SessionSettings,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
-    /// The sites that are served by the host of the request; none where the folder itself is the site.
+    /// The sites that the host of the request selects; empty if the folder itself is the site.
     pub(crate) hosts: Vec<Host>,
 }
 
 impl Config {
-    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults; paths in it are
-    /// taken from `dir`.
+    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults;
+    /// paths in it are taken from `dir`.
     ///
-    /// # Errors
-    /// The first thing that is wrong with the file, in the order of its lines.
+    /// The first error in the file, in the order of its lines.
     pub fn read(dir: &Path) -> Result<Self, Problem> {
         let bytes = fs::read(dir.join(FILE)).map_err(|error| unreadable(dir, &error))?;
         let text = String::from_utf8(bytes).map_err(|error| {
@@ -138,14 +138,15 @@ impl Config {
             hosts: Vec::new(),
         };
         for key in &keys::KEYS {
-            // That every default can be read is tested; the fields above are only what they start from.
+            // A test checks that every default can be read; the fields above are only initial
+            // values.
             let _ = value::set_default(&mut config, key, dir);
         }
         config
     }
 
-    /// The keys, such as `server.listen`, in which `self` and `other` differ; but for those that every reading of the folder
-    /// applies by itself.
+    /// The keys, such as `server.listen`, in which `self` and `other` differ, without those that
+    /// take effect whenever the folder is read.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut differences: Vec<_> = keys::KEYS
@@ -159,7 +160,7 @@ impl Config {
         differences
     }
 
-    /// The keys that say something about the server, and not about this site.
+    /// The keys that configure the server, not this site.
     pub(crate) fn of_the_server(&self) -> Vec<String> {
         let defaults = Self::defaults(Path::new("/"));
         let keys = keys::KEYS
@@ -170,22 +171,23 @@ impl Config {
             .collect()
     }
 
-    /// Whether the folder is no site itself, but names several (`[[host]]`).
+    /// True if the folder is not a site itself, but names several (`[[host]]`).
     #[must_use]
     pub fn has_hosts(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a test keeps equal.
+    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a
+    /// test keeps equal.
     #[must_use]
     pub fn manual() -> String {
         manual::manual()
     }
 
-    /// Reads a span of time as `max_staleness` has it: a whole number and one of `ms`, `s`, `min`, `h`, `d`.
+    /// Parses a duration in the format of `max_staleness`: a whole number and one of `ms`, `s`,
+    /// `min`, `h`, `d`.
     ///
-    /// # Errors
-    /// A sentence that says what is expected.
+    /// A message with the expected format.
     pub fn duration(text: &str) -> Result<Duration, String> {
         crate::duration::parse(text)
     }

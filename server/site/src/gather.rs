@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use base_clock::Boottime;
-use millpond_db::{Call, DatabaseFeed, Read, Snapshot};
+use millpond_db::{Call, DatabaseFeed, ReadResult, Snapshot};
 use millpond_store::{Class, Feed, Fill, Permit, Tag};
 
 use crate::{
@@ -99,7 +99,7 @@ impl Ask {
     /// Sorts what a read gave; `asked` is a moment before it began.
     fn sort(
         &self,
-        read: Read,
+        read: ReadResult,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
         keys: &[Vec<u8>],
         asked: Boottime,
@@ -161,7 +161,7 @@ impl Ask {
     }
 
     /// Whether a `:one` gave no row.
-    fn is_missing(&self, read: &Read) -> bool {
+    fn is_missing(&self, read: &ReadResult) -> bool {
         let mut results = self.page.queries.iter().zip(&read.results);
         results.any(|(query, rows)| query.rows == Rows::One && rows.rows.is_empty())
     }

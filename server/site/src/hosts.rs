@@ -1,4 +1,4 @@
-//! Several sites behind one address, told apart by the host of each request (RFC 9110 section 7.2).
+//! Several sites at one address, selected by the host of each request (RFC 9110 section 7.2).
 
 use std::{
     collections::HashMap,
@@ -16,14 +16,14 @@ use crate::{
 /// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
 pub(crate) const MAX_NAME: usize = 253;
 
-/// The sites of one server: one, or several by the host of the request.
+/// The sites of one server: one site, or several that the host of the request selects.
 pub struct Sites {
-    sites: Vec<Named>,
-    /// None where there is one site, which answers to every name.
-    names: Option<Arc<Names>>,
+    sites: Vec<NamedSite>,
+    /// `None` for a single site, which responds to every name.
+    names: Option<Arc<SiteNames>>,
 }
 
-struct Named {
+struct NamedSite {
     site: Arc<Site>,
     /// Its folder, from that of the server; empty where it is the same.
     shown: PathBuf,
@@ -40,7 +40,7 @@ impl Sites {
         }
         let mut sites = Self {
             sites: Vec::new(),
-            names: Some(Arc::new(Names::new(&config.hosts))),
+            names: Some(Arc::new(SiteNames::new(&config.hosts))),
         };
         for host in &config.hosts {
             let opened = read(host).map_err(|problem| vec![problem]).and_then(|config| {
@@ -56,7 +56,7 @@ impl Sites {
                 Ok(site)
             });
             match opened {
-                Ok(site) => sites.sites.push(Named {
+                Ok(site) => sites.sites.push(NamedSite {
                     site,
                     shown: host.shown.clone(),
                 }),
@@ -74,8 +74,8 @@ impl Sites {
     pub fn service(&self) -> SitesService {
         let mut services = self.sites.iter().map(|named| named.site.service());
         match (&self.names, services.next()) {
-            (None, Some(only)) => SitesService(Kind::One(only)),
-            (names, first) => SitesService(Kind::Many {
+            (None, Some(only)) => SitesService(SitesServiceKind::One(only)),
+            (names, first) => SitesService(SitesServiceKind::Many {
                 names: names.clone().unwrap_or_default(),
                 services: first.into_iter().chain(services).collect(),
             }),
@@ -85,7 +85,7 @@ impl Sites {
     /// Reads all folders again, each for itself.
     ///
     /// # Errors
-    /// Everything that is wrong with them; of a site with a problem all but the files stays as it was.
+    /// All problems of all sites. A site with a problem keeps its state, except for its files.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let problems = self.sites.iter().filter_map(|named| {
             let problems = named.site.reload().err()?;
@@ -99,16 +99,17 @@ impl Sites {
         }
     }
 
-    /// What the requests of each site came to.
+    /// The request counters of each site.
     #[must_use]
     pub fn stats(&self) -> Vec<SiteStats> {
         self.sites.iter().map(|named| named.site.stats()).collect()
     }
 
-    /// What a request for `target` at `host` is answered with, and why; none if no site has that host.
+    /// What a request for `target` at `host` is answered with, and why; none if no site has that
+    /// host.
     ///
     /// # Errors
-    /// A sentence, if nobody can be made of `whom`.
+    /// A sentence, if `whom` does not describe a visitor.
     pub fn explain(
         &self,
         host: Option<&str>,
@@ -135,7 +136,7 @@ impl From<Arc<Site>> for Sites {
     /// One site that answers to every name.
     fn from(site: Arc<Site>) -> Self {
         Self {
-            sites: vec![Named {
+            sites: vec![NamedSite {
                 site,
                 shown: PathBuf::new(),
             }],
@@ -167,7 +168,7 @@ pub(crate) fn below(shown: &Path, mut problems: Vec<Problem>) -> Vec<Problem> {
 
 /// The names of several sites, each with the place of its site among them.
 #[derive(Debug, Default)]
-struct Names {
+struct SiteNames {
     exact: Map,
     /// By what follows the asterisk and its dot.
     below: Map,
@@ -176,7 +177,7 @@ struct Names {
 
 type Map = HashMap<String, usize, foldhash::fast::RandomState>;
 
-impl Names {
+impl SiteNames {
     fn new(hosts: &[Host]) -> Self {
         let mut names = Self::default();
         for (site, host) in hosts.iter().enumerate() {
@@ -228,12 +229,12 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Serves the sites on one worker.
-pub struct SitesService(Kind);
+pub struct SitesService(SitesServiceKind);
 
-enum Kind {
+enum SitesServiceKind {
     One(SiteService),
     Many {
-        names: Arc<Names>,
+        names: Arc<SiteNames>,
         services: Vec<SiteService>,
     },
 }
@@ -261,8 +262,8 @@ impl Service for SitesService {
 impl SitesService {
     fn site_for(&self, request: &Request<'_>) -> Option<&SiteService> {
         match &self.0 {
-            Kind::One(service) => Some(service),
-            Kind::Many { names, services } => services.get(names.find(request.host())?),
+            SitesServiceKind::One(service) => Some(service),
+            SitesServiceKind::Many { names, services } => services.get(names.find(request.host())?),
         }
     }
 }
@@ -276,7 +277,7 @@ fn no_such_host() -> Reply {
 mod tests {
     use super::*;
 
-    fn names(any: bool) -> Names {
+    fn names(any: bool) -> SiteNames {
         let host = |names: Vec<HostName>| Host {
             names,
             site: PathBuf::new(),
@@ -292,7 +293,7 @@ mod tests {
         if any {
             hosts.push(host(vec![HostName::Any]));
         }
-        Names::new(&hosts)
+        SiteNames::new(&hosts)
     }
 
     #[test]

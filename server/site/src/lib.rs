@@ -56,7 +56,7 @@ mod template;
 mod visitor;
 mod watch;
 
-pub use check::{QueryReport, Report, check, mend};
+pub use check::{CheckReport, QueryReport, check, mend};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
 pub use explain::Whom;
 pub use hosts::{Sites, SitesService};

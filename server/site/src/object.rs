@@ -11,7 +11,7 @@ use crate::script::Rows;
 #[derive(Debug)]
 pub(crate) struct QueryResult {
     pub(crate) rows: Rows,
-    pub(crate) data: Arc<db::Rows>,
+    pub(crate) data: Arc<db::ResultRows>,
 }
 
 impl QueryResult {
@@ -23,7 +23,7 @@ impl QueryResult {
             .flatten()
             .map(|value| size_of::<db::Value>() + 16 + value.heap_size())
             .sum();
-        size_of::<Self>() + size_of::<db::Rows>() + self.data.rows.len() * 24 + values
+        size_of::<Self>() + size_of::<db::ResultRows>() + self.data.rows.len() * 24 + values
     }
 
     /// Whether the page does not exist: a `:one` without a row.
@@ -131,7 +131,7 @@ impl Object for Fields {
 }
 
 #[derive(Debug)]
-struct Table(Arc<db::Rows>);
+struct Table(Arc<db::ResultRows>);
 
 impl Object for Table {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
@@ -153,7 +153,7 @@ impl Object for Table {
 
 #[derive(Debug)]
 struct Row {
-    data: Arc<db::Rows>,
+    data: Arc<db::ResultRows>,
     at: usize,
 }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn templates_and_json_see_truths_and_documents_as_such() {
         let given = serde_json::json!({ "tags": ["a", "b"], "n": { "x": 1.5, "none": null }, "big": u64::MAX });
-        let data = db::Rows {
+        let data = db::ResultRows {
             columns: ["open", "shape"].map(Arc::from).into(),
             rows: vec![vec![true.into(), given.clone().into()]],
         };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_db::{Database, Error, Options as SqliteOptions, PostgresOptions};
+use millpond_db::{Database, Error, PostgresOptions, SqliteOptions};
 
 use crate::{
     Config, DatabaseUrl, Options, PostgresUrl, Problem,

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 /// A parameter that a page's queries use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Param {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) default: Option<Value>,
     /// Its place among the path's parameters, if it is one.
     pub(crate) in_path: Option<usize>,
@@ -178,20 +178,20 @@ impl<'t> Typed<'t> {
         let wrong =
             |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));
         match param.kind {
-            Kind::Integer => text
+            ValueKind::Integer => text
                 .parse()
                 .map(Self::Integer)
                 .map_err(|_| wrong("a whole number")),
-            Kind::Real => match text.parse::<f64>() {
+            ValueKind::Real => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(Self::Real(number)),
                 _ => Err(wrong("a number")),
             },
-            Kind::Boolean => truth(text)
+            ValueKind::Boolean => truth(text)
                 .map(Self::Boolean)
                 .ok_or_else(|| wrong("true or false")),
             // What has no kind of its own is read by the database, which refuses what it cannot read.
-            Kind::Text | Kind::Other => Ok(Self::Text(text)),
-            Kind::Blob => Err(wrong("bytes, which no request can give")),
+            ValueKind::Text | ValueKind::Other => Ok(Self::Text(text)),
+            ValueKind::Blob => Err(wrong("bytes, which no request can give")),
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
         values
     }
 
-    fn param(name: &str, kind: Kind, default: Option<Value>, in_path: Option<usize>) -> Param {
+    fn param(name: &str, kind: ValueKind, default: Option<Value>, in_path: Option<usize>) -> Param {
         Param {
             name: name.into(),
             kind,
@@ -301,9 +301,9 @@ mod tests {
 
     #[test]
     fn path_before_form_before_query() {
-        let id = [param("id", Kind::Integer, None, None)];
+        let id = [param("id", ValueKind::Integer, None, None)];
         let form = [(Cow::from("id"), Cow::from("2"))];
-        let in_path = [param("id", Kind::Integer, None, Some(0))];
+        let in_path = [param("id", ValueKind::Integer, None, Some(0))];
         assert_eq!(
             gather(&in_path, &["1"], &form, Some("id=3")),
             Ok(vec![Value::Integer(1)])
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn bad_ones_are_named() {
-        let id = [param("id", Kind::Integer, None, None)];
+        let id = [param("id", ValueKind::Integer, None, None)];
         for (query, expected) in [
             (None, "The parameter \"id\" is missing."),
             (Some("id=1&id=1"), "The parameter \"id\" is given twice."),
@@ -353,7 +353,7 @@ mod tests {
                 "{query}"
             );
         }
-        let text = [param("q", Kind::Text, Some("none".into()), None)];
+        let text = [param("q", ValueKind::Text, Some("none".into()), None)];
         for (query, expected) in [
             ("q=a+b%26c", "a b&c"),
             ("q", ""),
@@ -366,9 +366,9 @@ mod tests {
                 "{query}"
             );
         }
-        let real = [param("x", Kind::Real, None, None)];
+        let real = [param("x", ValueKind::Real, None, None)];
         assert!(gather(&real, &[], &[], Some("x=nan")).is_err());
-        let ticked = [param("b", Kind::Boolean, Some(false.into()), None)];
+        let ticked = [param("b", ValueKind::Boolean, Some(false.into()), None)];
         for (query, expected) in [
             (None, Some(false)),
             (Some("b=on"), Some(true)),
@@ -392,7 +392,7 @@ mod tests {
             values.iter().for_each(|value| push_key(&mut key, value));
             key
         };
-        let id = [param("id", Kind::Integer, None, None)];
+        let id = [param("id", ValueKind::Integer, None, None)];
         assert_eq!(
             key(&gather(&id, &[], &[], Some("id=07")).unwrap()),
             key(&gather(&id, &[], &[], Some("id=%37")).unwrap())

@@ -2,11 +2,11 @@
 
 use std::{path::Path, time::Duration};
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 use crate::{
     Problem, duration,
-    session::{Line, RESERVED, SessionLines, WORDS},
+    session::{DirectiveLine, RESERVED, SessionLines, WORDS},
 };
 
 /// How many rows a query is to give.
@@ -26,7 +26,7 @@ pub(crate) enum Rows {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Declaration {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) default: Option<Value>,
     pub(crate) line: usize,
 }
@@ -70,7 +70,7 @@ impl Script {
             offset += raw.len();
             match directive(raw) {
                 Some((word, rest)) => {
-                    let written = Line {
+                    let written = DirectiveLine {
                         number: line,
                         text: raw.trim_end().to_owned(),
                     };
@@ -88,9 +88,15 @@ impl Script {
     }
 
     /// Takes up a line that steers. The file of a problem is filled in by the caller.
-    fn direct(&mut self, word: &str, rest: &str, line: &Line, next: usize) -> Result<(), Problem> {
+    fn direct(
+        &mut self,
+        word: &str,
+        rest: &str,
+        line: &DirectiveLine,
+        next: usize,
+    ) -> Result<(), Problem> {
         let number = line.number;
-        let at_word = |(place, message, hint): (String, String, String), line: &Line| {
+        let at_word = |(place, message, hint): (String, String, String), line: &DirectiveLine| {
             let (line, column) = line.place(&place);
             Problem::new("", message).at(line, column).hint(hint)
         };
@@ -322,10 +328,10 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
         ));
     }
     let kind = match kind {
-        "integer" => Kind::Integer,
-        "real" => Kind::Real,
-        "text" => Kind::Text,
-        "boolean" => Kind::Boolean,
+        "integer" => ValueKind::Integer,
+        "real" => ValueKind::Real,
+        "text" => ValueKind::Text,
+        "boolean" => ValueKind::Boolean,
         other => {
             return Err((
                 format!("parameter `{name}` has the unknown type `{other}`"),
@@ -345,25 +351,25 @@ fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
     })
 }
 
-fn literal(kind: Kind, text: &str) -> Result<Value, String> {
+fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
     if text.eq_ignore_ascii_case("null") {
         return Ok(Value::Null);
     }
     match kind {
-        Kind::Integer => text
+        ValueKind::Integer => text
             .parse()
             .map(Value::Integer)
             .map_err(|_| format!("`{text}` is no integer")),
-        Kind::Real => text
+        ValueKind::Real => text
             .parse()
             .map(Value::Real)
             .map_err(|_| format!("`{text}` is no number")),
-        Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+        ValueKind::Boolean => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Value::Boolean(true)),
             "false" => Ok(Value::Boolean(false)),
             _ => Err(format!("`{text}` is neither true nor false")),
         },
-        Kind::Text | Kind::Blob | Kind::Other => text
+        ValueKind::Text | ValueKind::Blob | ValueKind::Other => text
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))

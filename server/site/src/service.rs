@@ -14,7 +14,7 @@ use millpond_db::Position;
 use millpond_http::{Prepared, Reply, Request, Response, Service, Standing, path};
 
 use crate::{
-    addresses::Found,
+    addresses::AddressMatch,
     answer::{Ask, NoHit, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
@@ -303,7 +303,12 @@ impl SiteService {
         }
     }
 
-    fn file(&self, generation: &Generation, request: &Request<'_>, found: &Found<'_>) -> Reply {
+    fn file(
+        &self,
+        generation: &Generation,
+        request: &Request<'_>,
+        found: &AddressMatch<'_>,
+    ) -> Reply {
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return options(FILE_METHODS).into(),
@@ -311,14 +316,14 @@ impl SiteService {
         }
         let compressor = &self.core.compressor;
         match found {
-            Found::File(file) => {
+            AddressMatch::File(file) => {
                 generation.statics.wish(file, request, compressor);
                 if let Some(prepared) = file.steady() {
                     self.stand_on(prepared, request, None, || Some(Source::File));
                 }
                 file.respond(request).into()
             }
-            Found::Listing(listing) => {
+            AddressMatch::Listing(listing) => {
                 let prepared = listing.prepared();
                 if let Some(coding) = prepared.wanted(request) {
                     compressor.wish(prepared, coding, |_| {});

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_db::{Call, Rows, Value};
+use millpond_db::{Call, ResultRows, Value};
 use millpond_http::{Request, Response};
 use percent_encoding::utf8_percent_encode;
 
@@ -16,7 +16,7 @@ use crate::{
     core::unavailable,
     page::{Source, Verify},
     rules::VALUE,
-    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefused, SHORTEST_PASSWORD, is_path},
+    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
     submit::{Submission, refusal, see_other},
 };
 
@@ -42,7 +42,7 @@ pub(crate) struct NoCookie;
 
 impl Submission {
     /// Reads what stands above the `-- verify:` line.
-    pub(crate) async fn look_up(&self, values: &[Value]) -> Result<Vec<Rows>, Response> {
+    pub(crate) async fn look_up(&self, values: &[Value]) -> Result<Vec<ResultRows>, Response> {
         let lookups = &self.form.steps[..self.form.signing.lookups];
         if lookups.is_empty() {
             return Ok(Vec::new());
@@ -62,7 +62,11 @@ impl Submission {
     }
 
     /// Verifies the password against the account that was looked up.
-    pub(crate) async fn verify(&self, values: &[Value], found: &[Rows]) -> Result<(), Response> {
+    pub(crate) async fn verify(
+        &self,
+        values: &[Value],
+        found: &[ResultRows],
+    ) -> Result<(), Response> {
         let Some(verify) = &self.form.signing.verify else {
             return Ok(());
         };
@@ -121,7 +125,7 @@ impl Submission {
     pub(crate) fn cookie(
         &self,
         values: &[Value],
-        results: &[Rows],
+        results: &[ResultRows],
     ) -> Result<Option<String>, NoCookie> {
         let signing = &self.form.signing;
         let sessions = &self.generation.sessions;
@@ -202,8 +206,8 @@ impl Submission {
         account
     }
 
-    fn refused(&self, refused: PasswordRefused) -> Response {
-        if refused == PasswordRefused::Failed {
+    fn refused(&self, refused: PasswordRefusal) -> Response {
+        if refused == PasswordRefusal::Failed {
             self.core.log(&format!(
                 "POST {}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
                 self.form.route
@@ -235,7 +239,7 @@ fn too_many(wait: Duration) -> Response {
 }
 
 /// The value of a column in the first row, if there is one.
-pub(crate) fn column(rows: &Rows, name: &str) -> Option<Value> {
+pub(crate) fn column(rows: &ResultRows, name: &str) -> Option<Value> {
     let at = rows.columns.iter().position(|column| **column == *name)?;
     rows.rows.first()?.get(at).cloned()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, Rows, Step, Value};
+use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, ResultRows, Value, WriteStep};
 use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
@@ -61,8 +61,9 @@ impl Submission {
         let mut results = self.look_up(&values).await?;
         self.verify(&values, &results).await?;
         let steps = self.form.steps.iter().zip(&results);
-        let is_missing =
-            |(step, rows): (&FormStep, &Rows)| step.expect == Expect::One && rows.rows.is_empty();
+        let is_missing = |(step, rows): (&FormStep, &ResultRows)| {
+            step.expect == Expect::One && rows.rows.is_empty()
+        };
         if steps.into_iter().any(is_missing) {
             return Err(self.not_found());
         }
@@ -85,9 +86,9 @@ impl Submission {
     async fn write(
         &self,
         values: &[Value],
-        found: &[Rows],
-    ) -> Result<(Vec<Rows>, Option<Position>), Response> {
-        let steps = self.form.steps[found.len()..].iter().map(|step| Step {
+        found: &[ResultRows],
+    ) -> Result<(Vec<ResultRows>, Option<Position>), Response> {
+        let steps = self.form.steps[found.len()..].iter().map(|step| WriteStep {
             query: step.query.clone(),
             bind: step
                 .bind
@@ -148,7 +149,7 @@ impl Submission {
 }
 
 /// Where a step's value comes from; what was looked up before the transaction is a value already.
-fn bind(source: &Source, values: &[Value], found: &[Rows]) -> Bind {
+fn bind(source: &Source, values: &[Value], found: &[ResultRows]) -> Bind {
     match source {
         Source::Param(at) => Bind::Value(values[*at].clone()),
         Source::Column { step, column: name } => match found.get(*step) {
@@ -161,7 +162,7 @@ fn bind(source: &Source, values: &[Value], found: &[Rows]) -> Bind {
     }
 }
 
-fn target(pieces: &[Piece], values: &[Value], results: &[Rows]) -> String {
+fn target(pieces: &[Piece], values: &[Value], results: &[ResultRows]) -> String {
     let mut target = String::new();
     for piece in pieces {
         match piece {

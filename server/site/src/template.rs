@@ -1,4 +1,4 @@
-//! Templates: loading them with their faults named, and what they may call.
+//! Templates: loading them with precise errors, and the functions and filters that they may use.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use minijinja::{
 
 use crate::{Problem, suggest::closest};
 
-/// A render's failure for the owner's log: where and why, causes included.
+/// The error of a render for the owner's log: place and cause, with the causes of the cause.
 pub(crate) fn failure(error: &minijinja::Error) -> String {
     let place = match (error.name(), error.line()) {
         (Some(name), Some(line)) => format!("{}:{line}: ", file_of(name)),
@@ -27,8 +27,8 @@ pub(crate) fn failure(error: &minijinja::Error) -> String {
     text
 }
 
-/// The work that one render may do, in minijinja's instructions: a loop that never ends becomes an error. A page of 50 KB takes some
-/// thousands; this many hold a worker for some tens of milliseconds.
+/// The limit of one render in minijinja's instructions: an endless loop becomes an error. A page of
+/// 50 KB takes some thousands; this limit occupies a worker for some tens of milliseconds.
 const FUEL: u64 = 2_000_000;
 
 /// Builds the environment from the templates' names and sources. Pages are named `pages/…`.
@@ -38,7 +38,7 @@ pub(crate) fn environment(
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // A column without a value shows nothing.
+    // A column without a value renders as an empty text.
     environment.set_formatter(|out, state, value| {
         if value.is_none() {
             Ok(())
@@ -100,7 +100,7 @@ fn syntax_problem(name: &str, source: &str, error: &minijinja::Error) -> Problem
 /// Tags whose first argument names another template.
 const REFERENCES: &[&str] = &["extends", "include", "import", "from"];
 
-/// References to templates that do not exist, which would otherwise show when a visitor comes.
+/// References to templates that do not exist, which would otherwise fail at the first request.
 fn missing_references(
     name: &str,
     source: &str,
@@ -124,7 +124,8 @@ fn missing_references(
         .collect()
 }
 
-/// The literal names after `extends`, `include`, `import` and `from`, with their places. `ignore missing` excuses a tag.
+/// The literal names after `extends`, `include`, `import` and `from`, with their positions. `ignore
+/// missing` exempts a tag.
 fn references(source: &str) -> impl Iterator<Item = (usize, &str)> {
     source.match_indices("{%").filter_map(move |(start, _)| {
         let tag = &source[start + 2..];
@@ -147,7 +148,7 @@ fn references(source: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Names that a page's template reads and that nothing gives it.
+/// Names that a page's template reads and that are never supplied.
 pub(crate) fn unknown_names(
     environment: &Environment<'_>,
     name: &str,

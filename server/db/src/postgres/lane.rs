@@ -21,7 +21,7 @@ use super::sql::Rewritten;
 use super::statement::Statement;
 use super::turns::{Again, Next, Turn, Turns, next};
 use super::{Shared, migrate, read, requirements, statement, write};
-use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
+use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
 
 /// What is asked of a thread.
 pub(super) enum Job {
@@ -29,11 +29,11 @@ pub(super) enum Job {
         calls: Vec<Call>,
         /// Whether a replica may answer.
         spread: bool,
-        reply: oneshot::Sender<Result<Read, Error>>,
+        reply: oneshot::Sender<Result<ReadResult, Error>>,
     },
     Write {
-        steps: Vec<Step>,
-        reply: oneshot::Sender<Result<Written, Error>>,
+        steps: Vec<WriteStep>,
+        reply: oneshot::Sender<Result<WriteResult, Error>>,
     },
     /// Connects, unless there is a connection.
     Connect {
@@ -234,7 +234,7 @@ async fn read_somewhere(
     calls: &[Call],
     spread: bool,
     mut turn: Turn,
-    reply: oneshot::Sender<Result<Read, Error>>,
+    reply: oneshot::Sender<Result<ReadResult, Error>>,
 ) {
     let errand = if spread {
         servers.replicas.errand(calls)
@@ -281,7 +281,7 @@ async fn work(servers: &Servers, job: Job, turn: Turn) {
                 // The next may have the connection while this one waits for the feed.
                 drop(turn);
                 let done = match done {
-                    Ok((results, arrival)) => Ok(Written {
+                    Ok((results, arrival)) => Ok(WriteResult {
                         results,
                         position: write::await_feed(&pool.shared, arrival).await,
                     }),

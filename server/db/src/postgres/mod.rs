@@ -55,7 +55,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::feed::DatabaseFeed;
-use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlError, Step, Written};
+use crate::{
+    Call, Error, Health, Migration, Position, ReadResult, Requirement, SqlError, WriteResult,
+    WriteStep,
+};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use lane::{Job, Lane, Waiting};
 use link::Link;
@@ -245,7 +248,7 @@ impl Postgres {
     }
 
     /// `spread`: a replica may answer.
-    pub(crate) async fn read(&self, calls: Vec<Call>, spread: bool) -> Result<Read, Error> {
+    pub(crate) async fn read(&self, calls: Vec<Call>, spread: bool) -> Result<ReadResult, Error> {
         let (reply, answer) = oneshot::channel();
         self.push(Job::Read {
             calls,
@@ -255,7 +258,7 @@ impl Postgres {
         answer.await.map_err(|_| self.unanswered())?
     }
 
-    pub(crate) async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
+    pub(crate) async fn write(&self, steps: Vec<WriteStep>) -> Result<WriteResult, Error> {
         let (reply, answer) = oneshot::channel();
         self.push(Job::Write { steps, reply })?;
         answer.await.map_err(|_| self.unanswered())?

@@ -8,7 +8,7 @@
 //!
 //! Nobody may know where a write is: the feed was lost while the write waited for it. Or the place is in another history: a standby has become
 //! the primary, or the other node's feed is of another kind. Or a transaction from before it stays open. Then the number of the answer helps
-//! ([`Met`]): a heartbeat that was sent after the visitor came has everything that he was told of before it. That is all that a fresh
+//! ([`SeenWrites`]): a heartbeat that was sent after the visitor came has everything that he was told of before it. That is all that a fresh
 //! read would show him. It is noted anew in each life: ✗ *a heartbeat of the server that was the primary says nothing of what the next one has.*
 
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use tokio::sync::watch;
 
 use crate::Position;
 use crate::feed::Transactions;
-use crate::met::Met;
+use crate::seen_writes::SeenWrites;
 
 /// Shared by the feed's thread, which moves it, and all who ask.
 #[derive(Default)]
 pub(crate) struct Passed {
     state: watch::Sender<State>,
     /// Numbers of answers, those of this node too.
-    met: Mutex<Met>,
+    seen_writes: Mutex<SeenWrites>,
     /// How many answers this node has given.
     answers: AtomicU64,
 }
@@ -93,18 +93,18 @@ impl Passed {
             state.at = 0;
             state.reached = 0;
         });
-        *self.met.lock() = Met::default();
+        *self.seen_writes.lock() = SeenWrites::default();
     }
 
     /// A heartbeat is back that was sent at `sent`: what was committed before has been applied.
     pub(crate) fn heard(&self, sent: Boottime) {
-        self.met.lock().heard(sent);
+        self.seen_writes.lock().heartbeat_sent(sent);
     }
 
     /// The position as this node tells it now, after the commit that it stands for.
     pub(crate) fn told(&self, position: Position, node: &str) -> Position {
         let number = self.answers.fetch_add(1, Ordering::SeqCst);
-        position.told_by(node, number)
+        position.with_write_number(node, number)
     }
 
     /// Everything before `at` has been applied.
@@ -154,7 +154,7 @@ impl Passed {
             state.is_up && !state.is_behind(position)
         };
         let (node, number) = (position.node(), position.number());
-        is_up && !node.is_empty() && self.met.lock().has_passed(node, number, now)
+        is_up && !node.is_empty() && self.seen_writes.lock().has_passed(node, number, now)
     }
 
     /// Whether it is worth waiting for.

@@ -22,7 +22,7 @@ use super::wire::open::STANDBY;
 use super::wire::{Failed, Item, Wrong};
 use super::{Shared, failure, seen};
 use crate::query::Prepared;
-use crate::{Call, Deps, Error, Query, Read, Rows, Snapshot, Value};
+use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ enum Outcome {
 }
 
 /// Runs the calls on a connection of the pool.
-pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
+pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Error> {
     let started = Boottime::now();
     let mut connection = pool.get().await?;
     let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
@@ -164,7 +164,7 @@ async fn attempt(
     connection: &mut Connection,
     calls: &[Call],
     renew: bool,
-) -> Result<Read, Outcome> {
+) -> Result<ReadResult, Outcome> {
     let mut found = Vec::with_capacity(calls.len());
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
@@ -178,11 +178,11 @@ async fn attempt(
     }
     let deps = calls.iter().zip(&found);
     let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
-    let rows = found.iter().zip(results).map(|(found, rows)| Rows {
+    let rows = found.iter().zip(results).map(|(found, rows)| ResultRows {
         columns: Arc::clone(&found.shape.columns),
         rows,
     });
-    Ok(Read {
+    Ok(ReadResult {
         deps: deps.collect(),
         results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),

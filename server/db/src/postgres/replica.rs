@@ -32,7 +32,7 @@ use super::read::{check_values, statement};
 use super::replay::{LONGEST_LAG, Needed};
 use super::requirements::Requirement;
 use super::statement::{Catalogs, Found};
-use crate::{Call, Error, Read};
+use crate::{Call, Error, ReadResult};
 use attempt::{Refused, attempt};
 use connection::{Lease, Place, Places, SYSTEM};
 use lateness::Lateness;
@@ -213,7 +213,7 @@ fn known(call: &Call, schema: u64) -> Option<Found> {
 
 impl Errand {
     /// What the replica reads; `None` leaves it to the primary.
-    pub(super) async fn run(mut self, calls: &[Call]) -> Option<Read> {
+    pub(super) async fn run(mut self, calls: &[Call]) -> Option<ReadResult> {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
         let replica = &self.trial.0;
         if let Err(refused) = &outcome {
@@ -313,8 +313,8 @@ impl Replica {
         &self,
         lease: Lease,
         started: Boottime,
-        outcome: Result<Read, Refused>,
-    ) -> Option<Read> {
+        outcome: Result<ReadResult, Refused>,
+    ) -> Option<ReadResult> {
         match outcome {
             Ok(read) => {
                 self.keep(lease);

@@ -13,7 +13,7 @@ use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{Failure, MAX_RESULT, Run, run, together};
 use super::{FeedKind, Shared};
-use crate::{Error, Expect, Position, Rows, Step, Value, bind};
+use crate::{Error, Expect, Position, ResultRows, Value, WriteStep, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,10 @@ enum Outcome {
 }
 
 /// Runs the steps in one transaction on a connection of the pool.
-pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Vec<Rows>, Awaited), Error> {
+pub(super) async fn write(
+    pool: &Pool,
+    steps: &[WriteStep],
+) -> Result<(Vec<ResultRows>, Awaited), Error> {
     let mut connection = pool.get().await?;
     let mut conflicts = 0;
     let mut renewed = false;
@@ -132,14 +135,14 @@ async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
 async fn attempt(
     shared: &Shared,
     connection: &mut Connection,
-    steps: &[Step],
-) -> Result<(Vec<Rows>, Awaited), Outcome> {
+    steps: &[WriteStep],
+) -> Result<(Vec<ResultRows>, Awaited), Outcome> {
     let begin = Run::own(&connection.own.begin_write);
     own(
         within(shared, run(&connection.client, begin)).await?,
         shared,
     )?;
-    let mut results: Vec<Rows> = Vec::with_capacity(steps.len());
+    let mut results: Vec<ResultRows> = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         match one(shared, connection, index, step, &results).await {
             Ok(rows) => results.push(rows),
@@ -155,10 +158,10 @@ async fn one(
     shared: &Shared,
     connection: &mut Connection,
     index: usize,
-    step: &Step,
-    results: &[Rows],
-) -> Result<Rows, Outcome> {
-    let Step {
+    step: &WriteStep,
+    results: &[ResultRows],
+) -> Result<ResultRows, Outcome> {
+    let WriteStep {
         query,
         bind,
         expect,
@@ -192,7 +195,7 @@ async fn one(
     if *expect == Expect::One && rows.is_empty() {
         return Err(Outcome::Failed(Error::NoRow { step: index }));
     }
-    Ok(Rows { columns, rows })
+    Ok(ResultRows { columns, rows })
 }
 
 /// Commits, and gives what to wait for.

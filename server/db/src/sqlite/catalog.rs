@@ -1,105 +1,110 @@
-//! What the schema says about tables and columns, as far as dependencies need it.
+//! Tables and columns of the schema, as far as dependencies need them.
 
 use std::collections::HashMap;
 use std::ffi::CString;
 
 use rusqlite::Connection;
 
-use crate::Kind;
-use crate::sqlite::tags::{Class, ROWID};
+use crate::ValueKind;
+use crate::sqlite::tags::{EqualityClass, ROWID};
 
-/// Names one state of the schema: which file (they can be replaced while we run) and which version of its schema.
+/// Identifies one state of the schema: the file (which can be replaced at run time) and the version
+/// of its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SchemaKey {
     pub(crate) generation: u64,
     pub(crate) version: i64,
 }
 
-/// What stands behind a name.
+/// The kind of object that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableKind {
-    /// Rows of its own, which the preupdate hook tells of.
+    /// A table with its own rows, which the preupdate hook reports.
     Table,
     View,
-    /// Part of a virtual table; a table with rows like any other.
+    /// A table that stores a part of a virtual table; its rows are reported like those of any other
+    /// table.
     Shadow,
     Virtual(VirtualTable),
 }
 
-/// What a virtual table keeps its rows in.
+/// Where a virtual table keeps its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VirtualTable {
     /// The module, lower-case.
     pub(crate) module: String,
     /// Its shadow tables, lower-case.
     pub(crate) shadows: Vec<String>,
-    /// The table or view that an external-content index takes its columns from, lower-case.
+    /// The table or view that supplies the columns of an external-content index, lower-case.
     pub(crate) content: Option<String>,
 }
 
 /// One column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub(crate) struct CatalogColumn {
     /// Lower-case.
     pub(crate) name: String,
-    /// What its declared type asks for; `None` where SQLite would take anything.
-    pub(crate) kind: Option<Kind>,
-    /// Whether and how equality with it has a canonical form.
-    pub(crate) class: Option<Class>,
+    /// The kind of its declared type; `None` if SQLite accepts any value.
+    pub(crate) kind: Option<ValueKind>,
+    /// The canonical form of equality with the column, if there is one.
+    pub(crate) class: Option<EqualityClass>,
 }
 
 /// One table, view or virtual table.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct CatalogTable {
     pub(crate) kind: TableKind,
-    pub(crate) columns: Vec<Column>,
-    /// The column that is another name for the rowid.
+    pub(crate) columns: Vec<CatalogColumn>,
+    /// The column that is an alias of the rowid.
     pub(crate) rowid_column: Option<usize>,
-    /// Whether rows have a rowid that can be asked for.
+    /// True if rows have a rowid that can be selected.
     pub(crate) has_rowid: bool,
-    /// Equalities on its columns may make narrow dependencies.
+    /// True if equalities on its columns may make narrow dependencies.
     pub(crate) can_narrow: bool,
 }
 
-impl Table {
-    /// The column that a name in a statement means; `rowid` and its two other names included.
-    pub(crate) fn column(&self, name: &str) -> Option<Found> {
+impl CatalogTable {
+    /// The column that a name in a statement refers to, including `rowid` and its two other names.
+    pub(crate) fn column(&self, name: &str) -> Option<ResolvedColumn> {
         if let Some(index) = self.columns.iter().position(|column| column.name == name) {
-            return Some(Found::Column(index));
+            return Some(ResolvedColumn::Column(index));
         }
         if !self.has_rowid || !matches!(name, "rowid" | "oid" | "_rowid_") {
             return None;
         }
-        Some(self.rowid_column.map_or(Found::Rowid, Found::Column))
+        Some(
+            self.rowid_column
+                .map_or(ResolvedColumn::Rowid, ResolvedColumn::Column),
+        )
     }
 
-    /// The canonical name and class of what was found, if equality with it can narrow a dependency.
-    pub(crate) fn narrowing(&self, found: Found) -> Option<(String, Class)> {
+    /// The canonical name and class of the column, if equality with it can narrow a dependency.
+    pub(crate) fn narrowing(&self, found: ResolvedColumn) -> Option<(String, EqualityClass)> {
         if !self.can_narrow {
             return None;
         }
         match found {
-            Found::Column(index) => self.columns[index]
+            ResolvedColumn::Column(index) => self.columns[index]
                 .class
                 .map(|class| (self.columns[index].name.clone(), class)),
-            Found::Rowid => Some((ROWID.to_owned(), Class::Integer)),
+            ResolvedColumn::Rowid => Some((ROWID.to_owned(), EqualityClass::Integer)),
         }
     }
 
-    /// What a parameter that is compared with it should be.
-    pub(crate) fn kind_of(&self, found: Found) -> Option<Kind> {
+    /// The kind of a parameter that is compared with the column.
+    pub(crate) fn kind_of(&self, found: ResolvedColumn) -> Option<ValueKind> {
         match found {
-            Found::Column(index) => self.columns[index].kind,
-            Found::Rowid => Some(Kind::Integer),
+            ResolvedColumn::Column(index) => self.columns[index].kind,
+            ResolvedColumn::Rowid => Some(ValueKind::Integer),
         }
     }
 }
 
 /// A resolved column name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ResolvedColumn {
     Column(usize),
-    /// The rowid of a table in which no column is another name for it.
+    /// The rowid of a table in which no column is an alias of it.
     Rowid,
 }
 
@@ -108,11 +113,11 @@ pub(crate) enum Found {
 pub(crate) struct Catalog {
     pub(crate) key: SchemaKey,
     /// By lower-case name.
-    pub(crate) tables: HashMap<String, Table>,
+    pub(crate) tables: HashMap<String, CatalogTable>,
 }
 
 impl Catalog {
-    /// Reads the schema; to be called inside the transaction whose schema is meant.
+    /// Reads the schema. To be called inside the transaction whose schema is needed.
     pub(crate) fn load(connection: &Connection, key: SchemaKey) -> rusqlite::Result<Self> {
         let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
         let utf8 = encoding.eq_ignore_ascii_case("UTF-8");
@@ -137,8 +142,8 @@ impl Catalog {
                 "shadow" => TableKind::Shadow,
                 _ => TableKind::Table,
             };
-            // A view whose table is gone, or a virtual table whose module is missing, has no columns to tell; what
-            // uses it fails by itself when it is prepared.
+            // A view without its table, or a virtual table without its module, has no columns to
+            // list. Preparing a statement that uses it fails.
             let Ok(table) = table(connection, &name, kind, !without_rowid, utf8) else {
                 continue;
             };
@@ -147,7 +152,7 @@ impl Catalog {
         Ok(Self { key, tables })
     }
 
-    pub(crate) fn table(&self, name: &str) -> Option<&Table> {
+    pub(crate) fn table(&self, name: &str) -> Option<&CatalogTable> {
         self.tables.get(name)
     }
 }
@@ -158,7 +163,7 @@ fn table(
     kind: TableKind,
     has_rowid: bool,
     utf8: bool,
-) -> rusqlite::Result<Table> {
+) -> rusqlite::Result<CatalogTable> {
     let stored = matches!(kind, TableKind::Table | TableKind::Shadow);
     let mut info =
         connection.prepare_cached("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)")?;
@@ -184,13 +189,13 @@ fn table(
         {
             rowid_column = Some(index);
         }
-        columns.push(Column {
+        columns.push(CatalogColumn {
             name: column.to_ascii_lowercase(),
             kind: affinity.kind(declared),
             class: affinity.class(binary && utf8),
         });
     }
-    Ok(Table {
+    Ok(CatalogTable {
         kind,
         columns,
         rowid_column,
@@ -199,7 +204,8 @@ fn table(
     })
 }
 
-/// An `INTEGER PRIMARY KEY` is the rowid, unless it is declared `DESC`, which makes it an ordinary column with an index.
+/// True if a primary key with the type `declared` is an alias of the rowid. `INTEGER PRIMARY KEY`
+/// is one, unless it is declared `DESC`, which makes it an ordinary column with an index.
 fn is_rowid_alias(connection: &Connection, table: &str, declared: &str) -> rusqlite::Result<bool> {
     if !declared.eq_ignore_ascii_case("INTEGER") {
         return Ok(false);
@@ -250,20 +256,20 @@ impl Affinity {
         }
     }
 
-    fn kind(self, declared: &str) -> Option<Kind> {
+    fn kind(self, declared: &str) -> Option<ValueKind> {
         match self {
-            Self::Blob if !declared.is_empty() => Some(Kind::Blob),
-            Self::Integer => Some(Kind::Integer),
-            Self::Text => Some(Kind::Text),
-            Self::Real => Some(Kind::Real),
+            Self::Blob if !declared.is_empty() => Some(ValueKind::Blob),
+            Self::Integer => Some(ValueKind::Integer),
+            Self::Text => Some(ValueKind::Text),
+            Self::Real => Some(ValueKind::Real),
             Self::Blob | Self::Numeric => None,
         }
     }
 
-    fn class(self, binary: bool) -> Option<Class> {
+    fn class(self, binary: bool) -> Option<EqualityClass> {
         match self {
-            Self::Integer => Some(Class::Integer),
-            Self::Text if binary => Some(Class::Text),
+            Self::Integer => Some(EqualityClass::Integer),
+            Self::Text if binary => Some(EqualityClass::Text),
             _ => None,
         }
     }
@@ -297,7 +303,8 @@ fn virtual_table(
 
 /// The module of `CREATE VIRTUAL TABLE name USING module(arguments)`, and its arguments.
 ///
-/// SQLite keeps the statement as it was written, so the name before may be quoted and hold anything, `using` included.
+/// SQLite stores the statement as it was written, so the name before USING may be quoted and
+/// contain any text, including `using`.
 fn module(sql: &str) -> (String, Vec<String>) {
     let words = split(sql, char::is_whitespace);
     let using = words
@@ -314,14 +321,16 @@ fn module(sql: &str) -> (String, Vec<String>) {
     )
 }
 
-/// The value of the argument `name = value`, if it is that one. FTS5 takes any abbreviation of a name.
+/// The value of the argument `name = value`, if `argument` has that name. FTS5 accepts any
+/// abbreviation of a name.
 fn option(argument: &str, name: &str) -> Option<String> {
     let (key, value) = argument.split_once('=')?;
     let key = key.trim().to_ascii_lowercase();
     (!key.is_empty() && name.starts_with(&key)).then(|| unquote(value.trim()))
 }
 
-/// Splits where `separator` holds outside quotes; empty parts are dropped.
+/// Splits the text at characters outside quotes for which `separator` is true. Empty parts are
+/// dropped.
 fn split(text: &str, separator: impl Fn(char) -> bool) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quote = None;

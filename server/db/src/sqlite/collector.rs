@@ -6,42 +6,44 @@ use std::sync::Arc;
 use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::interest::{At, Watch, Watched};
+use super::interest::{ValueLocation, WatchList, WatchedValue};
 use super::preupdate::{Observer, RowChange};
-use crate::sqlite::tags::{self, Stored, Touches};
+use crate::sqlite::tags::{self, StoredValue, TouchedTags};
 
-/// Distinct narrow tags of one table in one transaction; beyond it the change counts as one to all rows.
+/// The largest number of distinct narrow tags of one table in one transaction. Beyond it the change
+/// counts as a change to all rows.
 pub(crate) const MAX_NARROW: usize = 4_096;
 
-/// What a transaction has touched in one table.
+/// The tags of one table that a transaction has touched.
 #[derive(Debug)]
-struct Touched {
+struct TouchedTable {
     /// Lower-case.
     name: String,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedValue>,
     narrow: HashSet<Tag>,
     all_rows: bool,
 }
 
-/// What the running transaction has touched. What a rolled back statement or savepoint touched stays in: too much, never too little.
+/// The tags that the running transaction has touched. The tags of a rolled back statement or
+/// savepoint stay in: that invalidates more than needed, never less.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
-    watch: Arc<Watch>,
-    /// By the name as it was declared.
-    touched: HashMap<Vec<u8>, Touched>,
-    /// The hook failed: nothing is known.
+pub(crate) struct CollectedChanges {
+    watch: Arc<WatchList>,
+    /// By the declared name.
+    touched: HashMap<Vec<u8>, TouchedTable>,
+    /// The hook failed, so the changes are unknown.
     pub(crate) broken: bool,
 }
 
-impl Collected {
+impl CollectedChanges {
     /// Begins a transaction.
-    pub(crate) fn begin(&mut self, watch: Arc<Watch>) {
+    pub(crate) fn begin(&mut self, watch: Arc<WatchList>) {
         self.watch = watch;
         self.touched.clear();
         self.broken = false;
     }
 
-    /// Adds tables that the statements could write by their own word, the authorizer's.
+    /// Adds a table that a statement could write according to the authorizer.
     pub(crate) fn add_table(&mut self, name: &str, all_rows: bool) {
         if let Some(touched) = self
             .touched
@@ -54,7 +56,7 @@ impl Collected {
         self.entry(name.as_bytes()).all_rows |= all_rows;
     }
 
-    /// Makes every touched table count as touched in all rows.
+    /// Marks all rows of every touched table as touched.
     pub(crate) fn widen(&mut self) {
         for touched in self.touched.values_mut() {
             touched.all_rows = true;
@@ -86,15 +88,15 @@ impl Collected {
         self.entry(change.table()).row(change);
     }
 
-    fn entry(&mut self, table: &[u8]) -> &mut Touched {
-        // Not `entry` of the map, which would want an owned name for each row.
+    fn entry(&mut self, table: &[u8]) -> &mut TouchedTable {
+        // `HashMap::entry` would allocate an owned name for each row.
         if !self.touched.contains_key(table) {
             let name = String::from_utf8_lossy(table).to_ascii_lowercase();
             let watched = self.watch.columns.get(&name).cloned().unwrap_or_default();
             let all_rows = !self.watch.known.contains(&name);
             self.touched.insert(
                 table.to_vec(),
-                Touched {
+                TouchedTable {
                     name,
                     watched,
                     narrow: HashSet::new(),
@@ -108,35 +110,35 @@ impl Collected {
     }
 }
 
-impl Touched {
+impl TouchedTable {
     fn row(&mut self, change: &RowChange<'_>) {
         if self.all_rows {
             return;
         }
         self.all_rows = change.is_blob_write();
         for index in 0..self.watched.len() {
-            let Watched { at, name } = self.watched[index];
-            let touches = |value: Stored<'_>| name.touched_by(value);
+            let WatchedValue { at, name } = self.watched[index];
+            let touches = |value: StoredValue<'_>| name.touched_by(value);
             let (old, new) = match at {
-                At::Rowid => {
+                ValueLocation::Rowid => {
                     let (old, new) = change.rowids();
                     (
-                        Ok(old.map(|rowid| touches(Stored::Integer(rowid)))),
-                        Ok(new.map(|rowid| touches(Stored::Integer(rowid)))),
+                        Ok(old.map(|rowid| touches(StoredValue::Integer(rowid)))),
+                        Ok(new.map(|rowid| touches(StoredValue::Integer(rowid)))),
                     )
                 }
-                At::Column(column) => (
+                ValueLocation::Column(column) => (
                     change.old_value(column, touches),
                     change.new_value(column, touches),
                 ),
             };
             for touches in [old, new] {
                 match touches {
-                    Ok(None | Some(Touches::Nothing)) => {}
-                    Ok(Some(Touches::One(tag))) => {
+                    Ok(None | Some(TouchedTags::Nothing)) => {}
+                    Ok(Some(TouchedTags::One(tag))) => {
                         self.narrow.insert(tag);
                     }
-                    Ok(Some(Touches::All)) | Err(()) => self.all_rows = true,
+                    Ok(Some(TouchedTags::All)) | Err(()) => self.all_rows = true,
                 }
             }
         }
@@ -147,9 +149,10 @@ impl Touched {
     }
 }
 
-/// The writer and its hook share what is collected; they are on one thread, so the lock is always free.
+/// The collected changes, shared by the writer and its hook. Both run on one thread, so the lock is
+/// always free.
 #[derive(Clone, Default)]
-pub(crate) struct Collector(pub(crate) Arc<Mutex<Collected>>);
+pub(crate) struct Collector(pub(crate) Arc<Mutex<CollectedChanges>>);
 
 impl Observer for Collector {
     fn row(&mut self, change: &RowChange<'_>) {

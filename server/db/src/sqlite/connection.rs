@@ -12,19 +12,19 @@ use rusqlite::limits::Limit;
 
 use super::catalog::{Catalog, SchemaKey};
 use super::clockwatch;
-use super::file::Identity;
+use super::file::FileIdentity;
 use super::recorder::Recorder;
 
-/// Instructions of SQLite's virtual machine between two looks at the clock: some 10 µs.
+/// Instructions of SQLite's virtual machine between two checks of the clock: about 10 µs.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
-/// Bytes of one value or one row; SQLite refuses to make larger ones.
+/// The largest size of a value or a row in bytes; SQLite refuses larger ones.
 const MAX_VALUE: i32 = super::run::MAX_RESULT as i32;
 
-/// Prepared statements that a connection keeps.
+/// Prepared statements that a connection caches.
 const STATEMENTS: usize = 512;
 
-/// When the running statement is to be interrupted.
+/// The time at which the running statement is interrupted.
 #[derive(Clone, Default)]
 pub(crate) struct Deadline(Arc<AtomicU64>);
 
@@ -44,7 +44,7 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Runs `f`, in which each statement may take until `after` from now.
+    /// Runs `f`, whose statements must end within `after` from now.
     pub(crate) fn within<T>(&self, after: Duration, f: impl FnOnce() -> T) -> T {
         self.0
             .store(Boottime::now().plus(after).as_nanos(), Ordering::Relaxed);
@@ -54,8 +54,8 @@ impl Deadline {
     }
 }
 
-/// A connection with what belongs to it.
-pub(crate) struct Opened {
+/// A connection with its authorizer and its deadline.
+pub(crate) struct OpenConnection {
     pub(crate) connection: Connection,
     pub(crate) recorder: Recorder,
     pub(crate) deadline: Deadline,
@@ -66,10 +66,10 @@ pub(crate) struct Opened {
 pub(crate) enum Purpose {
     Read,
     Write {
-        /// Make the file if there is none.
+        /// Create the file if there is none.
         create: bool,
-        /// The file that must be found; any if none.
-        expected: Option<Identity>,
+        /// The file that must be at the path; `None` accepts any file.
+        expected: Option<FileIdentity>,
     },
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn open(
     path: &Path,
     purpose: Purpose,
     busy_timeout: Duration,
-) -> rusqlite::Result<Opened> {
+) -> rusqlite::Result<OpenConnection> {
     let access = match purpose {
         Purpose::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         Purpose::Write { create: false, .. } => OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -86,7 +86,7 @@ pub(crate) fn open(
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
         }
     };
-    // Each connection is used by one thread at a time, so SQLite need not lock it.
+    // Only one thread at a time uses a connection, so SQLite need not lock it.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = match clockwatch::register() {
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
@@ -94,9 +94,9 @@ pub(crate) fn open(
     };
     if let Purpose::Write { expected, .. } = purpose
         && expected.is_some()
-        && expected != Identity::of(path)
+        && expected != FileIdentity::of(path)
     {
-        // Before the first statement: until then the file is open, and its log is not.
+        // Checked before the first statement: until then the file is open, and its log is not.
         return Err(cannot_open("the database file keeps being replaced"));
     }
     connection.busy_timeout(busy_timeout)?;
@@ -117,7 +117,7 @@ pub(crate) fn open(
     }
     let recorder = Recorder::install(&mut connection)?;
     let deadline = Deadline::install(&mut connection)?;
-    Ok(Opened {
+    Ok(OpenConnection {
         connection,
         recorder,
         deadline,
@@ -131,14 +131,15 @@ fn cannot_open(why: &str) -> rusqlite::Error {
     )
 }
 
-/// One of the integers that a pragma gives.
+/// The integer that a pragma returns.
 pub(crate) fn pragma(connection: &Connection, sql: &'static str) -> rusqlite::Result<i64> {
     connection
         .prepare_cached(sql)?
         .query_row([], |row| row.get(0))
 }
 
-/// The version of the schema; starts a read transaction if a transaction is open that has none yet.
+/// The version of the schema. Starts a read transaction if a transaction is open that has not read
+/// yet.
 pub(crate) fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     pragma(connection, "PRAGMA schema_version")
 }
@@ -150,9 +151,10 @@ pub(crate) struct Catalogs(parking_lot::Mutex<Option<Arc<Catalog>>>);
 impl Catalogs {
     /// The catalog of the schema that `connection` sees in its transaction.
     ///
-    /// Afterwards the connection itself knows that schema, too. ✗ `sqlite3_prepare` goes by the schema that the
-    /// connection has in memory, and only running a statement finds that the file has another: a view that was replaced
-    /// meanwhile would be analysed as it was.
+    /// Afterwards the connection has that schema in memory, too. Counterexample: `sqlite3_prepare`
+    /// uses the schema that the connection has in memory, and only running a statement detects that
+    /// the file has another one. A view that was replaced in between would be analysed in its old
+    /// form.
     pub(crate) fn of(
         &self,
         connection: &Connection,

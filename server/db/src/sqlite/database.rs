@@ -12,29 +12,32 @@ use millpond_store::Sink;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::passed::Passed;
+use super::passed_positions::PassedPositions;
 use super::statement::Statement;
 use super::ticks::Ticks;
 use crate::feed::{DatabaseFeed, Delivery};
-use crate::queue::{Queue, Refused};
+use crate::queue::{Queue, QueueRefusal};
 use crate::sqlite::admission::Admission;
 use crate::sqlite::analysis::Analysis;
 use crate::sqlite::connection::Catalogs;
 use crate::sqlite::interest::Interest;
-use crate::sqlite::reader::{ReadJob, Slot, prepare, run_reader};
+use crate::sqlite::reader::{ReadJob, ReaderSlot, prepare, run_reader};
 use crate::sqlite::writer::{WriteJob, Writer};
-use crate::{Call, Error, Health, Migration, Position, Read, SqlError, Step, Written};
+use crate::{
+    Call, Error, Health, Migration, Position, ReadResult, SqlError, WriteResult, WriteStep,
+};
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The file; it is made if there is none.
+pub struct SqliteOptions {
+    /// The file; it is created if there is none.
     pub path: PathBuf,
-    /// Threads that read, each with a connection.
+    /// The number of reader threads, each with a connection.
     pub readers: usize,
-    /// Reads that may wait for a thread, and writes that may; one more is [`Error::Overloaded`].
+    /// The number of reads that may wait for a thread, and of writes that may wait. One more is
+    /// [`Error::Overloaded`].
     pub queue: usize,
-    /// Time between two looks for commits by other programs.
+    /// The time between two polls for commits of other programs.
     pub poll: Duration,
     /// How long a write waits for another program's transaction.
     pub busy_timeout: Duration,
@@ -42,8 +45,9 @@ pub struct Options {
     pub statement_timeout: Duration,
 }
 
-impl Options {
-    /// The defaults: 4 readers, a queue of 1024, a poll every 20 ms, 5 s for other programs and for statements.
+impl SqliteOptions {
+    /// The defaults: 4 readers, a queue of 1024, a poll every 20 ms, 5 s for other programs and for
+    /// statements.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -57,11 +61,11 @@ impl Options {
     }
 }
 
-/// What all threads of a database share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
+/// The state that all threads of a database share.
+pub(crate) struct SqliteShared {
+    pub(crate) options: SqliteOptions,
     pub(crate) ticks: Ticks,
-    pub(crate) passed: Passed,
+    pub(crate) passed: PassedPositions,
     pub(crate) delivery: Delivery,
     pub(crate) interest: Interest,
     registering: Mutex<()>,
@@ -69,10 +73,10 @@ pub(crate) struct Shared {
     pub(crate) reads: Queue<ReadJob>,
     pub(crate) writes: Queue<WriteJob>,
     pub(crate) admission: Admission,
-    /// Counts the files that the path has led to.
+    /// The number of files that the path has led to.
     pub(crate) generation: AtomicU64,
     /// One connection for each reader thread, and one to prepare with.
-    slots: Vec<Slot>,
+    slots: Vec<ReaderSlot>,
     failures: Mutex<Failures>,
 }
 
@@ -82,18 +86,20 @@ struct Failures {
     last: Option<Arc<str>>,
 }
 
-impl Shared {
+impl SqliteShared {
     pub(crate) fn count_failure(&self, message: &str) {
         let mut failures = self.failures.lock();
         failures.count += 1;
         failures.last = Some(message.into());
     }
 
-    /// Registers the columns that an analysis selects by. Must come before its dependencies are given to anybody.
+    /// Registers the columns that an analysis selects by. Must be called before its dependencies
+    /// are used.
     ///
-    /// One at a time, epoch included: whoever finds the column registered already must not go on before the epoch has
-    /// begun, or it could store what it read before a commit whose values of that column were not named.
-    pub(crate) fn take_interest(&self, analysis: &Analysis) {
+    /// One thread at a time, including the new epoch. A thread that finds the column already
+    /// registered must not continue before the epoch has begun. Otherwise it could store what it
+    /// read before a commit whose values of that column were not reported.
+    pub(crate) fn register_interest(&self, analysis: &Analysis) {
         let _one_at_a_time = self.registering.lock();
         if self.interest.add(analysis.wanted()) {
             self.delivery
@@ -101,9 +107,11 @@ impl Shared {
         }
     }
 
-    /// Closes the readers' connections; each is opened again when it is needed. Reads that run are interrupted.
+    /// Closes the readers' connections; each is opened again when it is needed. Running reads are
+    /// interrupted.
     ///
-    /// A read that begins from here on does not use a connection from before, as it compares the generation first.
+    /// A read that begins later does not use an old connection, as it compares the generation
+    /// first.
     pub(crate) fn close_readers(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
         for slot in &self.slots {
@@ -111,7 +119,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn cannot_open(&self, error: &rusqlite::Error) -> Error {
+    pub(crate) fn open_error(&self, error: &rusqlite::Error) -> Error {
         Error::unavailable(format!(
             "cannot open {}: {}",
             self.options.path.display(),
@@ -125,15 +133,15 @@ impl Shared {
 /// Reads run on threads of their own and writes on one.
 #[derive(Clone)]
 pub(crate) struct Sqlite {
-    inner: Arc<Inner>,
+    inner: Arc<SqliteInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
+struct SqliteInner {
+    shared: Arc<SqliteShared>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-impl Drop for Inner {
+impl Drop for SqliteInner {
     fn drop(&mut self) {
         self.shared.reads.close();
         self.shared.writes.close();
@@ -149,11 +157,11 @@ impl fmt::Debug for Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) fn open(options: Options) -> Result<Self, Error> {
+    pub(crate) fn open(options: SqliteOptions) -> Result<Self, Error> {
         let readers = options.readers.max(1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SqliteShared {
             ticks: Ticks::default(),
-            passed: Passed::new(format!("{:016x}", crate::random::random())),
+            passed: PassedPositions::new(format!("{:016x}", crate::random::random())),
             delivery: Delivery::default(),
             interest: Interest::default(),
             registering: Mutex::default(),
@@ -162,13 +170,13 @@ impl Sqlite {
             writes: Queue::new(options.queue.max(1)),
             admission: Admission::default(),
             generation: AtomicU64::new(0),
-            slots: (0..=readers).map(|_| Slot::default()).collect(),
+            slots: (0..=readers).map(|_| ReaderSlot::default()).collect(),
             failures: Mutex::default(),
             options,
         });
         let writer = Writer::open(&shared)?;
         let database = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SqliteInner {
                 shared: Arc::clone(&shared),
                 threads: Mutex::default(),
             }),
@@ -198,36 +206,36 @@ impl Sqlite {
             migrations: migrations.to_vec(),
             reply,
         })?;
-        answer.recv().map_err(|_| stopped())?
+        answer.recv().map_err(|_| stopping_error())?
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         self.inner.shared.delivery.start(sink);
-        // If the queue is full or closed, the writer is awake anyway.
+        // If the queue is full or closed, the writer is awake already.
         let _ = self.inner.shared.writes.push(WriteJob::Poll);
     }
 
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement, SqlError> {
         let shared = &self.inner.shared;
         let analysis = prepare(shared, &shared.slots[shared.slots.len() - 1], sql)?;
-        shared.take_interest(&analysis);
+        shared.register_interest(&analysis);
         Ok(Statement::new(analysis))
     }
 
-    pub(crate) async fn read(&self, calls: Vec<Call>) -> Result<Read, Error> {
+    pub(crate) async fn read(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
         let (reply, answer) = oneshot::channel();
         self.inner
             .shared
             .reads
             .push(ReadJob { calls, reply })
             .map_err(Error::from)?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| stopping_error())?
     }
 
-    pub(crate) async fn write(&self, steps: Vec<Step>) -> Result<Written, Error> {
+    pub(crate) async fn write(&self, steps: Vec<WriteStep>) -> Result<WriteResult, Error> {
         let (reply, answer) = oneshot::channel();
         self.push_write(WriteJob::Write { steps, reply })?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| stopping_error())?
     }
 
     pub(crate) fn has_passed(&self, position: &Position) -> bool {
@@ -255,9 +263,10 @@ impl Sqlite {
         let shared = &self.inner.shared;
         let mut threads = std::mem::take(&mut *self.inner.threads.lock());
         shared.reads.close();
-        // The writer is the first, and ends last: only it can empty the log into the file when the last connection closes.
+        // The writer is the first thread and ends last: only the writer can empty the log into the
+        // file when the last connection closes.
         for thread in threads.drain(1.min(threads.len())..) {
-            // A thread that panicked outside its guard has ended, which is what is asked for.
+            // A thread that panicked outside its guard has ended, as required.
             let _ = thread.join();
         }
         shared.close_readers();
@@ -268,15 +277,15 @@ impl Sqlite {
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<QueueRefusal> for Error {
+    fn from(refused: QueueRefusal) -> Self {
         match refused {
-            Refused::Full => Self::Overloaded,
-            Refused::Closed => stopped(),
+            QueueRefusal::Full => Self::Overloaded,
+            QueueRefusal::Closed => stopping_error(),
         }
     }
 }
 
-fn stopped() -> Error {
+fn stopping_error() -> Error {
     Error::unavailable("it is stopping")
 }

@@ -1,4 +1,4 @@
-//! Which file is open, and whether the path still leads to it.
+//! The open file, and whether the path still leads to it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// A file's device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
-    /// The file that the path leads to now, links followed; `None` if there is none that can be looked at.
+impl FileIdentity {
+    /// The file that the path leads to now, through links. `None` if it cannot be inspected.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -25,18 +25,18 @@ impl Identity {
 /// An open database's file, and its write-ahead log.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
-    main: Identity,
+    main: FileIdentity,
     log: PathBuf,
-    log_identity: Option<Identity>,
+    log_identity: Option<FileIdentity>,
 }
 
 impl OpenFile {
-    /// To be called after the database was opened in WAL mode and read once, which makes the log.
+    /// To be called after the database was opened in WAL mode and read once, which creates the log.
     pub(crate) fn note(path: &Path) -> Option<Self> {
-        let main = Identity::of(path)?;
+        let main = FileIdentity::of(path)?;
         // SQLite names the log after the file at the end of all links.
         let log = beside(&fs::canonicalize(path).ok()?, "-wal");
-        let log_identity = Identity::of(&log);
+        let log_identity = FileIdentity::of(&log);
         Some(Self {
             main,
             log,
@@ -44,28 +44,30 @@ impl OpenFile {
         })
     }
 
-    /// Whether the path still leads to this file.
+    /// True if the path still leads to this file.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        Identity::of(path) == Some(self.main)
+        FileIdentity::of(path) == Some(self.main)
     }
 
-    /// Which file it is.
-    pub(crate) const fn identity(&self) -> Identity {
+    /// The device and inode of the file.
+    pub(crate) const fn identity(&self) -> FileIdentity {
         self.main
     }
 
     /// Moves the log that this file left beside its successor out of the way.
     ///
-    /// Whoever renames another database over this one leaves this one's log under the name of the new one's, and
-    /// SQLite would play it into the new file. So if there is another file, and the log is still the very one that the
-    /// old database used, it is renamed. Only to be called when no connection of ours is open; `successor` is what is there now.
-    pub(crate) fn set_log_aside(&self, successor: Option<Identity>) {
+    /// If another database is renamed over this file, the log of this file keeps the name that the
+    /// log of the new file has, and SQLite would replay it into the new file. So the log is renamed
+    /// if another file is at the path and the log is still the one that the old database used. To
+    /// be called only while this process has no open connection; `successor` is the file at the
+    /// path.
+    pub(crate) fn set_log_aside(&self, successor: Option<FileIdentity>) {
         let replaced = successor.is_some_and(|now| now != self.main);
         let Some(log_identity) = self.log_identity else {
             return;
         };
-        if replaced && Identity::of(&self.log) == Some(log_identity) {
-            // A failure leaves what SQLite itself would have found; opening tells.
+        if replaced && FileIdentity::of(&self.log) == Some(log_identity) {
+            // If the rename fails, opening the database reports the error.
             let _ = fs::rename(
                 &self.log,
                 beside(&self.log, &format!("-of-replaced-{}", self.main.inode)),

@@ -1,14 +1,14 @@
-//! Says what is wrong with a statement, and what to do.
+//! Explains the error of a statement, with the place and a remedy.
 
 use crate::error::{SqlError, sentence};
 use crate::sqlite::catalog::Catalog;
-use crate::sqlite::recorder::Recorded;
+use crate::sqlite::recorder::AuthorizerRecord;
 
-/// Turns SQLite's refusal to prepare `sql` into a sentence with a place and advice.
+/// Turns SQLite's refusal to prepare `sql` into a message with a place and advice.
 pub(crate) fn explain(
     error: &rusqlite::Error,
     sql: &str,
-    recorded: &Recorded,
+    recorded: &AuthorizerRecord,
     catalog: &Catalog,
 ) -> SqlError {
     if let Some(what) = recorded.refused {
@@ -89,7 +89,7 @@ fn advise(message: &str, catalog: &Catalog) -> Option<String> {
     })
 }
 
-/// The words that statements are made of, for those who misspell one.
+/// The keywords of statements, for the correction of misspelt ones.
 const KEYWORDS: &[&str] = &[
     "select",
     "from",
@@ -137,7 +137,8 @@ fn did_you_mean(near: Option<&str>) -> Option<String> {
     near.map(|near| format!("did you mean {near}?"))
 }
 
-/// Where the name stands that SQLite has no place for: it says where for some errors only.
+/// The byte offset of the name that SQLite does not know. SQLite reports the offset for some errors
+/// only.
 pub(crate) fn locate(message: &str, sql: &str) -> Option<usize> {
     let (_, name) = message.strip_prefix("no such ")?.split_once(": ")?;
     let name = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
@@ -148,7 +149,7 @@ pub(crate) fn locate(message: &str, sql: &str) -> Option<usize> {
         .find(|at| !text[..*at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word))
 }
 
-/// The name that is most like `name`, if any is like it at all.
+/// The name that is most similar to `name`, if any is similar enough.
 fn closest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     among

@@ -1,32 +1,32 @@
-//! Which columns queries select by, so that the feed names only their values.
+//! The columns that queries select by, so that the feed reports only their values.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::catalog::{Catalog, Found};
-use crate::sqlite::tags::{Class, ColumnName};
+use super::catalog::{Catalog, ResolvedColumn};
+use crate::sqlite::tags::{ColumnHash, EqualityClass};
 
 /// One column of one table, by its lower-case names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Wanted {
+pub(crate) struct SelectedColumn {
     pub(crate) table: String,
     pub(crate) column: String,
-    pub(crate) class: Class,
+    pub(crate) class: EqualityClass,
 }
 
-/// The columns on which any query has ever had interest. It only grows.
+/// All columns that any query has ever selected by. The set only grows.
 #[derive(Default)]
 pub(crate) struct Interest {
     version: AtomicU64,
-    wanted: Mutex<BTreeSet<Wanted>>,
+    wanted: Mutex<BTreeSet<SelectedColumn>>,
 }
 
 impl Interest {
-    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything that was read with
-    /// dependencies on it is stored: changes from before did not name its values.
-    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = Wanted>) -> bool {
+    /// Adds columns; true if any was new. Then the caller must begin a new epoch before it stores a
+    /// result with dependencies on the column: earlier changes did not report its values.
+    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = SelectedColumn>) -> bool {
         let mut set = self.wanted.lock();
         let before = set.len();
         set.extend(wanted);
@@ -37,16 +37,16 @@ impl Interest {
         grown
     }
 
-    /// Moves whenever a column is added.
+    /// A counter that increases whenever a column is added.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// What to look at in each row of each table, for one schema.
-    pub(crate) fn watch(&self, catalog: &Catalog) -> Watch {
+    /// The values to inspect in each row of each table, for one schema.
+    pub(crate) fn watch(&self, catalog: &Catalog) -> WatchList {
         let set = self.wanted.lock();
-        let mut columns: HashMap<String, Vec<Watched>> = HashMap::new();
-        for Wanted {
+        let mut columns: HashMap<String, Vec<WatchedValue>> = HashMap::new();
+        for SelectedColumn {
             table,
             column,
             class,
@@ -56,40 +56,40 @@ impl Interest {
                 continue;
             };
             let at = match found {
-                Found::Column(index) => At::Column(index),
-                Found::Rowid => At::Rowid,
+                ResolvedColumn::Column(index) => ValueLocation::Column(index),
+                ResolvedColumn::Rowid => ValueLocation::Rowid,
             };
-            let name = ColumnName::new(table, column, *class);
+            let name = ColumnHash::new(table, column, *class);
             columns
                 .entry(table.clone())
                 .or_default()
-                .push(Watched { at, name });
+                .push(WatchedValue { at, name });
         }
-        Watch {
+        WatchList {
             columns,
             known: catalog.tables.keys().cloned().collect(),
         }
     }
 }
 
-/// Where the hook finds a value.
+/// The location of a value in a row change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum ValueLocation {
     Column(usize),
     Rowid,
 }
 
-/// One value to look at in each changed row.
+/// One value to inspect in each changed row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched {
-    pub(crate) at: At,
-    pub(crate) name: ColumnName,
+pub(crate) struct WatchedValue {
+    pub(crate) at: ValueLocation,
+    pub(crate) name: ColumnHash,
 }
 
-/// What to look at, by lower-case table name.
+/// The values to inspect, by lower-case table name.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
-    pub(crate) columns: HashMap<String, Vec<Watched>>,
-    /// The tables that the schema has; a change in any other counts as a change to all of its rows.
+pub(crate) struct WatchList {
+    pub(crate) columns: HashMap<String, Vec<WatchedValue>>,
+    /// The tables of the schema. A change in any other table counts as a change to all of its rows.
     pub(crate) known: HashSet<String>,
 }

@@ -1,4 +1,4 @@
-//! Connections to one SQLite file: who reads, who writes, and how changes are noticed.
+//! Connections to one SQLite file: the readers, the writer, and the detection of changes.
 
 pub(crate) mod admission;
 pub(crate) mod analysis;
@@ -10,12 +10,12 @@ pub(crate) mod database;
 pub(crate) mod file;
 pub(crate) mod hint;
 pub(crate) mod interest;
-pub(crate) mod passed;
+pub(crate) mod passed_positions;
 pub(crate) mod preupdate;
 pub(crate) mod reader;
 pub(crate) mod recorder;
 pub(crate) mod run;
-pub(crate) mod scratch;
+pub(crate) mod schema_copy;
 pub(crate) mod session;
 pub(crate) mod statement;
 pub(crate) mod tags;

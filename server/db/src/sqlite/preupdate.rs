@@ -1,7 +1,8 @@
 //! SQLite's preupdate hook: every row change of a connection, with old and new values.
 //!
-//! rusqlite has a safe form of it behind a feature that generates bindings at build time, which needs libclang; so the
-//! five functions are called here by hand. `.cargo/config.toml` has the bundled SQLite compiled with them.
+//! rusqlite has a safe wrapper behind a feature that generates bindings at build time and needs
+//! libclang. So the five functions are called here directly. `.cargo/config.toml` has the bundled
+//! SQLite compiled with them.
 
 #![allow(unsafe_code)]
 
@@ -11,9 +12,9 @@ use std::ptr;
 
 use rusqlite::{Connection, ffi};
 
-use crate::sqlite::tags::Stored;
+use crate::sqlite::tags::StoredValue;
 
-/// One row change, while SQLite is about to make it.
+/// One row change that SQLite is about to make.
 pub(crate) struct RowChange<'a> {
     db: *mut ffi::sqlite3,
     operation: c_int,
@@ -34,7 +35,7 @@ impl RowChange<'_> {
         self.table.to_bytes()
     }
 
-    /// The rowids before and after; those of a table without rowid mean nothing.
+    /// The rowids before and after the change. They have no meaning in a table without rowid.
     pub(crate) fn rowids(&self) -> (Option<i64>, Option<i64>) {
         (
             (self.operation != ffi::SQLITE_INSERT).then_some(self.old_rowid),
@@ -42,18 +43,20 @@ impl RowChange<'_> {
         )
     }
 
-    /// Whether a part of a blob is written in place: then the new value is not known.
+    /// True if a part of a blob is written in place. Then the new value is unknown.
     pub(crate) fn is_blob_write(&self) -> bool {
-        // SAFETY: `db` is the handle that SQLite passed to the running callback, and `self` does not outlive it
-        // (it is only lent to the callback's closure); the function is made for use there.
+        // SAFETY: `db` is the handle that SQLite passed to the running callback, and `self` does
+        // not outlive it (it is only lent to the callback's closure); the function is made for use
+        // there.
         unsafe { ffi::sqlite3_preupdate_blobwrite(self.db) >= 0 }
     }
 
-    /// Gives the old value of a column to `f`: `Ok(None)` for an insert, `Err` if SQLite cannot tell.
+    /// Passes the old value of a column to `f`: `Ok(None)` for an insert, `Err` if SQLite cannot
+    /// supply the value.
     pub(crate) fn old_value<T>(
         &self,
         column: usize,
-        f: impl FnOnce(Stored<'_>) -> T,
+        f: impl FnOnce(StoredValue<'_>) -> T,
     ) -> Result<Option<T>, ()> {
         if self.operation == ffi::SQLITE_INSERT {
             return Ok(None);
@@ -61,11 +64,12 @@ impl RowChange<'_> {
         self.value(ffi::sqlite3_preupdate_old, column, f).map(Some)
     }
 
-    /// Gives the new value of a column to `f`: `Ok(None)` for a delete, `Err` if SQLite cannot tell.
+    /// Passes the new value of a column to `f`: `Ok(None)` for a delete, `Err` if SQLite cannot
+    /// supply the value.
     pub(crate) fn new_value<T>(
         &self,
         column: usize,
-        f: impl FnOnce(Stored<'_>) -> T,
+        f: impl FnOnce(StoredValue<'_>) -> T,
     ) -> Result<Option<T>, ()> {
         if self.operation == ffi::SQLITE_DELETE {
             return Ok(None);
@@ -77,18 +81,19 @@ impl RowChange<'_> {
         &self,
         fetch: Fetch,
         column: usize,
-        f: impl FnOnce(Stored<'_>) -> T,
+        f: impl FnOnce(StoredValue<'_>) -> T,
     ) -> Result<T, ()> {
         let column = c_int::try_from(column).map_err(drop)?;
         let mut value: *mut ffi::sqlite3_value = ptr::null_mut();
-        // SAFETY: called inside the callback with its own handle, and with a place for one pointer. SQLite checks
-        // the operation and the range of the column, and says so in the result.
+        // SAFETY: called inside the callback with its own handle, and with a place for one pointer.
+        // SQLite checks the operation and the range of the column, and says so in the result.
         let code = unsafe { fetch(self.db, column, &raw mut value) };
         if code != ffi::SQLITE_OK || value.is_null() {
             return Err(());
         }
-        // SAFETY: SQLite says that the value is there, protected, and unchanged until the callback returns or the
-        // same function is called again; `f` cannot keep it, as it is lent for any lifetime, and cannot call back.
+        // SAFETY: SQLite says that the value is there, protected, and unchanged until the callback
+        // returns or the same function is called again; `f` cannot keep it, as it is lent for any
+        // lifetime, and cannot call back.
         Ok(f(unsafe { stored(value) }))
     }
 }
@@ -97,51 +102,54 @@ type Fetch = unsafe extern "C" fn(*mut ffi::sqlite3, c_int, *mut *mut ffi::sqlit
 
 /// # Safety
 /// `value` must be a valid protected value that stays unchanged for `'a`.
-unsafe fn stored<'a>(value: *mut ffi::sqlite3_value) -> Stored<'a> {
-    // SAFETY: the caller vouches for the value. The text is asked for before its length, as SQLite demands, and the
-    // two describe one buffer; a null pointer (out of memory) is taken for an empty text only if its length is 0.
+unsafe fn stored<'a>(value: *mut ffi::sqlite3_value) -> StoredValue<'a> {
+    // SAFETY: the caller vouches for the value. The text is asked for before its length, as SQLite
+    // demands, and the two describe one buffer; a null pointer (out of memory) is taken for an
+    // empty text only if its length is 0.
     unsafe {
         match ffi::sqlite3_value_type(value) {
-            ffi::SQLITE_INTEGER => Stored::Integer(ffi::sqlite3_value_int64(value)),
-            ffi::SQLITE_FLOAT => Stored::Real(ffi::sqlite3_value_double(value)),
+            ffi::SQLITE_INTEGER => StoredValue::Integer(ffi::sqlite3_value_int64(value)),
+            ffi::SQLITE_FLOAT => StoredValue::Real(ffi::sqlite3_value_double(value)),
             ffi::SQLITE_TEXT => {
                 let text = ffi::sqlite3_value_text(value);
                 let length = usize::try_from(ffi::sqlite3_value_bytes(value)).unwrap_or(0);
                 if text.is_null() {
-                    Stored::Text(&[])
+                    StoredValue::Text(&[])
                 } else {
-                    Stored::Text(std::slice::from_raw_parts(text, length))
+                    StoredValue::Text(std::slice::from_raw_parts(text, length))
                 }
             }
-            ffi::SQLITE_BLOB => Stored::Blob,
-            _ => Stored::Null,
+            ffi::SQLITE_BLOB => StoredValue::Blob,
+            _ => StoredValue::Null,
         }
     }
 }
 
-/// What is called for each row change. It must not use the connection.
+/// Called for each row change. The observer must not use the connection.
 pub(crate) trait Observer: Send {
     fn row(&mut self, change: &RowChange<'_>);
-    /// `row` panicked; this one must not.
+    /// `row` has panicked. This method must not panic.
     fn panicked(&mut self);
 }
 
 /// A connection whose row changes are observed.
-pub(crate) struct Observed {
+pub(crate) struct ObservedConnection {
     connection: Connection,
     /// From `Box::into_raw`; freed in `drop` once SQLite has let go of it.
     observer: *mut Box<dyn Observer>,
 }
 
-// SAFETY: the connection is `Send`, the observer is `Send` by its trait, and the pointer owns it like a box. SQLite
-// calls the hook only on the thread that uses the connection, and `Observed` is not `Sync`.
-unsafe impl Send for Observed {}
+// SAFETY: the connection is `Send`, the observer is `Send` by its trait, and the pointer owns it
+// like a box. SQLite calls the hook only on the thread that uses the connection, and
+// `ObservedConnection` is not `Sync`.
+unsafe impl Send for ObservedConnection {}
 
-impl Observed {
+impl ObservedConnection {
     pub(crate) fn new(connection: Connection, observer: Box<dyn Observer>) -> Self {
         let observer = Box::into_raw(Box::new(observer));
-        // SAFETY: the handle is valid as long as `connection`, which the new value owns and never lends mutably, so it
-        // cannot be swapped for another; the argument stays valid until `drop` has removed the hook.
+        // SAFETY: the handle is valid as long as `connection`, which the new value owns and never
+        // lends mutably, so it cannot be swapped for another; the argument stays valid until `drop`
+        // has removed the hook.
         unsafe {
             ffi::sqlite3_preupdate_hook(
                 connection.handle(),
@@ -160,10 +168,11 @@ impl Observed {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedConnection {
     fn drop(&mut self) {
-        // SAFETY: the handle is valid; no statement runs on it, since running one borrows `self`. After the first
-        // call SQLite no longer has the pointer, which came from `Box::into_raw` and is freed once.
+        // SAFETY: the handle is valid; no statement runs on it, since running one borrows `self`.
+        // After the first call SQLite no longer has the pointer, which came from `Box::into_raw`
+        // and is freed once.
         unsafe {
             ffi::sqlite3_preupdate_hook(self.connection.handle(), None, ptr::null_mut());
             drop(Box::from_raw(self.observer));
@@ -180,9 +189,9 @@ unsafe extern "C" fn on_change(
     old_rowid: i64,
     new_rowid: i64,
 ) {
-    // SAFETY: the argument is the one given to `sqlite3_preupdate_hook`, alive until the hook is removed. The hook is
-    // not entered again while it runs (the observer cannot run statements), so the reference is the only one. The
-    // names are strings that SQLite keeps during the call.
+    // SAFETY: the argument is the one given to `sqlite3_preupdate_hook`, alive until the hook is
+    // removed. The hook is not entered again while it runs (the observer cannot run statements), so
+    // the reference is the only one. The names are strings that SQLite keeps during the call.
     let (observer, database, table) = unsafe {
         (
             &mut *observer.cast::<Box<dyn Observer>>(),

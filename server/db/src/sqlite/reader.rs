@@ -12,40 +12,41 @@ use tokio::sync::oneshot;
 
 use super::catalog::Catalog;
 use super::clockwatch;
-use super::connection::{Opened, Purpose, open};
+use super::connection::{OpenConnection, Purpose, open};
 use super::run::run;
 use crate::query::Prepared;
-use crate::queue::Next;
+use crate::queue::QueueItem;
 use crate::sqlite::analysis::{Analysis, analyse};
-use crate::sqlite::database::Shared;
-use crate::{Call, Error, Expect, Query, Read};
+use crate::sqlite::database::SqliteShared;
+use crate::{Call, Error, Expect, Query, ReadResult};
 
 /// A read that waits for a connection.
 pub(crate) struct ReadJob {
     pub(crate) calls: Vec<Call>,
-    pub(crate) reply: oneshot::Sender<Result<Read, Error>>,
+    pub(crate) reply: oneshot::Sender<Result<ReadResult, Error>>,
 }
 
 /// A connection for reading, and the file that it has open.
 pub(crate) struct Reader {
-    opened: Opened,
+    opened: OpenConnection,
     generation: u64,
 }
 
-/// Where a reader's connection is kept, so that the writer can close it when the file is replaced.
+/// Holds a reader's connection, so that the writer can close it when the file is replaced.
 #[derive(Default)]
-pub(crate) struct Slot {
+pub(crate) struct ReaderSlot {
     reader: Mutex<Option<Reader>>,
-    /// Interrupts what the reader is running.
+    /// Interrupts the running statement of the reader.
     interrupt: Mutex<Option<InterruptHandle>>,
 }
 
-impl Slot {
+impl ReaderSlot {
     fn lock(&self) -> MutexGuard<'_, Option<Reader>> {
         self.reader.lock()
     }
 
-    /// Closes the connection. A read that is running is interrupted, for whoever closes it is waited for by everybody.
+    /// Closes the connection. A running read is interrupted, because every caller waits for the
+    /// thread that closes the connection.
     pub(crate) fn close(&self) {
         const PATIENCE: Duration = Duration::from_millis(5);
         loop {
@@ -61,44 +62,44 @@ impl Slot {
 }
 
 /// Reads until the queue is closed.
-pub(crate) fn run_reader(shared: &Shared, slot: &Slot) {
-    while let Next::Job(ReadJob { calls, reply }) = shared.reads.pop(None) {
-        // Whoever asked has gone.
+pub(crate) fn run_reader(shared: &SqliteShared, slot: &ReaderSlot) {
+    while let QueueItem::Job(ReadJob { calls, reply }) = shared.reads.pop(None) {
+        // The caller has dropped its future.
         if reply.is_closed() {
             continue;
         }
         let result =
             catch_unwind(AssertUnwindSafe(|| read(shared, slot, &calls))).unwrap_or_else(|_| {
-                // Whatever state the connection is in, another one is opened for the next job.
+                // The connection may be in any state; the next job opens another one.
                 *slot.lock() = None;
                 Err(Error::unavailable("a read failed unexpectedly"))
             });
-        // Gone meanwhile: nothing to do.
+        // The send fails if the caller has dropped its future, and nothing remains to be done.
         let _ = reply.send(result);
     }
     *slot.lock() = None;
 }
 
-fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
+fn read(shared: &SqliteShared, slot: &ReaderSlot, calls: &[Call]) -> Result<ReadResult, Error> {
     let started = Boottime::now();
-    // Before the snapshot: all that had passed by now is in it.
+    // Before the snapshot of the database: every event that has passed by now is in it.
     let snapshot = shared.ticks.snapshot();
-    let mut place = slot.lock();
-    let reader = current(shared, slot, &mut place)?;
+    let mut slot_guard = slot.lock();
+    let reader = open_reader(shared, slot, &mut slot_guard)?;
     let connection = &reader.opened.connection;
     execute(connection, "BEGIN")?;
-    let done = read_in_transaction(shared, reader, calls);
-    // Before the end of the transaction or after it makes no difference: the snapshot does not move.
+    let outcome = read_in_transaction(shared, reader, calls);
+    // The order relative to COMMIT makes no difference: the snapshot does not move.
     let position = shared.ticks.position();
     let ended = execute(connection, "COMMIT");
-    if done.is_err() || ended.is_err() {
+    if outcome.is_err() || ended.is_err() {
         let healthy = connection.is_autocommit() || execute(connection, "ROLLBACK").is_ok();
-        if !healthy || matches!(done, Err(Error::Unavailable { .. })) {
-            *place = None;
+        if !healthy || matches!(outcome, Err(Error::Unavailable { .. })) {
+            *slot_guard = None;
         }
     }
-    let (results, deps) = done?;
-    Ok(Read {
+    let (results, deps) = outcome?;
+    Ok(ReadResult {
         results,
         deps,
         snapshot,
@@ -109,11 +110,11 @@ fn read(shared: &Shared, slot: &Slot, calls: &[Call]) -> Result<Read, Error> {
 }
 
 fn read_in_transaction(
-    shared: &Shared,
+    shared: &SqliteShared,
     reader: &Reader,
     calls: &[Call],
-) -> Result<(Vec<crate::Rows>, Vec<crate::Deps>), Error> {
-    let Opened {
+) -> Result<(Vec<crate::ResultRows>, Vec<crate::Deps>), Error> {
+    let OpenConnection {
         connection,
         deadline,
         ..
@@ -143,14 +144,14 @@ fn read_in_transaction(
     Ok((results, deps))
 }
 
-/// What `query` is in the schema of the reader's snapshot.
+/// The analysis of `query` for the schema of the reader's snapshot.
 fn analysis_of(
-    shared: &Shared,
+    shared: &SqliteShared,
     reader: &Reader,
     catalog: &Catalog,
     query: &Query,
 ) -> Result<Arc<Analysis>, Error> {
-    let Opened {
+    let OpenConnection {
         connection,
         recorder,
         ..
@@ -171,15 +172,15 @@ fn analysis_of(
             sql: Arc::clone(query.sql_arc()),
         })?;
     let analysis = Arc::new(analysis);
-    shared.take_interest(&analysis);
+    shared.register_interest(&analysis);
     statement.set_analysis(Arc::clone(&analysis));
     Ok(analysis)
 }
 
-/// The slot's connection, opened again if the writer has changed to another file.
-pub(crate) fn current<'a>(
-    shared: &Shared,
-    slot: &Slot,
+/// The connection of the slot, opened again if the writer has changed to another file.
+pub(crate) fn open_reader<'a>(
+    shared: &SqliteShared,
+    slot: &ReaderSlot,
     reader: &'a mut MutexGuard<'_, Option<Reader>>,
 ) -> Result<&'a Reader, Error> {
     let path = &shared.options.path;
@@ -198,7 +199,7 @@ pub(crate) fn current<'a>(
             open(path, Purpose::Read, shared.options.busy_timeout)
         });
         if let Some(opened) = opened {
-            let opened = opened.map_err(|error| shared.cannot_open(&error))?;
+            let opened = opened.map_err(|error| shared.open_error(&error))?;
             *slot.interrupt.lock() = Some(opened.connection.get_interrupt_handle());
             **reader = Some(Reader { opened, generation });
         } else if !MutexGuard::unlocked(reader, || shared.admission.wait(path)) {
@@ -215,8 +216,8 @@ pub(crate) fn current<'a>(
 
 /// Prepares `sql` for [`crate::Database::prepare`].
 pub(crate) fn prepare(
-    shared: &Shared,
-    slot: &Slot,
+    shared: &SqliteShared,
+    slot: &ReaderSlot,
     sql: &str,
 ) -> Result<Analysis, crate::SqlError> {
     let refuse = |message: String| crate::SqlError {
@@ -224,9 +225,10 @@ pub(crate) fn prepare(
         offset: None,
         hint: None,
     };
-    let mut place = slot.lock();
-    let reader = current(shared, slot, &mut place).map_err(|error| refuse(error.to_string()))?;
-    let Opened {
+    let mut slot_guard = slot.lock();
+    let reader =
+        open_reader(shared, slot, &mut slot_guard).map_err(|error| refuse(error.to_string()))?;
+    let OpenConnection {
         connection,
         recorder,
         ..
@@ -238,7 +240,7 @@ pub(crate) fn prepare(
         .map_err(|error| refuse(error.to_string()));
     let analysis = catalog.and_then(|catalog| analyse(connection, recorder, &catalog, sql));
     if execute(connection, "COMMIT").is_err() {
-        *place = None;
+        *slot_guard = None;
     }
     analysis
 }

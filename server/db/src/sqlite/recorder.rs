@@ -1,4 +1,4 @@
-//! SQLite's own word on what a statement reads, writes and calls: its authorizer.
+//! What a statement reads, writes and calls, according to SQLite's authorizer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// What the authorizer was asked about while one statement was prepared. Names are lower-case.
+/// What the authorizer was asked while one statement was prepared. Names are lower-case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct AuthorizerRecord {
     /// Tables, views and virtual tables of the main database that are read.
     pub(crate) reads: BTreeSet<String>,
-    /// Those that are written, by the statement itself, its triggers and its cascades.
+    /// Tables and views that are written, by the statement itself, its triggers and its cascades.
     pub(crate) writes: BTreeSet<String>,
-    /// What is read outside the main database, as `database.table`.
-    pub(crate) elsewhere: BTreeSet<String>,
-    /// The functions that are called, operators such as LIKE among them.
+    /// Objects outside the main database that are read, as `database.table`.
+    pub(crate) outside_main: BTreeSet<String>,
+    /// The functions that are called, including operators such as LIKE.
     pub(crate) functions: BTreeSet<String>,
-    /// What was refused, in words.
+    /// The refused kind of statement, in words.
     pub(crate) refused: Option<&'static str>,
 }
 
-/// What statements may be prepared.
+/// Which statements may be prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// Our own: anything.
+pub(crate) enum StatementPolicy {
+    /// Statements of this crate: all.
     #[default]
     Own,
-    /// The owner's: no transactions, pragmas, attached databases or temporary objects.
+    /// The owner's statements: no transactions, pragmas, attached databases or temporary objects.
     Owner,
-    /// A migration's: as the owner's, and some pragmas.
+    /// Statements of a migration: as for the owner's, and some pragmas.
     Migration,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    policy: Policy,
-    recorded: Recorded,
+struct RecorderState {
+    policy: StatementPolicy,
+    recorded: AuthorizerRecord,
 }
 
 /// One connection's authorizer.
 #[derive(Clone, Default)]
-pub(crate) struct Recorder(Arc<Mutex<State>>);
+pub(crate) struct Recorder(Arc<Mutex<RecorderState>>);
 
 impl Recorder {
     pub(crate) fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
@@ -54,8 +54,13 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Runs `f`, which prepares statements under `policy`, and gives what was recorded meanwhile.
-    pub(crate) fn record<T>(&self, policy: Policy, f: impl FnOnce() -> T) -> (T, Recorded) {
+    /// Runs `f`, which prepares statements under `policy`, and returns the record of the
+    /// authorizer.
+    pub(crate) fn record<T>(
+        &self,
+        policy: StatementPolicy,
+        f: impl FnOnce() -> T,
+    ) -> (T, AuthorizerRecord) {
         let before = {
             let mut state = self.0.lock();
             (
@@ -70,7 +75,7 @@ impl Recorder {
     }
 }
 
-impl State {
+impl RecorderState {
     fn decide(&mut self, context: &AuthContext<'_>) -> Authorization {
         use AuthAction as A;
         let main = context
@@ -84,7 +89,7 @@ impl State {
                 } else {
                     let database = context.database_name.unwrap_or_default();
                     recorded
-                        .elsewhere
+                        .outside_main
                         .insert(format!("{database}.{table_name}"));
                 }
             }
@@ -112,7 +117,7 @@ impl State {
             | A::DropTempView { .. } => {
                 return self.refuse("a temporary object, which only one connection would have");
             }
-            // Schema changes are noticed by the schema's version.
+            // The schema's version shows schema changes.
             _ => {}
         }
         Authorization::Allow
@@ -127,7 +132,7 @@ impl State {
             "user_version",
             "application_id",
         ];
-        // Virtual tables and ALTER TABLE ask for these by themselves.
+        // Virtual tables and ALTER TABLE use these pragmas internally.
         const INTERNAL: [&str; 3] = ["data_version", "page_size", "quick_check"];
         let among = |names: &[&str]| {
             names
@@ -136,7 +141,7 @@ impl State {
         };
         let internal =
             among(&INTERNAL) && (value.is_none() || name.eq_ignore_ascii_case("quick_check"));
-        let migration = self.policy == Policy::Migration && among(&IN_MIGRATIONS);
+        let migration = self.policy == StatementPolicy::Migration && among(&IN_MIGRATIONS);
         if internal || migration {
             Authorization::Allow
         } else {
@@ -145,7 +150,7 @@ impl State {
     }
 
     fn refuse(&mut self, what: &'static str) -> Authorization {
-        if self.policy == Policy::Own {
+        if self.policy == StatementPolicy::Own {
             return Authorization::Allow;
         }
         self.recorded.refused.get_or_insert(what);

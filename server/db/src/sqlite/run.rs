@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use crate::{Error, Expect, Rows, Value};
+use crate::{Error, Expect, ResultRows, Value};
 
-/// Bytes that one result may have.
+/// The largest size of one result in bytes.
 pub(crate) const MAX_RESULT: usize = 64 << 20;
 
-/// What a row costs besides its text and blobs.
+/// The size of a value besides its text or blob.
 const PER_VALUE: usize = size_of::<Value>();
 
-/// Runs `sql` with one value for each parameter, to its end, and keeps the rows that `expect` asks for.
+/// Runs `sql` to its end with one value for each parameter, and keeps the rows that `expect` asks
+/// for.
 pub(crate) fn run(
     connection: &Connection,
     sql: &str,
     params: &[Value],
     expect: Expect,
-) -> Result<Rows, Error> {
+) -> Result<ResultRows, Error> {
     let fail = |error: rusqlite::Error| Error::from_sqlite(&error, sql);
     let mut statement = connection.prepare_cached(sql).map_err(fail)?;
     if statement.parameter_count() != params.len() {
@@ -42,13 +43,13 @@ pub(crate) fn run(
     let mut kept = Vec::new();
     let mut bytes = 0;
     let mut rows = statement.raw_query();
-    // A statement that changes something is run to its end even if no more rows are wanted.
+    // A statement that changes data must run to its end even if no more rows are needed.
     while let Some(row) = rows.next().map_err(fail)? {
         if kept.len() >= keep {
             continue;
         }
         let width = row.as_ref().column_count();
-        // Results are kept: no more room than they need.
+        // Results are cached, so each row gets exactly the capacity that it needs.
         let mut values = Vec::with_capacity(width);
         for column in 0..width {
             values.push(row.get_ref(column).map(Value::from).map_err(fail)?);
@@ -64,9 +65,10 @@ pub(crate) fn run(
     }
     drop(rows);
     kept.shrink_to_fit();
-    // Asked for after the run, in which SQLite may have prepared the statement again for a changed schema.
+    // Read after the run, in which SQLite may have prepared the statement again for a changed
+    // schema.
     let columns: Arc<[Arc<str>]> = statement.column_names().map(Arc::from).collect();
-    Ok(Rows {
+    Ok(ResultRows {
         columns,
         rows: kept,
     })

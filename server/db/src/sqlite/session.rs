@@ -1,4 +1,5 @@
-//! The writer connection: one transaction, from its first statement to the delivery of what it changed.
+//! The writer connection: one transaction, from its first statement to the delivery of what it
+//! changed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,47 +12,49 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::catalog::{Catalog, TableKind};
 use super::collector::Collector;
-use super::connection::{Deadline, Opened, Purpose, open, pragma, schema_version};
-use super::file::{Identity, OpenFile};
-use super::interest::Watch;
-use super::preupdate::Observed;
-use super::recorder::{Policy, Recorded, Recorder};
+use super::connection::{Deadline, OpenConnection, Purpose, open, pragma, schema_version};
+use super::file::{FileIdentity, OpenFile};
+use super::interest::WatchList;
+use super::preupdate::ObservedConnection;
+use super::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use super::run::run;
 use super::ticks::mark;
-use crate::sqlite::database::Shared;
-use crate::{Error, Expect, Rows, Step, Value, bind};
+use crate::sqlite::database::SqliteShared;
+use crate::{Error, Expect, ResultRows, Value, WriteStep, bind};
 
-/// How long one attempt to begin waits for another program's transaction; polls go on between attempts.
+/// How long one attempt to begin waits for another program's transaction; the writer polls between
+/// attempts.
 const BEGIN_PATIENCE: Duration = Duration::from_millis(10);
 
-/// Statements whose written tables are remembered.
+/// The number of statements whose written tables are remembered.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// The writer connection with what belongs to it.
-pub(crate) struct Session {
-    pub(crate) observed: Observed,
+/// The writer connection with its hook, its authorizer and its file.
+pub(crate) struct WriterSession {
+    pub(crate) observed: ObservedConnection,
     pub(crate) recorder: Recorder,
     deadline: Deadline,
     collector: Collector,
     pub(crate) file: OpenFile,
     data_version: i64,
-    watch: Arc<Watch>,
-    /// The schema and the version of the interest that `watch` was made for.
+    watch: Arc<WatchList>,
+    /// The schema and the version of the interest for which `watch` was made.
     watch_for: Option<(Arc<Catalog>, u64)>,
-    /// What each statement writes, by the authorizer's word when it was prepared.
+    /// The tables that each statement writes according to the authorizer when it was prepared.
     writes: HashMap<Arc<str>, BTreeSet<String>>,
 }
 
-/// Between a commit and its delivery: if it is dropped armed, what was committed has not been told.
-struct Undelivered<'a> {
-    shared: &'a Shared,
+/// A guard between a commit and its delivery: if it is dropped armed, the commit was not delivered,
+/// and a new epoch begins.
+struct UndeliveredGuard<'a> {
+    shared: &'a SqliteShared,
     armed: bool,
 }
 
-impl Drop for Undelivered<'_> {
+impl Drop for UndeliveredGuard<'_> {
     fn drop(&mut self) {
         if self.armed {
-            // The sink itself may be what panicked; a second panic while unwinding would abort.
+            // The sink itself may have panicked; a second panic while unwinding would abort.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 self.shared.delivery.new_epoch("a commit was not delivered");
             }));
@@ -59,16 +62,20 @@ impl Drop for Undelivered<'_> {
     }
 }
 
-impl Session {
-    /// Opens the database; `expected` is the file that must be found at the path, or any if there may be none yet.
-    pub(crate) fn open(shared: &Shared, expected: Option<Identity>) -> Result<Self, Error> {
+impl WriterSession {
+    /// Opens the database. `expected` is the file that must be at the path. `None` accepts any
+    /// file, and creates one if there is none.
+    pub(crate) fn open(
+        shared: &SqliteShared,
+        expected: Option<FileIdentity>,
+    ) -> Result<Self, Error> {
         let create = expected.is_none();
         let path = &shared.options.path;
-        let cannot = |error: rusqlite::Error| shared.cannot_open(&error);
-        // The file that is looked at must be the one that is opened, or its replacement would go unnoticed.
+        let cannot = |error: rusqlite::Error| shared.open_error(&error);
+        // The inspected file must be the opened one, or its replacement would go undetected.
         for _ in 0..8 {
-            let before = Identity::of(path);
-            let Opened {
+            let before = FileIdentity::of(path);
+            let OpenConnection {
                 connection,
                 recorder,
                 deadline,
@@ -82,7 +89,7 @@ impl Session {
                 continue;
             }
             let collector = Collector::default();
-            let observed = Observed::new(connection, Box::new(collector.clone()));
+            let observed = ObservedConnection::new(connection, Box::new(collector.clone()));
             return Ok(Self {
                 observed,
                 recorder,
@@ -113,8 +120,8 @@ impl Session {
         }
     }
 
-    /// Begins an epoch if another connection has committed since this was last asked.
-    pub(crate) fn check_foreign(&mut self, shared: &Shared) -> Result<(), Error> {
+    /// Begins an epoch if another connection has committed since the last check.
+    pub(crate) fn check_foreign_commit(&mut self, shared: &SqliteShared) -> Result<(), Error> {
         let version = pragma(self.connection(), "PRAGMA data_version")
             .map_err(|error| Error::from_sqlite(&error, "PRAGMA data_version"))?;
         if version != self.data_version {
@@ -124,15 +131,16 @@ impl Session {
         Ok(())
     }
 
-    /// Between BEGIN IMMEDIATE and the delivery. Gives what `work` gave, and a time before the commit.
+    /// Runs `work` after BEGIN IMMEDIATE, commits, and delivers the changes. Returns the result of
+    /// `work`, and a time before the commit.
     pub(crate) fn in_transaction<T>(
         &mut self,
-        shared: &Shared,
+        shared: &SqliteShared,
         tick: u64,
-        work: impl FnOnce(&mut Self, &Shared) -> Result<T, Error>,
+        work: impl FnOnce(&mut Self, &SqliteShared) -> Result<T, Error>,
     ) -> Result<(T, Boottime), Error> {
-        self.check_foreign(shared)?;
-        let (schema, interest) = self.watch(shared)?;
+        self.check_foreign_commit(shared)?;
+        let (schema, interest) = self.refresh_watch(shared)?;
         self.collector.0.lock().begin(Arc::clone(&self.watch));
         let changes = self.connection().total_changes();
         let result = work(self, shared)?;
@@ -141,26 +149,28 @@ impl Session {
                 .map_err(|error| Error::from_sqlite(&error, "PRAGMA schema_version"))
         };
         let schema_changed = version(self.connection())? != schema;
-        // We hold the write lock, so nothing of others can be committed to this file before our commit has ended.
+        // This connection holds the write lock, so no other program can commit to this file before
+        // this commit has ended.
         let sent = Boottime::now();
         if !self.file.is_at(&shared.options.path) {
             return Err(Error::unavailable(
                 "the database file was replaced during the transaction",
             ));
         }
-        let mut undelivered = Undelivered {
+        let mut undelivered = UndeliveredGuard {
             shared,
             armed: true,
         };
         if let Err(error) = execute(self.connection(), "COMMIT") {
-            // A deferred constraint leaves the transaction as it was. After any other failure (a full disk) it is not
-            // certain what a reader may have seen, so the guard begins an epoch.
+            // A deferred constraint leaves the transaction open. After any other failure (a full
+            // disk) it is uncertain what a reader may have seen, so the guard begins an epoch.
             undelivered.armed = error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation);
             return Err(Error::from_sqlite(&error, "COMMIT"));
         }
         let mut collected = self.collector.0.lock();
-        // Interest that was added meanwhile was not watched for in all rows. Whoever adds it later reads later, too:
-        // after its epoch, which begins after this look, and so after the commit.
+        // Columns that were registered during the transaction were not watched for in all rows. A
+        // column that is registered later is also read later: after its epoch, which begins after
+        // this check, and so after the commit.
         let unseen = collected.is_empty() && self.connection().total_changes() != changes;
         if shared.interest.version() != interest {
             collected.widen();
@@ -182,14 +192,15 @@ impl Session {
         Ok((result, sent))
     }
 
-    /// Makes sure that `self.watch` is for the present schema and interest; gives the versions of both.
-    fn watch(&mut self, shared: &Shared) -> Result<(i64, u64), Error> {
+    /// Updates `self.watch` to the current schema and interest; returns the versions of both.
+    fn refresh_watch(&mut self, shared: &SqliteShared) -> Result<(i64, u64), Error> {
         let fail = |error: rusqlite::Error| Error::from_sqlite(&error, "PRAGMA schema_version");
         let catalog = shared
             .catalogs
             .of(self.connection(), shared.generation.load(Ordering::SeqCst))
             .map_err(fail)?;
-        // Before the columns are taken: what is added in between is watched, and the transaction widened for nothing.
+        // Read before the columns: a column that is added in between is watched, and the
+        // transaction is widened without need.
         let interest = shared.interest.version();
         let version = catalog.key.version;
         if !self
@@ -205,11 +216,15 @@ impl Session {
         Ok((version, interest))
     }
 
-    pub(crate) fn steps(&mut self, shared: &Shared, steps: &[Step]) -> Result<Vec<Rows>, Error> {
-        let mut results: Vec<Rows> = Vec::with_capacity(steps.len());
+    pub(crate) fn run_steps(
+        &mut self,
+        shared: &SqliteShared,
+        steps: &[WriteStep],
+    ) -> Result<Vec<ResultRows>, Error> {
+        let mut results: Vec<ResultRows> = Vec::with_capacity(steps.len());
         for (
             index,
-            Step {
+            WriteStep {
                 query,
                 bind,
                 expect,
@@ -226,12 +241,12 @@ impl Session {
                 deadline,
                 ..
             } = &*self;
-            let (ran, recorded) = recorder.record(Policy::Owner, || {
+            let (ran, recorded) = recorder.record(StatementPolicy::Owner, || {
                 deadline.within(shared.options.statement_timeout, || {
                     run(observed.connection(), query.sql(), &params, *expect)
                 })
             });
-            self.note_writes(query.sql_arc(), recorded);
+            self.record_writes(query.sql_arc(), recorded);
             let rows = ran?;
             if *expect == Expect::One && rows.rows.is_empty() {
                 return Err(Error::NoRow { step: index });
@@ -241,13 +256,14 @@ impl Session {
         Ok(results)
     }
 
-    /// Adds the tables that the authorizer says the statement writes to those that the hook saw: both, always.
+    /// Adds the tables that the statement writes according to the authorizer to those that the hook
+    /// saw. Both are always needed.
     ///
-    /// The hook tells the values, but it is not called for a virtual table itself.
-    fn note_writes(&mut self, sql: &Arc<str>, recorded: Recorded) {
+    /// The hook reports values, but SQLite does not call it for a virtual table itself.
+    fn record_writes(&mut self, sql: &Arc<str>, recorded: AuthorizerRecord) {
         if self.writes.len() >= MAX_REMEMBERED {
             self.writes.clear();
-            // So that the statements are prepared again, and the authorizer asked.
+            // The statements are then prepared again, and the authorizer is asked again.
             self.connection().flush_prepared_statement_cache();
         }
         let writes = self.writes.entry(Arc::clone(sql)).or_default();
@@ -263,7 +279,8 @@ impl Session {
                     .shadows
                     .iter()
                     .for_each(|shadow| collected.add_table(shadow, true)),
-                // Written through INSTEAD OF triggers, whose own tables are in the list.
+                // INSTEAD OF triggers write a view, and the tables of those triggers are in the
+                // list.
                 Some(TableKind::View) => {}
                 Some(TableKind::Shadow) | None => collected.add_table(name, true),
             }

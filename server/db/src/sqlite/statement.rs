@@ -1,4 +1,4 @@
-//! What is kept of a statement that SQLite has accepted.
+//! A statement that SQLite has accepted.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::analysis::Analysis;
 
-/// One prepared statement: what it is, for the schema that was seen last.
+/// One prepared statement, with its analysis for the schema that was seen last.
 pub(crate) struct Statement {
     analysis: Mutex<Arc<Analysis>>,
 }

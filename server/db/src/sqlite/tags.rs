@@ -1,14 +1,17 @@
 //! Names of dependencies, and which equalities have a canonical form (COHERENCE, rule 11).
 //!
-//! A narrow tag stands for "the rows of this table in which this column equals this value". That is sound only if
-//! every stored value that SQLite holds equal to a parameter hashes as the parameter does. Two classes of column have
-//! such a form; everything else depends on the whole table.
+//! A narrow tag means "the rows of this table in which this column equals this value". That is
+//! sound only if every stored value that SQLite considers equal to a parameter has the same hash as
+//! the parameter. Two classes of column have such a canonical form; a condition on any other column
+//! makes the whole table a dependency.
 //!
-//! * [`Class::Integer`]: INTEGER affinity. SQLite compares an integer with a stored integer, or with a stored real
-//!   that is exactly that integer. Text in such a column (`'07'` put there by other means) might be converted
-//!   before it is compared, so a change that touches such a value counts as a change to all rows.
-//! * [`Class::Text`]: TEXT affinity with the BINARY collation, in a UTF-8 database. SQLite compares bytes. A number that
-//!   found its way into such a column would be converted, so it too counts as a change to all rows.
+//! * [`EqualityClass::Integer`]: INTEGER affinity. SQLite compares an integer with a stored
+//!   integer, or with a stored real of exactly that value. Text in such a column (`'07'`, stored by
+//!   other means) might be converted before the comparison, so a change that touches such a value
+//!   counts as a change to all rows.
+//! * [`EqualityClass::Text`]: TEXT affinity with the BINARY collation, in a UTF-8 database. SQLite
+//!   compares bytes. A number in such a column would be converted, so it also counts as a change to
+//!   all rows.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -17,22 +20,22 @@ use millpond_store::Tag;
 
 use crate::Value;
 
-/// A fixed seed: the feed and the reads must agree, in every thread.
+/// A fixed seed: the feed and the reads must compute the same hash in every thread.
 const SEED: u64 = 0x6d69_6c6c_706f_6e64;
 
-/// The column that stands for the rowid of a table in which no column does.
+/// The column name for the rowid of a table in which no column is an alias of it.
 pub(crate) const ROWID: &str = "rowid";
 
-/// How a column's equality can be put into one form.
+/// The canonical form of equality with a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Class {
+pub(crate) enum EqualityClass {
     Integer,
     Text,
 }
 
-/// A stored value as the feed sees it.
+/// A stored value as the preupdate hook sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Stored<'a> {
+pub(crate) enum StoredValue<'a> {
     Null,
     Integer(i64),
     Real(f64),
@@ -40,14 +43,14 @@ pub(crate) enum Stored<'a> {
     Blob,
 }
 
-/// What a stored value means for the narrow tags of its column.
+/// The narrow tags that a stored value touches.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Touches {
-    /// No equality with a canonical form holds for it.
+pub(crate) enum TouchedTags {
+    /// No tag: no equality with a canonical form holds for the value.
     Nothing,
     /// This tag.
     One(Tag),
-    /// It cannot be told; all rows.
+    /// All rows, as the tags are unknown.
     All,
 }
 
@@ -55,26 +58,26 @@ fn hash(parts: impl Hash) -> u64 {
     FixedState::with_seed(SEED).hash_one(parts)
 }
 
-/// The whole table: touched by every change to it.
+/// The tag of the whole table: every change to the table touches it.
 pub(crate) fn broad(table: &str) -> Tag {
     Tag::broad(hash((0_u8, table)))
 }
 
-/// All rows of the table at once: touched only by changes too large, or too odd, to list.
-/// Whatever depends on a narrow tag of the table depends on this one too.
+/// The tag of all rows at once: only changes that are too large or too unusual to list touch it. A
+/// result that depends on a narrow tag of the table depends on this tag too.
 pub(crate) fn bulk(table: &str) -> Tag {
     Tag::broad(hash((1_u8, table)))
 }
 
-/// The names of one column, hashed once.
+/// The names of a table and a column, hashed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnName {
+pub(crate) struct ColumnHash {
     hash: u64,
-    class: Class,
+    class: EqualityClass,
 }
 
-impl ColumnName {
-    pub(crate) fn new(table: &str, column: &str, class: Class) -> Self {
+impl ColumnHash {
+    pub(crate) fn new(table: &str, column: &str, class: EqualityClass) -> Self {
         Self {
             hash: hash((2_u8, table, column)),
             class,
@@ -92,35 +95,39 @@ impl ColumnName {
     /// The tag of the rows that equal a parameter; `None` if the equality has no canonical form.
     pub(crate) fn equal_to(self, value: &Value) -> Option<Tag> {
         match (self.class, value) {
-            // Nothing equals NULL; the tag is never touched.
+            // No value equals NULL, so the tag is never touched.
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 2_u8)))),
-            (Class::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
-            (Class::Integer, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
-            (Class::Text, Value::Text(text)) => Some(self.text(text.as_bytes())),
-            // TEXT affinity is applied to the parameter, and a decimal is how SQLite writes an integer.
-            (Class::Text, Value::Integer(integer)) => {
+            (EqualityClass::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
+            (EqualityClass::Integer, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
+            (EqualityClass::Text, Value::Text(text)) => Some(self.text(text.as_bytes())),
+            // TEXT affinity applies to the parameter, and SQLite writes an integer as a decimal.
+            (EqualityClass::Text, Value::Integer(integer)) => {
                 Some(self.text(integer.to_string().as_bytes()))
             }
             _ => None,
         }
     }
 
-    /// What a stored value, old or new, touches.
-    pub(crate) fn touched_by(self, value: Stored<'_>) -> Touches {
+    /// The tags that a stored value, old or new, touches.
+    pub(crate) fn touched_by(self, value: StoredValue<'_>) -> TouchedTags {
         match (self.class, value) {
-            (_, Stored::Null | Stored::Blob) => Touches::Nothing,
-            (Class::Integer, Stored::Integer(integer)) => Touches::One(self.integer(integer)),
-            (Class::Integer, Stored::Real(real)) => {
-                exact(real).map_or(Touches::Nothing, |i| Touches::One(self.integer(i)))
+            (_, StoredValue::Null | StoredValue::Blob) => TouchedTags::Nothing,
+            (EqualityClass::Integer, StoredValue::Integer(integer)) => {
+                TouchedTags::One(self.integer(integer))
             }
-            (Class::Text, Stored::Text(text)) => Touches::One(self.text(text)),
-            (Class::Integer, Stored::Text(_))
-            | (Class::Text, Stored::Integer(_) | Stored::Real(_)) => Touches::All,
+            (EqualityClass::Integer, StoredValue::Real(real)) => {
+                exact(real).map_or(TouchedTags::Nothing, |i| TouchedTags::One(self.integer(i)))
+            }
+            (EqualityClass::Text, StoredValue::Text(text)) => TouchedTags::One(self.text(text)),
+            (EqualityClass::Integer, StoredValue::Text(_))
+            | (EqualityClass::Text, StoredValue::Integer(_) | StoredValue::Real(_)) => {
+                TouchedTags::All
+            }
         }
     }
 }
 
-/// The integer that a real is exactly, if it is one.
+/// The integer with exactly this value, if there is one.
 fn exact(real: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (real.trunc() == real && (-LIMIT..LIMIT).contains(&real)).then_some(real as i64)
@@ -130,43 +137,55 @@ fn exact(real: f64) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn integer() -> ColumnName {
-        ColumnName::new("t", "a", Class::Integer)
+    fn integer() -> ColumnHash {
+        ColumnHash::new("t", "a", EqualityClass::Integer)
     }
 
-    fn text() -> ColumnName {
-        ColumnName::new("t", "a", Class::Text)
+    fn text() -> ColumnHash {
+        ColumnHash::new("t", "a", EqualityClass::Text)
     }
 
     #[test]
     fn integers_equal_reals_that_are_whole() {
         let seven = integer().equal_to(&Value::Integer(7)).unwrap();
         assert_eq!(
-            integer().touched_by(Stored::Integer(7)),
-            Touches::One(seven)
+            integer().touched_by(StoredValue::Integer(7)),
+            TouchedTags::One(seven)
         );
-        assert_eq!(integer().touched_by(Stored::Real(7.0)), Touches::One(seven));
-        assert_eq!(integer().touched_by(Stored::Real(7.5)), Touches::Nothing);
+        assert_eq!(
+            integer().touched_by(StoredValue::Real(7.0)),
+            TouchedTags::One(seven)
+        );
+        assert_eq!(
+            integer().touched_by(StoredValue::Real(7.5)),
+            TouchedTags::Nothing
+        );
         let zero = integer().equal_to(&Value::Integer(0)).unwrap();
-        assert_eq!(integer().touched_by(Stored::Real(-0.0)), Touches::One(zero));
+        assert_eq!(
+            integer().touched_by(StoredValue::Real(-0.0)),
+            TouchedTags::One(zero)
+        );
         for real in [f64::NAN, f64::INFINITY, 9_223_372_036_854_775_808.0, -1e300] {
             assert_eq!(
-                integer().touched_by(Stored::Real(real)),
-                Touches::Nothing,
+                integer().touched_by(StoredValue::Real(real)),
+                TouchedTags::Nothing,
                 "{real}"
             );
         }
         let least = integer().equal_to(&Value::Integer(i64::MIN)).unwrap();
         assert_eq!(
-            integer().touched_by(Stored::Real(-9_223_372_036_854_775_808.0)),
-            Touches::One(least)
+            integer().touched_by(StoredValue::Real(-9_223_372_036_854_775_808.0)),
+            TouchedTags::One(least)
         );
     }
 
     #[test]
     fn what_affinity_may_convert_is_all_rows() {
-        assert_eq!(integer().touched_by(Stored::Text(b"07")), Touches::All);
-        assert_eq!(text().touched_by(Stored::Integer(7)), Touches::All);
+        assert_eq!(
+            integer().touched_by(StoredValue::Text(b"07")),
+            TouchedTags::All
+        );
+        assert_eq!(text().touched_by(StoredValue::Integer(7)), TouchedTags::All);
         assert_eq!(integer().equal_to(&"07".into()), None);
         assert_eq!(integer().equal_to(&Value::Real(7.0)), None);
         assert_eq!(
@@ -189,10 +208,10 @@ mod tests {
             integer().equal_to(&Value::Null).unwrap(),
             integer().equal_to(&Value::Integer(0)).unwrap(),
             text().equal_to(&"".into()).unwrap(),
-            ColumnName::new("t", "b", Class::Integer)
+            ColumnHash::new("t", "b", EqualityClass::Integer)
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
-            ColumnName::new("u", "a", Class::Integer)
+            ColumnHash::new("u", "a", EqualityClass::Integer)
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
         ];

@@ -1,7 +1,8 @@
-//! The events of the writer thread, and what a read could see of them.
+//! The events of the writer thread, and which of them a read could see.
 //!
-//! One thread owns the writer connection. What it does there, its own transactions and the polls for foreign ones, are
-//! *events* with ascending ticks, one at a time. An event first says that it has begun, then works, then says that it has passed.
+//! One thread owns the writer connection. Its transactions and its polls for foreign commits are
+//! *events* with ascending ticks, one at a time. An event first records that it has begun, then
+//! works, then records that it has passed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,10 +16,11 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// Only the writer thread calls this.
+    /// Only the writer thread calls this function.
     pub(crate) fn begin(&self) -> u64 {
-        // SeqCst, because a reader's load after its queries must not be ordered before the event that follows: if it
-        // reads `b`, event `b + 1` had not begun, so that event's look at the database comes after the reader's snapshot.
+        // SeqCst, because a reader's load after its queries must not be ordered before the
+        // following event. If the reader loads `b`, event `b + 1` had not begun, so that event
+        // looks at the database after the reader's snapshot was taken.
         self.begun.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -31,19 +33,21 @@ impl Ticks {
         self.passed.load(Ordering::SeqCst)
     }
 
-    /// Taken before a read's snapshot: it sees every event that had certainly passed.
+    /// To be taken before a read's snapshot: the snapshot sees every event that had certainly
+    /// passed.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot::Applied(self.passed())
     }
 
-    /// Taken after a read's last query. A foreign commit that the read saw is found at the latest by the first event
-    /// that begins from now on, so only once that one has passed may the result be combined with others.
+    /// To be taken after a read's last query. The first event that begins from now on finds every
+    /// foreign commit that the read saw. So the result may be combined with others only once that
+    /// event has passed.
     pub(crate) fn position(&self) -> u64 {
         self.begun.load(Ordering::SeqCst) + 1
     }
 }
 
-/// The mark of the change that an event brings.
+/// The mark of the change that an event delivers.
 pub(crate) fn mark(tick: u64) -> Mark {
     Mark {
         transaction: tick,

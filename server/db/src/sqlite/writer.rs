@@ -1,4 +1,5 @@
-//! The thread that owns the writer connection: own transactions, and polls for those of others (COHERENCE, rule 17).
+//! The thread that owns the writer connection: it runs own transactions and polls for foreign ones
+//! (COHERENCE, rule 17).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,95 +8,97 @@ use std::time::Duration;
 use base_clock::Boottime;
 use tokio::sync::oneshot;
 
-use super::file::{Identity, OpenFile};
-use super::recorder::Policy;
-use super::session::{Session, execute, is_busy};
+use super::file::{FileIdentity, OpenFile};
+use super::recorder::StatementPolicy;
+use super::session::{WriterSession, execute, is_busy};
 use crate::feed::Snapshot;
 use crate::migration::{self, Migration};
-use crate::queue::Next;
-use crate::sqlite::database::Shared;
-use crate::{Error, Step, Written};
+use crate::queue::QueueItem;
+use crate::sqlite::database::SqliteShared;
+use crate::{Error, WriteResult, WriteStep};
 
-/// What the writer thread is asked to do.
+/// A job of the writer thread.
 pub(crate) enum WriteJob {
     Write {
-        steps: Vec<Step>,
-        reply: oneshot::Sender<Result<Written, Error>>,
+        steps: Vec<WriteStep>,
+        reply: oneshot::Sender<Result<WriteResult, Error>>,
     },
     Migrate {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
     },
-    /// Poll now: the feed has been started.
+    /// Poll now, because the feed was started.
     Poll,
 }
 
 /// The writer thread's state.
 pub(crate) struct Writer {
-    shared: Arc<Shared>,
-    /// `None`: the file could not be opened; every poll tries again.
-    session: Option<Session>,
-    /// The file that was open before, until its successor is.
-    left: Option<OpenFile>,
-    /// The file that could not be opened, if that is how it stands.
-    refused: Option<Refused>,
+    shared: Arc<SqliteShared>,
+    /// `None` if the file could not be opened; every poll tries again.
+    session: Option<WriterSession>,
+    /// The previously open file, until its successor is open.
+    previous_file: Option<OpenFile>,
+    /// The failed attempt to open the file, if the last attempt failed.
+    failed_open: Option<FailedOpen>,
     last_poll: Boottime,
 }
 
-/// How long a file that cannot be opened for writing is not read either, and the pause between attempts from then on.
-const LASTING: Duration = Duration::from_secs(1);
+/// How long a file that cannot be opened for writing is not read either, and the pause between
+/// later attempts.
+const REFUSAL_PERIOD: Duration = Duration::from_secs(1);
 
-struct Refused {
-    file: Option<Identity>,
-    /// When it was first refused.
+struct FailedOpen {
+    file: Option<FileIdentity>,
+    /// The time of the first failure.
     since: Boottime,
     retry_at: Boottime,
     error: Error,
 }
 
 impl Writer {
-    /// Opens the database, and makes it if there is none.
-    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self, Error> {
-        let session = Session::open(shared, None)?;
+    /// Opens the database, and creates it if there is none.
+    pub(crate) fn open(shared: &Arc<SqliteShared>) -> Result<Self, Error> {
+        let session = WriterSession::open(shared, None)?;
         shared.admission.admit(session.file.identity());
         Ok(Self {
             shared: Arc::clone(shared),
             session: Some(session),
-            left: None,
-            refused: None,
+            previous_file: None,
+            failed_open: None,
             last_poll: Boottime::default(),
         })
     }
 
-    /// Works until the queue is closed.
+    /// Runs jobs until the queue is closed.
     pub(crate) fn run(mut self) {
         loop {
             let due = self.last_poll.plus(self.shared.options.poll);
             let next = self.shared.writes.pop(Some(due.since(Boottime::now())));
             match next {
-                Next::Closed => return,
-                Next::Idle | Next::Job(WriteJob::Poll) => self.guarded(Self::poll),
-                Next::Job(WriteJob::Write { steps, reply }) => {
+                QueueItem::Closed => return,
+                QueueItem::Idle | QueueItem::Job(WriteJob::Poll) => self.catch_panics(Self::poll),
+                QueueItem::Job(WriteJob::Write { steps, reply }) => {
                     if reply.is_closed() {
                         continue;
                     }
                     let mut result = Err(Error::unavailable("a write failed unexpectedly"));
-                    self.guarded(|writer| result = writer.write(&steps));
+                    self.catch_panics(|writer| result = writer.write(&steps));
                     let _ = reply.send(result);
                 }
-                Next::Job(WriteJob::Migrate { migrations, reply }) => {
+                QueueItem::Job(WriteJob::Migrate { migrations, reply }) => {
                     let mut result = Err(Error::unavailable("a migration failed unexpectedly"));
-                    self.guarded(|writer| result = writer.migrate(&migrations));
+                    self.catch_panics(|writer| result = writer.migrate(&migrations));
                     let _ = reply.send(result);
                 }
             }
-            // Writes that never pause must not put the polls off.
+            // Continuous writes must not delay the polls.
             self.poll_if_due();
         }
     }
 
-    /// Survives a panic: whatever state the connection is in, it is closed, which rolls back, and the next event opens another.
-    fn guarded(&mut self, work: impl FnOnce(&mut Self)) {
+    /// Catches a panic. The connection may be in any state, so it is closed, which rolls back, and
+    /// the next event opens another one.
+    fn catch_panics(&mut self, work: impl FnOnce(&mut Self)) {
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             self.shared.count_failure("the writer thread panicked");
             self.abandon();
@@ -104,21 +107,21 @@ impl Writer {
 
     fn poll_if_due(&mut self) {
         if Boottime::now() >= self.last_poll.plus(self.shared.options.poll) {
-            self.guarded(Self::poll);
+            self.catch_panics(Self::poll);
         }
     }
 
-    /// Looks whether another program has committed, or has put another file in place.
+    /// Checks whether another program has committed, or has replaced the file.
     fn poll(&mut self) {
         let tick = self.shared.ticks.begin();
         let sent = Boottime::now();
         self.last_poll = sent;
-        match self.look() {
+        match self.check_for_changes() {
             Ok(()) => self.pass(tick, sent),
-            // No heartbeat: the age grows, and with it what readers are told.
+            // No heartbeat is sent, so the reported age grows.
             Err(error) => {
                 self.shared.count_failure(&error.to_string());
-                // Unless the file is only locked, another connection may do better.
+                // Unless the file is only locked, a new connection may succeed.
                 if !matches!(error, Error::Timeout) {
                     self.abandon();
                 }
@@ -129,18 +132,18 @@ impl Writer {
     /// Closes the connection; the next event opens the file again.
     fn abandon(&mut self) {
         if let Some(session) = self.session.take() {
-            self.left = Some(session.file);
+            self.previous_file = Some(session.file);
         }
     }
 
-    fn look(&mut self) -> Result<(), Error> {
+    fn check_for_changes(&mut self) -> Result<(), Error> {
         self.check_file()?;
         let shared = &self.shared;
         let session = self
             .session
             .as_mut()
             .ok_or_else(|| Error::unavailable("no connection"))?;
-        session.check_foreign(shared)
+        session.check_foreign_commit(shared)
     }
 
     fn pass(&self, tick: u64, sent: Boottime) {
@@ -148,10 +151,10 @@ impl Writer {
         self.shared
             .delivery
             .passed(&Snapshot::Applied(tick), tick, sent);
-        self.shared.passed.heard(sent);
+        self.shared.passed.poll_succeeded(sent);
     }
 
-    /// Opens whatever file the path leads to now, if it is not the one that is open.
+    /// Opens the file that the path leads to now, if it is not the open one.
     fn check_file(&mut self) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let path = &shared.options.path;
@@ -162,48 +165,51 @@ impl Writer {
         {
             return Ok(());
         }
-        // The file that is looked at is the one that the log is moved away for, and the one that must be opened.
-        let now = Identity::of(path);
-        if let Some(again) = &self.refused
-            && again.file == now
-            && Boottime::now() < again.retry_at
+        // The inspected file is the one for which the log is moved away, and the one that must be
+        // opened.
+        let now = FileIdentity::of(path);
+        if let Some(failed) = &self.failed_open
+            && failed.file == now
+            && Boottime::now() < failed.retry_at
         {
-            return Err(again.error.clone());
+            return Err(failed.error.clone());
         }
-        if now.is_none() || self.left_file() != now {
+        if now.is_none() || self.current_or_previous_file() != now {
             shared.admission.close();
             shared.close_readers();
         }
-        self.leave();
-        if let Some(left) = &self.left {
-            left.set_log_aside(now);
+        self.abandon_replaced_file();
+        if let Some(previous_file) = &self.previous_file {
+            previous_file.set_log_aside(now);
         }
         let opened = match now {
-            Some(_) => Session::open(&shared, now),
+            Some(_) => WriterSession::open(&shared, now),
             None => Err(Error::unavailable(format!(
                 "{} has been removed",
                 path.display()
             ))),
         };
         match opened {
-            Ok(session) => self.enter(session),
-            Err(error) => self.refuse(now, &error),
+            Ok(session) => self.install_session(session),
+            Err(error) => self.record_failed_open(now, &error),
         }
     }
 
-    /// The file that is open, or was before it was given up.
-    fn left_file(&self) -> Option<Identity> {
+    /// The open file, or the one that was open last.
+    fn current_or_previous_file(&self) -> Option<FileIdentity> {
         let open = self.session.as_ref().map(|session| &session.file);
-        open.or(self.left.as_ref()).map(OpenFile::identity)
+        open.or(self.previous_file.as_ref()).map(OpenFile::identity)
     }
 
-    /// The path leads elsewhere: what was read from the file is not served again, whether or not there is a new one.
-    fn leave(&mut self) {
+    /// The path leads to another file or to none, so results that were read from the old file must
+    /// not be served again.
+    fn abandon_replaced_file(&mut self) {
         if let Some(session) = &self.session {
             self.shared
                 .delivery
                 .new_epoch("the database file was replaced or removed");
-            // Into the old file, wherever it is now: its log would otherwise be played into its successor.
+            // Empties the log into the old file, wherever it is now. Otherwise SQLite would replay
+            // the log into its successor.
             let _ = session
                 .connection()
                 .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -211,53 +217,62 @@ impl Writer {
         self.abandon();
     }
 
-    fn enter(&mut self, session: Session) -> Result<(), Error> {
-        // What the readers have open they opened before this connection watched it.
+    fn install_session(&mut self, session: WriterSession) -> Result<(), Error> {
+        // The readers opened their connections before this connection could detect changes.
         self.shared.close_readers();
         self.shared.admission.admit(session.file.identity());
         self.session = Some(session);
-        (self.left, self.refused) = (None, None);
+        (self.previous_file, self.failed_open) = (None, None);
         self.shared
             .delivery
             .new_epoch("the database file was opened again");
         Ok(())
     }
 
-    /// The file cannot be opened for writing: another program may hold it, or it may be read-only. After a while it is read all
-    /// the same. No heartbeat goes out meanwhile, so nothing is served that is older than the bound.
-    fn refuse(&mut self, file: Option<Identity>, error: &Error) -> Result<(), Error> {
+    /// The file cannot be opened for writing: another program may hold it, or it may be read-only.
+    /// After a while readers may open it all the same. No heartbeat is sent meanwhile, so no served
+    /// result is older than the bound.
+    fn record_failed_open(
+        &mut self,
+        file: Option<FileIdentity>,
+        error: &Error,
+    ) -> Result<(), Error> {
         let now = Boottime::now();
         self.shared.admission.failed();
-        let since = match &self.refused {
+        let since = match &self.failed_open {
             Some(before) if before.file == file => before.since,
             _ => now,
         };
-        let is_lasting = now.since(since) >= LASTING;
+        let is_lasting = now.since(since) >= REFUSAL_PERIOD;
         if let Some(file) = file.filter(|_| is_lasting) {
             self.shared.admission.admit(file);
         }
-        self.refused = Some(Refused {
+        self.failed_open = Some(FailedOpen {
             file,
             since,
-            retry_at: if is_lasting { now.plus(LASTING) } else { now },
+            retry_at: if is_lasting {
+                now.plus(REFUSAL_PERIOD)
+            } else {
+                now
+            },
             error: error.clone(),
         });
         Err(error.clone())
     }
 
-    fn write(&mut self, steps: &[Step]) -> Result<Written, Error> {
-        let written = self.transact(|session, shared| session.steps(shared, steps));
+    fn write(&mut self, steps: &[WriteStep]) -> Result<WriteResult, Error> {
+        let written = self.run_transaction(|session, shared| session.run_steps(shared, steps));
         if let Err(error @ Error::Unavailable { .. }) = &written {
             self.shared.count_failure(&error.to_string());
         }
-        written.map(|results| Written {
+        written.map(|results| WriteResult {
             results,
-            position: self.shared.passed.own(self.shared.ticks.passed()),
+            position: self.shared.passed.own_position(self.shared.ticks.passed()),
         })
     }
 
     fn migrate(&mut self, migrations: &[Migration]) -> Result<Vec<String>, Error> {
-        self.transact(|session, _| {
+        self.run_transaction(|session, _| {
             session
                 .connection()
                 .execute_batch(migration::TABLE)
@@ -265,12 +280,12 @@ impl Writer {
         })?;
         let mut applied = Vec::new();
         for migration in migrations {
-            let new = self.transact(|session, _| {
-                let Session {
+            let new = self.run_transaction(|session, _| {
+                let WriterSession {
                     observed, recorder, ..
                 } = session;
                 recorder
-                    .record(Policy::Migration, || {
+                    .record(StatementPolicy::Migration, || {
                         migration::apply(observed.connection(), migration)
                     })
                     .0
@@ -283,10 +298,10 @@ impl Writer {
         Ok(applied)
     }
 
-    /// Runs `work` in a transaction of its own, which is one event, and delivers what it changed.
-    fn transact<T>(
+    /// Runs `work` in a transaction, which is one event, and delivers its changes.
+    fn run_transaction<T>(
         &mut self,
-        work: impl FnOnce(&mut Session, &Shared) -> Result<T, Error>,
+        work: impl FnOnce(&mut WriterSession, &SqliteShared) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let tick = self.begin()?;
         let shared = Arc::clone(&self.shared);
@@ -308,9 +323,9 @@ impl Writer {
         }
     }
 
-    /// Waits for the write lock, and goes on polling meanwhile; gives the tick of the event.
+    /// Waits for the write lock, and polls meanwhile; returns the tick of the event.
     fn begin(&mut self) -> Result<u64, Error> {
-        /// How long a file that has just replaced another may be held by someone.
+        /// How long another program may hold a file that has just replaced another.
         const REOPEN: Duration = Duration::from_millis(500);
         const PAUSE: Duration = Duration::from_millis(5);
         let begun = Boottime::now();

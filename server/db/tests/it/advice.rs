@@ -1,8 +1,8 @@
-//! What the owner is told of queries that depend on more than they need to.
+//! Advice on queries that depend on more than they need to.
 
 use expect_test::expect;
 
-use crate::support::Fixture;
+use crate::support::SqliteFixture;
 
 const SCHEMA: &str = "
 create table user (id integer primary key, name text not null, email text collate nocase);
@@ -13,7 +13,7 @@ create virtual table note using fts5(body);
 
 #[test]
 fn each_cause_has_its_remedy_and_its_cost() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let mut said = String::new();
     for sql in [
         "select * from user",
@@ -78,7 +78,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to user ends its results: id is not compared with a plain value of its own type
                 compare it with the parameter alone, "id = :parameter" (nothing)
         select a.id from article a left join user u on a.id = :a where u.id = :b
-            every change to article ends its results: the outer join keeps rows whatever its ON says of id
+            every change to article ends its results: the outer join keeps rows even if its ON is false for id
                 put the equality into WHERE, if rows without it are not wanted (nothing)
         with user as (select * from article where id = :a) select * from user
             every change to user ends its results: a WITH of the query has its name

@@ -1,8 +1,8 @@
-//! What queries depend on.
+//! The dependencies of queries.
 
 use expect_test::{Expect, expect};
 
-use crate::support::Fixture;
+use crate::support::SqliteFixture;
 
 const SCHEMA: &str = "
 create table user (id integer primary key, name text not null, email text collate nocase);
@@ -16,7 +16,7 @@ create virtual table note using fts5(body);
 ";
 
 fn check(queries: &[&str], expected: &Expect) {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let mut actual = String::new();
     for sql in queries {
         actual += &format!("{sql}\n");
@@ -354,7 +354,7 @@ fn refusals_say_where_and_what_to_do() {
 
 #[test]
 fn parameters_know_their_kinds() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let kinds = |sql: &str| {
         let query = fixture.prepare(sql);
         query

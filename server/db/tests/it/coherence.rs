@@ -1,12 +1,12 @@
-//! The counterexamples for SQLite (marked ✗ in the rules of coherence), each as a test of its own.
+//! The counterexamples for SQLite from the rules of coherence (marked ✗ there), each as one test.
 
 use millpond_db::Value;
 
-use crate::support::{Fixture, int, text};
+use crate::support::{SqliteFixture, int, text};
 
 #[test]
 fn a_search_finds_what_an_edit_wrote() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table article (id integer primary key, body text);
          create virtual table article_fts using fts5(body, content='article', content_rowid='id');
          create trigger i after insert on article begin insert into article_fts (rowid, body) values (new.id, new.body); end;
@@ -34,7 +34,7 @@ fn a_search_finds_what_an_edit_wrote() {
 
 #[test]
 fn nocase_finds_what_is_written_otherwise() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table u (name text collate nocase unique, n integer); insert into u values ('Foo', 1);",
     );
     let query = fixture.prepare("select n from u where name = :name");
@@ -49,7 +49,7 @@ fn nocase_finds_what_is_written_otherwise() {
 
 #[test]
 fn texts_that_are_numbers_find_the_number() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (id integer primary key, n integer, v text); insert into t values (7, 7, 'a');",
     );
     for column in ["id", "n"] {
@@ -64,7 +64,7 @@ fn texts_that_are_numbers_find_the_number() {
 #[test]
 fn a_generated_column_changes_with_what_it_is_made_of() {
     for kind in ["virtual", "stored"] {
-        let fixture = Fixture::new(&format!(
+        let fixture = SqliteFixture::new(&format!(
             "create table t (a text, g text as (upper(a)) {kind}); insert into t (a) values ('x');"
         ));
         let query = fixture.prepare("select count(*) from t where g = :g");
@@ -75,7 +75,7 @@ fn a_generated_column_changes_with_what_it_is_made_of() {
 
 #[test]
 fn a_stored_now_reads_the_clock() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (id integer primary key, at text); insert into t values (1, '2026-01-01'), (2, 'now');",
     );
     let query = fixture.prepare("select date(at) from t where id = :id");
@@ -105,7 +105,7 @@ fn a_stored_now_reads_the_clock() {
 
 #[test]
 fn a_name_that_shadows_a_table_is_not_taken_for_it() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (id integer primary key, v text); create table u (id integer primary key, v text); insert into u values (1, 'a'), (2, 'b');",
     );
     let query = fixture.prepare("with t as (select * from u) select v from t where id = 1 union all select v from u where id = 1");
@@ -114,10 +114,11 @@ fn a_name_that_shadows_a_table_is_not_taken_for_it() {
 
 #[test]
 fn what_violates_its_columns_affinity_is_found_all_the_same() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (id integer primary key, n integer, v text); insert into t values (1, 5, 'a');",
     );
-    // The only way in: by editing the schema, so that what was stored as text stands in an integer column.
+    // Such a value can only be stored by editing the schema, so that stored text is in an integer
+    // column.
     let foreign = fixture.foreign();
     foreign
         .execute_batch(
@@ -133,7 +134,7 @@ fn what_violates_its_columns_affinity_is_found_all_the_same() {
     assert_eq!(fixture.rows(&query, vec![int(7)]), [[text("a")]]);
     assert!(fixture.evicts(&query, &[int(7)], "update s set v = 'b' where id = 1"));
     assert_eq!(fixture.rows(&query, vec![int(7)]), [[text("b")]]);
-    // And the other way round.
+    // The same with the types exchanged.
     let foreign = fixture.foreign();
     foreign
         .execute_batch(
@@ -156,7 +157,7 @@ fn what_violates_its_columns_affinity_is_found_when_it_is_deleted() {
         ("text", "integer", "'07'", int(7)),
         ("integer", "text", "7", text("7")),
     ] {
-        let fixture = Fixture::new(&format!(
+        let fixture = SqliteFixture::new(&format!(
             "create table t (n {stored}, v text); insert into t values ({value}, 'a');"
         ));
         let edit = format!(

@@ -1,37 +1,39 @@
-//! What the sink is told, and in which order.
+//! The calls of the sink, and their order.
 
 use std::sync::Arc;
 
-use millpond_db::{Bind, Database, Expect, Migration, Step};
+use millpond_db::{Bind, Database, Expect, Migration, WriteStep};
 use millpond_store::Sink;
 
-use crate::support::{Fixture, Told, Witness, int, low, options, text, wait};
+use crate::support::{RecordingSink, SinkCall, SqliteFixture, int, low, options, text, wait};
 
 const SCHEMA: &str = "create table t (id integer primary key, a integer); create table u (id integer primary key, deferred integer references t deferrable initially deferred);";
 
-/// What was told since call `seen`, without polls.
-fn since(fixture: &Fixture, seen: usize) -> Vec<Told> {
-    let told = fixture.sink.told();
-    let mut told = told[seen..].to_vec();
-    let applied = told.iter().position(|told| matches!(told, Told::Apply(..)));
-    told.drain(..applied.unwrap_or(0));
-    told
+/// The calls since call number `seen`, without polls.
+fn since(fixture: &SqliteFixture, seen: usize) -> Vec<SinkCall> {
+    let calls = fixture.sink.calls();
+    let mut calls = calls[seen..].to_vec();
+    let applied = calls
+        .iter()
+        .position(|call| matches!(call, SinkCall::Apply(..)));
+    calls.drain(..applied.unwrap_or(0));
+    calls
 }
 
 #[test]
 fn a_commit_is_applied_then_visible_then_passed_by_a_heartbeat() {
-    let fixture = Fixture::new(SCHEMA);
-    let seen = fixture.sink.told().len();
+    let fixture = SqliteFixture::new(SCHEMA);
+    let seen = fixture.sink.calls().len();
     fixture.write("insert into t values (1, 2)", vec![]);
-    let told = since(&fixture, seen);
+    let calls = since(&fixture, seen);
     let [
-        Told::Apply(mark, tags),
-        Told::Visible(low),
-        Told::Heartbeat(_, position),
+        SinkCall::Apply(mark, tags),
+        SinkCall::Visible(low),
+        SinkCall::Heartbeat(_, position),
         ..,
-    ] = told.as_slice()
+    ] = calls.as_slice()
     else {
-        panic!("{told:?}")
+        panic!("{calls:?}")
     };
     assert_eq!((mark, mark), (low, position));
     assert!(tags[0].is_broad());
@@ -39,25 +41,25 @@ fn a_commit_is_applied_then_visible_then_passed_by_a_heartbeat() {
 
 #[test]
 fn marks_and_positions_ascend() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     for id in 0..20 {
         fixture.write("insert into t values (:id, 2)", vec![int(id)]);
     }
     let (mut last_mark, mut last_position, mut last_sent) = (0, 0, None);
-    for told in fixture.sink.told() {
-        match told {
-            Told::Apply(mark, _) => {
+    for call in fixture.sink.calls() {
+        match call {
+            SinkCall::Apply(mark, _) => {
                 assert!(mark > last_mark && mark > last_position);
                 last_mark = mark;
             }
-            Told::Heartbeat(sent, position) => {
+            SinkCall::Heartbeat(sent, position) => {
                 assert!(
                     position > last_position && position >= last_mark && Some(sent) >= last_sent
                 );
                 (last_position, last_sent) = (position, Some(sent));
             }
-            Told::Visible(low) => assert!(low >= last_mark),
-            Told::NewEpoch(_) => {}
+            SinkCall::Visible(low) => assert!(low >= last_mark),
+            SinkCall::NewEpoch(_) => {}
         }
     }
     assert!(last_mark > 0);
@@ -65,16 +67,16 @@ fn marks_and_positions_ascend() {
 
 #[test]
 fn a_read_sees_what_was_written_before_and_is_placed_after_it() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select count(*) from t");
     fixture.write("insert into t values (1, 2)", vec![]);
     let mark = fixture
         .sink
-        .told()
+        .calls()
         .iter()
         .rev()
-        .find_map(|told| {
-            if let Told::Apply(mark, _) = told {
+        .find_map(|call| {
+            if let SinkCall::Apply(mark, _) = call {
                 Some(*mark)
             } else {
                 None
@@ -88,34 +90,35 @@ fn a_read_sees_what_was_written_before_and_is_placed_after_it() {
 }
 
 #[test]
-fn what_is_rolled_back_is_not_told() {
-    let fixture = Fixture::new(SCHEMA);
-    let step = |sql, expect| Step {
+fn a_rolled_back_write_is_not_delivered() {
+    let fixture = SqliteFixture::new(SCHEMA);
+    let step = |sql, expect| WriteStep {
         query: fixture.prepare(sql),
         bind: vec![],
         expect,
     };
-    let count = |told: Vec<Told>| {
-        told.iter()
-            .filter(|told| matches!(told, Told::Apply(..)))
+    let count = |calls: Vec<SinkCall>| {
+        calls
+            .iter()
+            .filter(|call| matches!(call, SinkCall::Apply(..)))
             .count()
     };
-    let before = count(fixture.sink.told());
+    let before = count(fixture.sink.calls());
     wait(fixture.database.write(vec![
         step("insert into t values (1, 1)", Expect::Exec),
         step("select * from t where id = 9", Expect::One),
     ]))
     .unwrap_err();
-    // The violation is found by COMMIT.
+    // COMMIT detects the violation.
     wait(
         fixture
             .database
             .write(vec![step("insert into u values (1, 77)", Expect::Exec)]),
     )
     .unwrap_err();
-    assert_eq!(count(fixture.sink.told()), before);
+    assert_eq!(count(fixture.sink.calls()), before);
     fixture.write("insert into t values (1, 1)", vec![]);
-    assert_eq!(count(fixture.sink.told()), before + 1);
+    assert_eq!(count(fixture.sink.calls()), before + 1);
     assert_eq!(
         fixture.rows(&fixture.prepare("select count(*) from u"), vec![]),
         [[int(0)]]
@@ -123,7 +126,7 @@ fn what_is_rolled_back_is_not_told() {
 }
 
 #[test]
-fn nothing_is_told_before_the_start() {
+fn nothing_is_delivered_before_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let database = Database::open(options(directory.path().join("x.db"))).unwrap();
     database
@@ -132,17 +135,21 @@ fn nothing_is_told_before_the_start() {
             sql: SCHEMA.into(),
         }])
         .unwrap();
-    let sink = Arc::new(Witness::default());
+    let sink = Arc::new(RecordingSink::default());
     database.start(Arc::clone(&sink) as Arc<dyn Sink<_>>);
     sink.settle();
-    let told = sink.told();
-    assert_eq!(told[0], Told::NewEpoch("the feed starts".into()));
-    assert!(told.iter().all(|told| !matches!(told, Told::Apply(..))));
+    let calls = sink.calls();
+    assert_eq!(calls[0], SinkCall::NewEpoch("the feed starts".into()));
+    assert!(
+        calls
+            .iter()
+            .all(|call| !matches!(call, SinkCall::Apply(..)))
+    );
 }
 
 #[test]
 fn a_large_change_is_one_to_all_rows() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select * from t where a = :a");
     fixture.fill("other", &query, &[int(-1)]);
     let fill = "with recursive n (x) as (select 1 union all select x + 1 from n where x < :n) insert into t (a) select x from n";
@@ -150,11 +157,11 @@ fn a_large_change_is_one_to_all_rows() {
     assert!(fixture.sink.cached("other").is_some());
     fixture.write(fill, vec![int(5_000)]);
     assert!(fixture.sink.cached("other").is_none());
-    let Some(Told::Apply(_, tags)) = fixture
+    let Some(SinkCall::Apply(_, tags)) = fixture
         .sink
-        .told()
+        .calls()
         .into_iter()
-        .rfind(|told| matches!(told, Told::Apply(..)))
+        .rfind(|call| matches!(call, SinkCall::Apply(..)))
     else {
         panic!()
     };
@@ -163,7 +170,7 @@ fn a_large_change_is_one_to_all_rows() {
 
 #[test]
 fn an_interest_that_is_new_begins_an_epoch_and_an_old_one_does_not() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let first = fixture.prepare("select * from t where a = 1");
     let epoch = fixture.sink.epoch();
     fixture.fill("first", &first, &[]);
@@ -176,10 +183,10 @@ fn an_interest_that_is_new_begins_an_epoch_and_an_old_one_does_not() {
 
 #[test]
 fn an_own_change_of_the_schema_begins_an_epoch() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select * from t");
     fixture.fill("t", &query, &[]);
-    let seen = fixture.sink.told().len();
+    let seen = fixture.sink.calls().len();
     fixture.write("alter table t add column b text default 'x'", vec![]);
     fixture.sink.wait_for_epoch(seen, "schema");
     let read = fixture.read(&query, vec![]);
@@ -190,10 +197,10 @@ fn an_own_change_of_the_schema_begins_an_epoch() {
 
 #[test]
 fn a_sink_that_panics_gets_an_epoch_and_the_writer_lives_on() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select count(*) from t");
     fixture.fill("count", &query, &[]);
-    let seen = fixture.sink.told().len();
+    let seen = fixture.sink.calls().len();
     fixture.sink.set_trap();
     fixture
         .try_write("insert into t values (1, 1)", vec![])
@@ -207,14 +214,14 @@ fn a_sink_that_panics_gets_an_epoch_and_the_writer_lives_on() {
 
 #[test]
 fn a_step_can_bind_what_an_earlier_one_gave() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let steps = vec![
-        Step {
+        WriteStep {
             query: fixture.prepare("insert into t (a) values (:a) returning id, a * 2 as twice"),
             bind: vec![Bind::Value(int(21))],
             expect: Expect::One,
         },
-        Step {
+        WriteStep {
             query: fixture.prepare("insert into u values (:x, :id)"),
             bind: vec![
                 Bind::Column {

@@ -1,4 +1,4 @@
-//! Other programs on the same file.
+//! Other programs that use the same file.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use millpond_db::Error;
 
-use crate::support::{Fixture, Told, int, text, wait};
+use crate::support::{SinkCall, SqliteFixture, int, text, wait};
 
 const SCHEMA: &str =
     "create table t (id integer primary key, a text); insert into t values (1, 'one');";
 
 #[test]
 fn a_foreign_commit_begins_an_epoch() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     fixture.fill("t", &query, &[int(1)]);
     fixture
@@ -27,7 +27,7 @@ fn a_foreign_commit_begins_an_epoch() {
 
 #[test]
 fn own_commits_begin_none() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let epoch = fixture.sink.epoch();
     for id in 2..50 {
         fixture.write("insert into t values (:id, 'x')", vec![int(id)]);
@@ -37,13 +37,13 @@ fn own_commits_begin_none() {
         fixture.sink.epoch(),
         epoch,
         "{:?}",
-        fixture.sink.told().last()
+        fixture.sink.calls().last()
     );
 }
 
 #[test]
 fn a_foreign_commit_just_before_our_own_is_found_in_our_transaction() {
-    let fixture = Fixture::with(SCHEMA, |options| {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
         options.poll = std::time::Duration::from_secs(3_600);
     });
     let query = fixture.prepare("select a from t where id = :id");
@@ -52,33 +52,33 @@ fn a_foreign_commit_just_before_our_own_is_found_in_our_transaction() {
         .foreign()
         .execute_batch("update t set a = 'two' where id = 1")
         .unwrap();
-    // No poll is due for an hour; an own write of something else must find it.
+    // No poll is due for an hour, so an own write to another table must find the commit.
     fixture.write("insert into t values (9, 'nine')", vec![]);
     assert!(fixture.sink.cached("t").is_none());
-    let told = fixture.sink.told();
-    let epoch = told
+    let calls = fixture.sink.calls();
+    let epoch = calls
         .iter()
         .rposition(
-            |told| matches!(told, Told::NewEpoch(reason) if reason.contains("another program")),
+            |call| matches!(call, SinkCall::NewEpoch(reason) if reason.contains("another program")),
         )
         .unwrap();
-    let apply = told
+    let apply = calls
         .iter()
-        .rposition(|told| matches!(told, Told::Apply(..)))
+        .rposition(|call| matches!(call, SinkCall::Apply(..)))
         .unwrap();
     assert!(epoch < apply);
 }
 
 #[test]
 fn a_foreign_transaction_holds_up_our_writes_but_not_the_heartbeats() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let foreign = fixture.foreign();
     foreign
         .execute_batch("begin immediate; update t set a = 'two'")
         .unwrap();
     std::thread::scope(|scope| {
         let ours = scope.spawn(|| fixture.write("update t set a = a || ' and ours'", vec![]));
-        // Two heartbeats after the write was handed over, while it waits.
+        // Two heartbeats arrive while the write waits.
         fixture.sink.settle();
         fixture.sink.settle();
         assert!(!ours.is_finished());
@@ -92,7 +92,7 @@ fn a_foreign_transaction_holds_up_our_writes_but_not_the_heartbeats() {
 
 #[test]
 fn a_lock_that_is_never_released_is_a_timeout() {
-    let fixture = Fixture::with(SCHEMA, |options| {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
         options.busy_timeout = std::time::Duration::from_millis(30);
     });
     let foreign = fixture.foreign();
@@ -107,8 +107,8 @@ fn a_lock_that_is_never_released_is_a_timeout() {
     fixture.write("update t set a = 'ours'", vec![]);
 }
 
-/// A database file with one row, as another program would prepare it.
-fn successor(fixture: &Fixture, value: &str) -> std::path::PathBuf {
+/// A database file with one row, prepared by another program.
+fn successor(fixture: &SqliteFixture, value: &str) -> std::path::PathBuf {
     let path = fixture.directory.path().join("next.db");
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
@@ -121,12 +121,12 @@ fn successor(fixture: &Fixture, value: &str) -> std::path::PathBuf {
 
 #[test]
 fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     fixture.fill("t", &query, &[int(1)]);
-    // So that the old file's log has something in it that must not get into the new file.
+    // The old file's log then contains a change that must not reach the new file.
     fixture.write("update t set a = 'old' where id = 1", vec![]);
-    let seen = fixture.sink.told().len();
+    let seen = fixture.sink.calls().len();
     fs::rename(successor(&fixture, "new"), fixture.path()).unwrap();
     fixture.sink.wait_for_epoch(seen, "opened again");
     assert_eq!(fixture.rows(&query, vec![int(1)]), [[text("new")]]);
@@ -139,11 +139,12 @@ fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
     assert_eq!(check, "ok");
 }
 
-/// ✗ Before the readers waited for the writer, one of them could open the new file together with the old one's log: it read the
-/// two as one database, and held the file in a way that kept the writer out for good.
+/// Counterexample: before readers waited for the writer, a reader could open the new file together
+/// with the old log. It read the two as one database, and held a lock that permanently excluded the
+/// writer.
 #[test]
 fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select id, a from t order by id");
     let many = "insert into t with recursive n(id) as (select 2 union all select id + 1 from n where id < 500) select id, 'one' from n";
     fixture.write(many, vec![]);
@@ -152,7 +153,7 @@ fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written
         for _ in 0..8 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    // While there is no file that can be read, there is an error.
+                    // Reads fail while no file can be read.
                     let read = match fixture.try_read(&query, &[]) {
                         Err(Error::Unavailable { .. }) => continue,
                         read => read.unwrap(),
@@ -170,7 +171,7 @@ fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written
                 fixture.write("update t set id = id + 1000 where id > 1", vec![]);
                 let next = successor(&fixture, &format!("new {round}"));
                 fs::rename(next, fixture.path()).unwrap();
-                // The file of this round, at the first try.
+                // Reads the file of this round at the first attempt.
                 fixture.write("update t set a = 'written' where id = 1", vec![]);
                 assert_eq!(fixture.rows(&query, vec![]), [[int(1), text("written")]]);
                 while reads.load(Ordering::Relaxed) == before {
@@ -187,10 +188,10 @@ fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written
 
 #[test]
 fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     let next = successor(&fixture, "new");
-    // A read transaction in rollback-journal mode: WAL mode cannot be entered.
+    // A read transaction in rollback-journal mode prevents the change to WAL mode.
     let mut foreign = rusqlite::Connection::open(&next).unwrap();
     let reading = foreign.transaction().unwrap();
     reading
@@ -201,7 +202,7 @@ fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
     loop {
         match read(1) {
             Ok(read) if read.results[0].rows == [[text("new")]] => break,
-            // The old file, until the new one is noticed; then nothing, for a while.
+            // The old file is read until the new one is detected; then reads fail for a while.
             Ok(read) => assert_eq!(read.results[0].rows, [[text("one")]]),
             Err(error) => assert!(matches!(error, Error::Unavailable { .. }), "{error}"),
         }
@@ -221,7 +222,7 @@ fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
 
 #[test]
 fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let endless =
         "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
     let (endless, query) = (
@@ -230,7 +231,7 @@ fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
     );
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| fixture.try_read(&endless, &[]));
-        // Taken up by a thread: nobody waits any more.
+        // A thread has taken the read, and its caller has dropped the future.
         while fixture.database.health().waiting_reads > 0 {
             std::thread::yield_now();
         }
@@ -243,19 +244,20 @@ fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
 
 #[test]
 fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
-    let seen = fixture.sink.told().len();
+    let seen = fixture.sink.calls().len();
     let delete = fixture.prepare("delete from t");
     let away = fixture.directory.path().join("away.db");
     fs::rename(fixture.path(), &away).unwrap();
     fixture.sink.wait_for_epoch(seen, "replaced or removed");
-    // The epoch comes first in the poll that finds it; from then on no heartbeat.
+    // The epoch begins first in the poll that detects the removal; from then on no heartbeat is
+    // sent.
     assert!(matches!(
         fixture.try_read(&query, &[int(1)]),
         Err(Error::Unavailable { .. })
     ));
-    let delete = millpond_db::Step {
+    let delete = millpond_db::WriteStep {
         query: delete,
         bind: vec![],
         expect: millpond_db::Expect::Exec,
@@ -264,15 +266,15 @@ fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
         wait(fixture.database.write(vec![delete])),
         Err(Error::Unavailable { .. })
     ));
-    let told = fixture.sink.told();
-    let gone = told
+    let calls = fixture.sink.calls();
+    let gone = calls
         .iter()
-        .rposition(|told| matches!(told, Told::NewEpoch(_)))
+        .rposition(|call| matches!(call, SinkCall::NewEpoch(_)))
         .unwrap();
     assert!(
-        !told[gone..]
+        !calls[gone..]
             .iter()
-            .any(|told| matches!(told, Told::Heartbeat(..)))
+            .any(|call| matches!(call, SinkCall::Heartbeat(..)))
     );
     assert!(fixture.database.health().failures > 0);
     fs::rename(&away, fixture.path()).unwrap();
@@ -282,12 +284,12 @@ fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
 
 #[test]
 fn a_foreign_change_of_the_schema_is_seen_by_the_next_read() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (a text); create table u (a text); insert into t values ('t'); insert into u values ('u'); create view v as select a from t;",
     );
     let query = fixture.prepare("select * from v");
     assert_eq!(query.describe(), ["t: every change"]);
-    // Both readers know the view as it was.
+    // Both readers have the old view in memory.
     for _ in 0..4 {
         assert_eq!(fixture.rows(&query, vec![]), [[text("t")]]);
     }
@@ -300,7 +302,7 @@ fn a_foreign_change_of_the_schema_is_seen_by_the_next_read() {
         assert_eq!(read.results[0].rows, [[text("u"), int(1)]]);
         assert_eq!(read.results[0].columns.len(), 2);
         assert_eq!(query.describe(), ["u: every change"]);
-        // On a connection that has not run anything since, but had the old schema in memory.
+        // On a connection that has not run a statement since, and has the old schema in memory.
         assert_eq!(
             fixture.prepare("select a from v").describe(),
             ["u: every change"]
@@ -313,7 +315,7 @@ fn a_foreign_change_of_the_schema_is_seen_by_the_next_read() {
 
 #[test]
 fn a_dropped_table_is_an_error_and_not_an_old_answer() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     fixture.fill("t", &query, &[int(1)]);
     fixture.foreign().execute_batch("drop table t").unwrap();

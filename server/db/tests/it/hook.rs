@@ -1,8 +1,8 @@
-//! Every way in which a row can change touches what depends on it, and little else.
+//! Every way to change a row touches the results that depend on it, and few others.
 
 use millpond_db::Value;
 
-use crate::support::{Fixture, int, text};
+use crate::support::{SqliteFixture, int, text};
 
 const SCHEMA: &str = "
 create table t (id integer primary key, a integer, b text, c text unique, n text collate nocase);
@@ -25,7 +25,7 @@ insert into bare values (1, 'one'), (2, 'two');
 
 fn check(query: &str, params: &[Value], writes: &[(&str, bool)]) {
     for (write, expected) in writes {
-        let fixture = Fixture::new(SCHEMA);
+        let fixture = SqliteFixture::new(SCHEMA);
         let query = fixture.prepare(query);
         assert_eq!(
             fixture.evicts(&query, params, write),
@@ -95,7 +95,7 @@ fn rows_by_value() {
             ("update t set a = ' 10 ' where id = 2", true),
             ("update t set a = 30 where id = 1", true),
             ("update t set a = 30 where id = 2", false),
-            // It cannot be told what text in an integer column equals.
+            // It is unknown which integers a text in an integer column equals.
             ("update t set a = 'ten' where id = 2", true),
             ("update t set a = x'3130' where id = 2", false),
             ("delete from t where id = 3", true),
@@ -247,7 +247,7 @@ fn full_text_search() {
 
 #[test]
 fn a_default_that_was_added_later_counts_as_the_old_value() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     fixture.write("alter table t add column later integer default 5", vec![]);
     let query = fixture.prepare("select count(*) from t where later = :l");
     assert_eq!(fixture.rows(&query, vec![int(5)]), [[int(3)]]);
@@ -257,10 +257,10 @@ fn a_default_that_was_added_later_counts_as_the_old_value() {
 
 #[test]
 fn a_statement_that_touched_nothing_does_not_blind_the_next() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select * from t where id = :id");
     fixture.fill("probe", &query, &[int(1)]);
-    let step = |sql| millpond_db::Step {
+    let step = |sql| millpond_db::WriteStep {
         query: fixture.prepare(sql),
         bind: vec![],
         expect: millpond_db::Expect::Exec,

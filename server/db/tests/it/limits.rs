@@ -1,15 +1,15 @@
-//! Queues, timeouts, cancellation and the end.
+//! Queues, timeouts, cancellation and stopping.
 
 use std::time::Duration;
 
 use millpond_db::{Call, Error, Query};
 
-use crate::support::{Fixture, int, wait};
+use crate::support::{SqliteFixture, int, wait};
 
 const SCHEMA: &str =
     "create table t (id integer primary key, a text); insert into t values (1, 'one');";
 
-/// Runs until it is interrupted.
+/// A query that runs until it is interrupted.
 const ENDLESS: &str =
     "with recursive n (x) as (select 1 union all select x + 1 from n) select count(*) from n, t";
 
@@ -22,7 +22,7 @@ fn call(query: &Query) -> Vec<Call> {
 
 #[test]
 fn a_statement_that_runs_too_long_is_interrupted_and_the_reader_goes_on() {
-    let fixture = Fixture::with(SCHEMA, |options| {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
         options.statement_timeout = Duration::from_millis(20);
         options.readers = 1;
     });
@@ -37,7 +37,7 @@ fn a_statement_that_runs_too_long_is_interrupted_and_the_reader_goes_on() {
 
 #[test]
 fn a_write_that_runs_too_long_changes_nothing() {
-    let fixture = Fixture::with(SCHEMA, |options| {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
         options.statement_timeout = Duration::from_millis(20);
     });
     let endless = "insert into t (a) with recursive n (x) as (select 1 union all select x + 1 from n) select x from n where x < 0";
@@ -54,7 +54,7 @@ fn a_write_that_runs_too_long_changes_nothing() {
 
 #[test]
 fn a_full_queue_refuses_at_once_and_a_dropped_future_frees_nothing_but_itself() {
-    let fixture = Fixture::with(SCHEMA, |options| {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
         options.readers = 1;
         options.queue = 1;
         options.statement_timeout = Duration::from_millis(200);
@@ -66,7 +66,8 @@ fn a_full_queue_refuses_at_once_and_a_dropped_future_frees_nothing_but_itself() 
         let mut busy = Box::pin(database.read(call(&endless)));
         let mut waiting = Box::pin(database.read(call(&quick)));
         let mut outcomes = Vec::new();
-        // Whether or not the thread has taken the first job yet, of three more at least one finds the queue full.
+        // Whether or not the thread has taken the first job yet, at least one of three more finds
+        // the queue full.
         let mut third = Box::pin(database.read(call(&quick)));
         let mut fourth = Box::pin(database.read(call(&quick)));
         std::future::poll_fn(|context| {
@@ -86,7 +87,7 @@ fn a_full_queue_refuses_at_once_and_a_dropped_future_frees_nothing_but_itself() 
             "{outcomes:?}"
         );
     });
-    // All of them were dropped; the thread is there for the next as soon as the first is interrupted.
+    // All futures were dropped. The thread is free once the first statement is interrupted.
     loop {
         match wait(fixture.database.read(call(&quick))) {
             Ok(read) => break assert_eq!(read.results[0].rows, [[int(1)]]),
@@ -98,7 +99,7 @@ fn a_full_queue_refuses_at_once_and_a_dropped_future_frees_nothing_but_itself() 
 
 #[test]
 fn a_result_that_is_too_large_is_refused() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("with recursive n (x) as (select 1 union all select x + 1 from n where x < 70) select zeroblob(1 << 20) from n");
     assert!(matches!(
         wait(fixture.database.read(call(&query))),
@@ -117,7 +118,7 @@ fn a_result_that_is_too_large_is_refused() {
 
 #[test]
 fn a_read_cannot_write_and_wants_all_its_parameters() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("delete from t returning id");
     assert!(matches!(
         wait(fixture.database.read(call(&query))),
@@ -132,13 +133,13 @@ fn a_read_cannot_write_and_wants_all_its_parameters() {
 
 #[test]
 fn all_calls_of_a_read_see_one_state() {
-    let fixture = Fixture::new("create table t (n integer); insert into t values (0);");
+    let fixture = SqliteFixture::new("create table t (n integer); insert into t values (0);");
     let query = fixture.prepare("select n from t");
     let update = fixture.prepare("update t set n = n + 1");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for _ in 0..100 {
-                let step = millpond_db::Step {
+                let step = millpond_db::WriteStep {
                     query: update.clone(),
                     bind: vec![],
                     expect: millpond_db::Expect::Exec,
@@ -165,7 +166,7 @@ fn all_calls_of_a_read_see_one_state() {
 
 #[test]
 fn after_the_stop_everything_is_refused() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let query = fixture.prepare("select * from t");
     fixture.database.stop();
     assert!(matches!(

@@ -1,4 +1,5 @@
-//! The database on real files: what queries depend on, what the feed tells, and that the two always fit.
+//! Tests on real files: the dependencies of queries, the notifications of the feed, and their
+//! agreement.
 
 #![allow(
     clippy::disallowed_methods,

@@ -2,7 +2,7 @@
 
 use millpond_db::{Database, Error, Migration};
 
-use crate::support::{Fixture, options};
+use crate::support::{SqliteFixture, options};
 
 fn migration(name: &str, sql: &str) -> Migration {
     Migration {
@@ -81,10 +81,10 @@ fn a_failure_names_its_place_and_leaves_nothing() {
 
 #[test]
 fn one_while_the_feed_runs_begins_an_epoch() {
-    let fixture = Fixture::new("create table t (a text)");
+    let fixture = SqliteFixture::new("create table t (a text)");
     let query = fixture.prepare("select * from t");
     fixture.fill("t", &query, &[]);
-    let seen = fixture.sink.told().len();
+    let seen = fixture.sink.calls().len();
     fixture
         .database
         .migrate(&[migration("2", "insert into t values ('x')")])

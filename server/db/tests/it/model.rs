@@ -1,17 +1,19 @@
-//! The property: over random schemas, queries and changes, a cached answer always equals a fresh one.
+//! Property test: with random schemas, queries and changes, a cached result always equals a fresh
+//! one.
 //!
-//! A case is a stream of choices, from which everything else is made; so a failure shrinks to a short stream, and its
-//! SQL is printed. `MILLPOND_PROPTEST_CASES` asks for more cases, `MILLPOND_PROPTEST_SEED` for a run that failed.
+//! A case is a stream of choices that determines everything else, so a failure shrinks to a short
+//! stream, and its SQL is printed. `MILLPOND_PROPTEST_CASES` sets the number of cases,
+//! `MILLPOND_PROPTEST_SEED` repeats a failed run.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 
-use millpond_db::{Query, Rows, Value};
+use millpond_db::{Query, ResultRows, Value};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use crate::support::{Fixture, int, text};
+use crate::support::{SqliteFixture, int, text};
 
 #[test]
 fn a_cached_answer_equals_a_fresh_one() {
@@ -36,7 +38,7 @@ fn a_cached_answer_equals_a_fresh_one() {
         TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let totals = RefCell::new((0, 0));
     let result = runner.run(&vec(any::<u16>(), 300..500), |choices| {
-        let (kept, dropped) = Case::new(choices).run()?;
+        let (kept, dropped) = ModelCase::new(choices).run()?;
         let mut totals = totals.borrow_mut();
         totals.0 += kept;
         totals.1 += dropped;
@@ -67,28 +69,28 @@ const TYPES: [&str; 8] = [
 ];
 const TEXTS: [&str; 9] = ["a", "A", "a ", "7", "07", "7.0", " 7", "b", ""];
 
-struct Table {
+struct ModelTable {
     name: String,
     columns: Vec<&'static str>,
     key: &'static str,
     has_rowid: bool,
 }
 
-struct Case {
+struct ModelCase {
     choices: Vec<u16>,
     at: usize,
-    tables: Vec<Table>,
+    tables: Vec<ModelTable>,
     script: Vec<String>,
     pool: Vec<Value>,
 }
 
-struct Asked {
+struct CachedQuery {
     query: Query,
     params: Vec<Value>,
     key: String,
 }
 
-impl Case {
+impl ModelCase {
     fn new(choices: Vec<u16>) -> Self {
         Self {
             choices,
@@ -113,7 +115,7 @@ impl Case {
         among[self.below(among.len())]
     }
 
-    /// One of the case's few values, so that queries and changes often meet.
+    /// One of few values, so that queries and changes often overlap.
     fn value(&mut self) -> Value {
         if self.pool.is_empty() || self.one_in(12) {
             return self.fresh_value();
@@ -169,7 +171,7 @@ impl Case {
             schema += &format!(
                 "create table {name} ({key}, a {first}{unique}, b {second}{references}{generated}){tail};\n"
             );
-            self.tables.push(Table {
+            self.tables.push(ModelTable {
                 name,
                 columns: vec!["k", "a", "b"],
                 key: "k",
@@ -278,7 +280,7 @@ impl Case {
 
     fn change(&mut self) -> String {
         let t = self.below(self.tables.len());
-        let Table { name, key, .. } = &self.tables[t];
+        let ModelTable { name, key, .. } = &self.tables[t];
         let (name, key) = (name.clone(), *key);
         let (k, a, b) = (self.below(5), self.literal(), self.literal());
         let column = self.of(&["a", "b"]);
@@ -314,7 +316,7 @@ impl Case {
         }
         let schema = self.schema();
         self.script.push(schema.clone());
-        let fixture = Fixture::new(&schema);
+        let fixture = SqliteFixture::new(&schema);
         let foreign = fixture.foreign();
         foreign.execute_batch("pragma foreign_keys = on").unwrap();
         let mut asked = Vec::new();
@@ -341,24 +343,25 @@ impl Case {
                     continue;
                 };
                 kept += 1;
-                // An answer may also be that the view is gone.
+                // The result may also be an error, because the view is gone.
                 let fresh = fixture
                     .try_read(&asked.query, &asked.params)
                     .map(|read| read.results)
                     .unwrap_or_default();
-                // It may have gone meanwhile, for an epoch that the change was due; then it is not an answer any more.
+                // An epoch may have evicted the entry before the change; then there is no cached
+                // result.
                 if sorted(&entry.rows) != sorted(&fresh)
                     && fixture.sink.cached(&asked.key).is_some()
                 {
-                    let told = fixture.sink.told();
+                    let calls = fixture.sink.calls();
                     let message = format!(
-                        "{}\n-- stale: {} with {:?}\ncached {:?}\nfresh  {:?}\nlast told {:?}\ndepends on {:?}",
+                        "{}\n-- stale: {} with {:?}\ncached {:?}\nfresh  {:?}\nlast call {:?}\ndepends on {:?}",
                         self.script.join(";\n"),
                         asked.query.sql(),
                         asked.params,
                         entry.rows,
                         fresh,
-                        told.last(),
+                        calls.last(),
                         asked.query.describe()
                     );
                     return Err(TestCaseError::fail(message));
@@ -368,20 +371,21 @@ impl Case {
         Ok((kept, dropped))
     }
 
-    fn ask(&mut self, fixture: &Fixture) -> Option<Asked> {
+    fn ask(&mut self, fixture: &SqliteFixture) -> Option<CachedQuery> {
         let sql = self.query();
-        // Not every combination is a query (a column that is there twice).
+        // Not every combination is a valid query (a duplicate column).
         let query = fixture.database.prepare(&sql).ok()?;
         let params: Vec<Value> = query.params().iter().map(|_| self.value()).collect();
         let key = format!("{sql} {params:?}");
         self.script.push(format!("-- ask {key}"));
-        Some(Asked { query, params, key })
+        Some(CachedQuery { query, params, key })
     }
 
-    /// Makes a change; one that violates a constraint is rolled back, which must leave the cache right, too.
+    /// Makes a change. A change that violates a constraint is rolled back, and the cache must stay
+    /// correct.
     fn change_with(
         &mut self,
-        fixture: &Fixture,
+        fixture: &SqliteFixture,
         foreign: &rusqlite::Connection,
         change: &str,
         by_other: bool,
@@ -403,8 +407,8 @@ impl Case {
     }
 }
 
-/// Rows in an order of their own: none is promised.
-fn sorted(results: &[Rows]) -> Vec<String> {
+/// Sorted rows, as the order of rows is not guaranteed.
+fn sorted(results: &[ResultRows]) -> Vec<String> {
     let mut rows: Vec<String> = results
         .iter()
         .flat_map(|rows| &rows.rows)

@@ -1,20 +1,20 @@
-//! The promise by its definition, under concurrency: own writes at once, and every commit of another program that was
-//! acknowledged before the newest returned heartbeat was sent.
+//! The guarantee under concurrency: own writes are visible at once, and so is every commit of
+//! another program that was acknowledged before the newest heartbeat was sent.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use base_clock::Boottime;
-use millpond_db::{Call, Rows, Value};
+use millpond_db::{Call, ResultRows, Value};
 use parking_lot::Mutex;
 
-use crate::support::{Fixture, int, wait};
+use crate::support::{SqliteFixture, int, wait};
 
 const ROWS: i64 = 6;
 const OWN_WRITES: i64 = 150;
 
 struct Acknowledged {
     own: Vec<AtomicI64>,
-    /// When, which row, which value.
+    /// Time, row id and value of each write.
     foreign: Mutex<Vec<(Boottime, i64, i64)>>,
 }
 
@@ -30,7 +30,7 @@ impl Acknowledged {
     }
 }
 
-fn counters(rows: &Rows) -> (i64, i64) {
+fn counters(rows: &ResultRows) -> (i64, i64) {
     match rows.rows[0][..] {
         [Value::Integer(own), Value::Integer(foreign)] => (own, foreign),
         ref other => panic!("{other:?}"),
@@ -39,7 +39,7 @@ fn counters(rows: &Rows) -> (i64, i64) {
 
 #[test]
 fn no_answer_is_older_than_promised() {
-    let fixture = Fixture::new(
+    let fixture = SqliteFixture::new(
         "create table t (id integer primary key, own integer not null, other integer not null)",
     );
     for id in 0..ROWS {
@@ -94,9 +94,9 @@ fn no_answer_is_older_than_promised() {
     assert!(hits.into_inner() > 0);
 }
 
-/// Asks once, from the cache if it has an answer; whether it had.
+/// Reads once, from the cache if it has the result; true if it had.
 fn check(
-    fixture: &Fixture,
+    fixture: &SqliteFixture,
     query: &millpond_db::Query,
     acknowledged: &Acknowledged,
     id: i64,

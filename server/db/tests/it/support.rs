@@ -1,4 +1,4 @@
-//! A database in a temporary directory, with a sink that writes down what it is told.
+//! A database in a temporary directory, with a sink that records its calls.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -8,48 +8,49 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use millpond_db::{
-    Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Options, Query, Read, Rows,
-    Snapshot, Step, Value, Written,
+    Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Query, ReadResult,
+    ResultRows, Snapshot, SqliteOptions, Value, WriteResult, WriteStep,
 };
 use millpond_store::{Change, Feed, Sink, Tag};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
 
-/// Far longer than anything takes; it only ends a test that would wait for ever.
+/// Far longer than any operation takes; it only ends a test that would wait forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One call of a sink.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum SinkCall {
     Apply(u64, Vec<Tag>),
     Visible(u64),
     Heartbeat(Boottime, u64),
     NewEpoch(String),
 }
 
-/// A cached result of the smallest store that keeps the promise.
+/// A cached result of the smallest store that follows the rules of coherence.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub rows: Vec<Rows>,
+pub(crate) struct CachedResult {
+    pub rows: Vec<ResultRows>,
     tags: HashSet<Tag>,
 }
 
 #[derive(Default)]
-struct State {
-    told: Vec<Told>,
+struct SinkState {
+    calls: Vec<SinkCall>,
     epoch: u64,
     /// Marks and tags of this epoch.
     log: Vec<(Mark, Vec<Tag>)>,
-    cached: HashMap<String, Entry>,
+    cached: HashMap<String, CachedResult>,
     evicted: u64,
-    /// Panics at the next `apply`.
+    /// The next `apply` panics.
     trap: bool,
 }
 
-/// Writes down what it is told, and is a cache: changes evict what depends on their tags, epochs everything.
+/// Records its calls, and is a cache: a change evicts results that depend on its tags, an epoch
+/// evicts all.
 #[derive(Default)]
-pub(crate) struct Witness {
-    state: Mutex<State>,
+pub(crate) struct RecordingSink {
+    state: Mutex<SinkState>,
     changed: Condvar,
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn low(snapshot: &Snapshot) -> u64 {
     }
 }
 
-impl Sink<DatabaseFeed> for Witness {
+impl Sink<DatabaseFeed> for RecordingSink {
     fn apply(&self, change: Change<DatabaseFeed>) {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.trap) {
@@ -74,7 +75,9 @@ impl Sink<DatabaseFeed> for Witness {
             .retain(|_, entry| !change.tags.iter().any(|tag| entry.tags.contains(tag)));
         state.evicted += (before - state.cached.len()) as u64;
         state.log.push((change.mark, change.tags.clone()));
-        state.told.push(Told::Apply(change.mark.at, change.tags));
+        state
+            .calls
+            .push(SinkCall::Apply(change.mark.at, change.tags));
         self.changed.notify_all();
     }
 
@@ -83,11 +86,14 @@ impl Sink<DatabaseFeed> for Witness {
             Snapshot::Applied(tick) => *tick,
             Snapshot::Transactions(transactions) => transactions.xmin(),
         };
-        self.state.lock().told.push(Told::Visible(seen));
+        self.state.lock().calls.push(SinkCall::Visible(seen));
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
-        self.state.lock().told.push(Told::Heartbeat(sent, position));
+        self.state
+            .lock()
+            .calls
+            .push(SinkCall::Heartbeat(sent, position));
         self.changed.notify_all();
     }
 
@@ -96,14 +102,14 @@ impl Sink<DatabaseFeed> for Witness {
         state.epoch += 1;
         state.log.clear();
         state.cached.clear();
-        state.told.push(Told::NewEpoch(reason.to_owned()));
+        state.calls.push(SinkCall::NewEpoch(reason.to_owned()));
         self.changed.notify_all();
     }
 }
 
-impl Witness {
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.state.lock().told.clone()
+impl RecordingSink {
+    pub(crate) fn calls(&self) -> Vec<SinkCall> {
+        self.state.lock().calls.clone()
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -114,15 +120,16 @@ impl Witness {
         self.state.lock().trap = true;
     }
 
-    pub(crate) fn cached(&self, key: &str) -> Option<Entry> {
+    pub(crate) fn cached(&self, key: &str) -> Option<CachedResult> {
         self.state.lock().cached.get(key).cloned()
     }
 
-    /// What is kept under `key`, and up to when nothing that was committed is missing from it.
-    pub(crate) fn answer(&self, key: &str) -> Option<(Entry, Boottime)> {
+    /// The result under `key`, and the send time of the last heartbeat: no earlier commit is
+    /// missing from the result.
+    pub(crate) fn answer(&self, key: &str) -> Option<(CachedResult, Boottime)> {
         let state = self.state.lock();
-        let sent = state.told.iter().rev().find_map(|told| {
-            if let Told::Heartbeat(sent, _) = told {
+        let sent = state.calls.iter().rev().find_map(|calls| {
+            if let SinkCall::Heartbeat(sent, _) = calls {
                 Some(*sent)
             } else {
                 None
@@ -135,8 +142,8 @@ impl Witness {
         self.state.lock().cached.len()
     }
 
-    /// Keeps what was read, if the rules allow it; `epoch` was noted before the read began.
-    pub(crate) fn store(&self, key: &str, epoch: u64, read: &Read) -> bool {
+    /// Stores a result if the rules allow it; `epoch` was read before the read began.
+    pub(crate) fn store(&self, key: &str, epoch: u64, read: &ReadResult) -> bool {
         let mut state = self.state.lock();
         let tags: HashSet<Tag> = read
             .deps
@@ -154,7 +161,7 @@ impl Witness {
         if keep {
             state.cached.insert(
                 key.to_owned(),
-                Entry {
+                CachedResult {
                     rows: read.results.clone(),
                     tags,
                 },
@@ -163,13 +170,13 @@ impl Witness {
         keep
     }
 
-    /// Waits until `holds` of what was told.
-    fn wait(&self, what: &str, mut holds: impl FnMut(&State) -> bool) {
+    /// Waits until `holds` is true for the recorded calls.
+    fn wait(&self, what: &str, mut holds: impl FnMut(&SinkState) -> bool) {
         let mut state = self.state.lock();
         while !holds(&state) {
             assert!(
                 !self.changed.wait_for(&mut state, PATIENCE).timed_out(),
-                "waited in vain for {what}"
+                "no call within the timeout: {what}"
             );
         }
     }
@@ -178,48 +185,48 @@ impl Witness {
     pub(crate) fn wait_for_epoch(&self, seen: usize, reason: &str) {
         self.wait(reason, |state| {
             state
-                .told
+                .calls
                 .iter()
                 .skip(seen)
-                .any(|told| matches!(told, Told::NewEpoch(told) if told.contains(reason)))
+                .any(|calls| matches!(calls, SinkCall::NewEpoch(calls) if calls.contains(reason)))
         });
     }
 
-    /// Waits until nothing that was committed before now is missing.
+    /// Waits until no commit from before now is missing.
     pub(crate) fn settle(&self) {
         self.settle_since(Boottime::now());
     }
 
     /// Waits for a heartbeat that was sent at `since` or later.
     pub(crate) fn settle_since(&self, since: Boottime) {
-        self.wait("a heartbeat", |state| matches!(state.told.iter().rfind(|told| matches!(told, Told::Heartbeat(..))), Some(Told::Heartbeat(sent, _)) if *sent >= since));
+        self.wait("a heartbeat", |state| matches!(state.calls.iter().rfind(|calls| matches!(calls, SinkCall::Heartbeat(..))), Some(SinkCall::Heartbeat(sent, _)) if *sent >= since));
     }
 }
 
 /// A database with its directory.
-pub(crate) struct Fixture {
+pub(crate) struct SqliteFixture {
     pub database: Database,
-    pub sink: Arc<Witness>,
+    pub sink: Arc<RecordingSink>,
     pub directory: TempDir,
 }
 
-pub(crate) fn options(path: PathBuf) -> Options {
-    Options {
+pub(crate) fn options(path: PathBuf) -> SqliteOptions {
+    SqliteOptions {
         readers: 2,
         poll: Duration::from_millis(1),
         statement_timeout: PATIENCE,
         busy_timeout: PATIENCE,
-        ..Options::new(path)
+        ..SqliteOptions::new(path)
     }
 }
 
-impl Fixture {
-    /// With this schema, and the feed started.
+impl SqliteFixture {
+    /// Creates a database with this schema, and starts the feed.
     pub(crate) fn new(schema: &str) -> Self {
         Self::with(schema, |_| {})
     }
 
-    pub(crate) fn with(schema: &str, adjust: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) fn with(schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = options(directory.path().join("site.db"));
         adjust(&mut options);
@@ -230,8 +237,8 @@ impl Fixture {
                 sql: schema.into(),
             }])
             .unwrap();
-        let sink = Arc::new(Witness::default());
-        // From before the start: the first poll may be the only one for an hour.
+        let sink = Arc::new(RecordingSink::default());
+        // Taken before the start: the first poll may be the only one for an hour.
         let before = Boottime::now();
         database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
         sink.settle_since(before);
@@ -246,7 +253,7 @@ impl Fixture {
         self.directory.path().join("site.db")
     }
 
-    /// Another program with the same file open.
+    /// A connection of another program to the same file.
     pub(crate) fn foreign(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.path()).unwrap();
         connection.busy_timeout(PATIENCE).unwrap();
@@ -259,27 +266,27 @@ impl Fixture {
             .unwrap_or_else(|error| panic!("{error}, in: {sql}"))
     }
 
-    pub(crate) fn try_write(&self, sql: &str, params: Vec<Value>) -> Result<Written, Error> {
+    pub(crate) fn try_write(&self, sql: &str, params: Vec<Value>) -> Result<WriteResult, Error> {
         let bind = params.into_iter().map(Bind::Value).collect();
         let query = self.database.prepare(sql).map_err(|error| Error::Sql {
             message: error.to_string(),
             sql: sql.into(),
         })?;
-        wait(self.database.write(vec![Step {
+        wait(self.database.write(vec![WriteStep {
             query,
             bind,
             expect: Expect::Many,
         }]))
     }
 
-    pub(crate) fn write(&self, sql: &str, params: Vec<Value>) -> Rows {
+    pub(crate) fn write(&self, sql: &str, params: Vec<Value>) -> ResultRows {
         self.try_write(sql, params)
             .unwrap_or_else(|error| panic!("{error}, in: {sql}"))
             .results
             .remove(0)
     }
 
-    pub(crate) fn read(&self, query: &Query, params: Vec<Value>) -> Read {
+    pub(crate) fn read(&self, query: &Query, params: Vec<Value>) -> ReadResult {
         wait(self.database.read(vec![Call {
             query: query.clone(),
             params,
@@ -291,19 +298,19 @@ impl Fixture {
         self.read(query, params).results.remove(0).rows
     }
 
-    pub(crate) fn try_read(&self, query: &Query, params: &[Value]) -> Result<Read, Error> {
+    pub(crate) fn try_read(&self, query: &Query, params: &[Value]) -> Result<ReadResult, Error> {
         wait(self.database.read(vec![Call {
             query: query.clone(),
             params: params.to_vec(),
         }]))
     }
 
-    /// Reads and keeps the result under `key`.
+    /// Reads, and stores the result under `key`.
     pub(crate) fn fill(&self, key: &str, query: &Query, params: &[Value]) {
         assert!(self.try_fill(key, query, params), "{}", query.sql());
     }
 
-    /// The same, if there is a result.
+    /// Reads, and stores the result under `key` if the read succeeds.
     pub(crate) fn try_fill(&self, key: &str, query: &Query, params: &[Value]) -> bool {
         loop {
             let epoch = self.sink.epoch();
@@ -311,19 +318,19 @@ impl Fixture {
                 return false;
             };
             assert_eq!(read.deps[0].uncacheable, None, "{}", query.sql());
-            // A poll may have begun an epoch meanwhile, for a commit from before.
+            // A poll may have begun an epoch in between, for an earlier commit.
             if self.sink.store(key, epoch, &read) {
                 return true;
             }
         }
     }
 
-    /// Whether a write makes a cached result go.
+    /// True if a write evicts a cached result.
     pub(crate) fn evicts(&self, query: &Query, params: &[Value], write: &str) -> bool {
         let written = self.prepare(write);
         self.fill("probe", query, params);
         let before = self.sink.epoch();
-        wait(self.database.write(vec![Step {
+        wait(self.database.write(vec![WriteStep {
             query: written,
             bind: Vec::new(),
             expect: Expect::Exec,
@@ -333,7 +340,7 @@ impl Fixture {
             self.sink.epoch(),
             before,
             "an epoch would hide what the tags do: {:?}",
-            self.sink.told().last()
+            self.sink.calls().last()
         );
         self.sink.cached("probe").is_none()
     }

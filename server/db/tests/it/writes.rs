@@ -1,8 +1,8 @@
 //! Own writes: constraints, expectations, and that they are seen at once.
 
-use millpond_db::{Bind, ConstraintKind, Error, Expect, Step};
+use millpond_db::{Bind, ConstraintKind, Error, Expect, WriteStep};
 
-use crate::support::{Fixture, int, text, wait};
+use crate::support::{SqliteFixture, int, text, wait};
 
 const SCHEMA: &str = "
 create table t (id integer primary key, u text unique, n text not null default 'n', c integer check (c > 0));
@@ -12,7 +12,7 @@ insert into t values (1, 'one', 'n', 1);
 
 #[test]
 fn violated_constraints_say_which() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let check = |sql: &str, expected: ConstraintKind| match fixture.try_write(sql, vec![]) {
         Err(Error::Constraint { kind, message }) => assert_eq!(kind, expected, "{message}"),
         other => panic!("{other:?}"),
@@ -30,9 +30,9 @@ fn violated_constraints_say_which() {
 
 #[test]
 fn expectations() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     let run = |sql, expect| {
-        wait(fixture.database.write(vec![Step {
+        wait(fixture.database.write(vec![WriteStep {
             query: fixture.prepare(sql),
             bind: vec![],
             expect,
@@ -88,8 +88,8 @@ fn expectations() {
 
 #[test]
 fn a_binding_to_a_row_that_is_not_there_rolls_back() {
-    let fixture = Fixture::new(SCHEMA);
-    let step = |sql, bind, expect| Step {
+    let fixture = SqliteFixture::new(SCHEMA);
+    let step = |sql, bind, expect| WriteStep {
         query: fixture.prepare(sql),
         bind,
         expect,
@@ -127,7 +127,7 @@ fn a_binding_to_a_row_that_is_not_there_rolls_back() {
 
 #[test]
 fn what_was_written_is_read_at_once_from_any_thread() {
-    let fixture = Fixture::new("create table t (id integer primary key, n integer)");
+    let fixture = SqliteFixture::new("create table t (id integer primary key, n integer)");
     let count = fixture.prepare("select count(*) from t where n = :n");
     std::thread::scope(|scope| {
         for n in 0..4 {
@@ -146,7 +146,7 @@ fn what_was_written_is_read_at_once_from_any_thread() {
 
 #[test]
 fn a_transaction_statement_is_refused() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = SqliteFixture::new(SCHEMA);
     for sql in [
         "commit",
         "rollback",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use millpond_db::{Advice, Requirement};
-use millpond_site::{Config, QueryReport, Report};
+use millpond_site::{CheckReport, Config, QueryReport};
 use millrace_report::{Column, Table, text_table};
 
 use super::database_option::DatabaseOption;
@@ -31,7 +31,7 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self) -> Outcome {
         let config = self.database.read(&self.site)?;
-        let Report {
+        let CheckReport {
             queries,
             notes,
             requirements,

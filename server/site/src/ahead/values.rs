@@ -2,7 +2,7 @@
 
 use std::array;
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
 use crate::params::Param;
@@ -66,11 +66,11 @@ pub(super) fn from_json(param: &Param, json: &Json) -> Option<Value> {
         return Some(default.clone());
     }
     match param.kind {
-        Kind::Integer => json.as_i64().map(Value::Integer),
-        Kind::Real => json.as_f64().map(Value::Real),
-        Kind::Boolean => json.as_bool().map(Value::Boolean),
-        Kind::Text | Kind::Other => json.as_str().map(Value::from),
-        Kind::Blob => None,
+        ValueKind::Integer => json.as_i64().map(Value::Integer),
+        ValueKind::Real => json.as_f64().map(Value::Real),
+        ValueKind::Boolean => json.as_bool().map(Value::Boolean),
+        ValueKind::Text | ValueKind::Other => json.as_str().map(Value::from),
+        ValueKind::Blob => None,
     }
 }
 
@@ -126,20 +126,23 @@ mod tests {
             in_path: None,
         };
         for (kind, value) in [
-            (Kind::Integer, Value::from(i64::MAX)),
-            (Kind::Real, Value::Real(0.1)),
-            (Kind::Boolean, false.into()),
-            (Kind::Text, "x".into()),
+            (ValueKind::Integer, Value::from(i64::MAX)),
+            (ValueKind::Real, Value::Real(0.1)),
+            (ValueKind::Boolean, false.into()),
+            (ValueKind::Text, "x".into()),
         ] {
             let json = to_json(&value).unwrap();
             assert_eq!(from_json(&param(kind, None), &json), Some(value));
         }
-        let number = param(Kind::Integer, Some(Value::Null));
+        let number = param(ValueKind::Integer, Some(Value::Null));
         assert_eq!(from_json(&number, &Json::Null), Some(Value::Null));
         for json in [Json::from("1"), 1.5.into(), u64::MAX.into(), true.into()] {
             assert_eq!(from_json(&number, &json), None, "{json}");
         }
-        assert_eq!(from_json(&param(Kind::Integer, None), &Json::Null), None);
+        assert_eq!(
+            from_json(&param(ValueKind::Integer, None), &Json::Null),
+            None
+        );
         assert_eq!(to_json(&Value::Blob([1][..].into())), None);
         assert_eq!(to_json(&Value::Real(f64::NAN)), None);
     }

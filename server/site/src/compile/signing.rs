@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use millpond_db::{self as db, Kind};
+use millpond_db::{self as db, ValueKind};
 
 use crate::{
     Problem,
     page::{Signing, Source, Verify},
     params::Param,
     script::{Named, Rows, Script},
-    session::{ClaimLine, ClaimUse, From, Line, Needs, RESERVED, SessionLines, VerifyLine},
+    session::{
+        ClaimLine, ClaimUse, DirectiveLine, From, Needs, RESERVED, SessionLines, VerifyLine,
+    },
     suggest::closest,
 };
 
@@ -155,18 +157,18 @@ pub(super) fn add_params(
     lines: &SessionLines,
     params: &mut Vec<Param>,
 ) -> Result<(), Problem> {
-    let mut add = |name: &str, default: Option<db::Value>, line: &Line| {
+    let mut add = |name: &str, default: Option<db::Value>, line: &DirectiveLine| {
         let Some(param) = params.iter().find(|param| param.name == name) else {
             params.push(Param {
                 name: name.to_owned(),
-                kind: Kind::Text,
+                kind: ValueKind::Text,
                 default,
                 in_path: None,
             });
             return Ok(());
         };
         match param.kind {
-            Kind::Text => Ok(()),
+            ValueKind::Text => Ok(()),
             _ => Err(at(
                 file,
                 line,
@@ -262,7 +264,7 @@ fn claim_column(
 fn step_of(
     file: &Path,
     name: &str,
-    line: &Line,
+    line: &DirectiveLine,
     prepared: &Prepared<'_>,
 ) -> Result<usize, Problem> {
     let found = prepared.iter().position(|(named, _)| named.name == name);
@@ -281,7 +283,7 @@ fn step_of(
 fn column_of(
     file: &Path,
     name: &str,
-    line: &Line,
+    line: &DirectiveLine,
     named: &Named,
     query: &db::Query,
 ) -> Result<(), Problem> {
@@ -308,7 +310,7 @@ fn unknown<'k>(
     }
 }
 
-fn at(file: &Path, line: &Line, word: &str, message: String) -> Problem {
+fn at(file: &Path, line: &DirectiveLine, word: &str, message: String) -> Problem {
     let (line, column) = line.place(word);
     Problem::new(file, message).at(line, column)
 }

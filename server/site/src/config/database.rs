@@ -1,4 +1,4 @@
-//! `database.url`: where the data is.
+//! `database.url`: the location of the database.
 
 use std::{
     env, fmt,
@@ -16,7 +16,7 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// The URL of a PostgreSQL database. What is shown of it, in messages and in logs, never has the password in it.
+/// The URL of a PostgreSQL database. Messages and logs never show its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     url: String,
@@ -24,7 +24,7 @@ pub struct PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// The whole URL, password and all: for whoever connects.
+    /// The whole URL with its password, for connecting.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.url
@@ -44,14 +44,14 @@ impl fmt::Debug for PostgresUrl {
     }
 }
 
-/// Names an environment variable that has the URL.
+/// The prefix that names an environment variable with the URL.
 const ENVIRONMENT: &str = "env:";
 
 impl DatabaseUrl {
-    /// Reads a URL; the path of an SQLite file is taken from `dir`, and `env:NAME` is the value of an environment variable.
+    /// Reads a URL; the path of an SQLite file is taken from `dir`, and `env:NAME` is the value of
+    /// an environment variable.
     ///
-    /// # Errors
-    /// What is wrong with it, as a sentence, without its password.
+    /// A message about the error, without the password.
     pub fn parse(url: &str, dir: &Path) -> Result<Self, String> {
         match url.strip_prefix(ENVIRONMENT) {
             None => Self::direct(url, dir),
@@ -87,7 +87,7 @@ impl DatabaseUrl {
         }
     }
 
-    /// The file, if it is one.
+    /// The path of the SQLite file, if the database is one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {

@@ -4,9 +4,11 @@ use crate::rules::Scope;
 
 /// What every static file says about caching: keep it, and ask whether it is still the same.
 const ASK: &str = "no-cache";
-/// What never changes need not be asked for (RFC 8246); a year is the longest that is understood everywhere.
+/// What never changes need not be asked for (RFC 8246); a year is the longest that is understood
+/// everywhere.
 const KEEP: &str = "public, max-age=31536000, immutable";
-/// Digits of the shortest hash: with fewer, words such as `added` or `facade` and dates would look like one.
+/// Digits of the shortest hash: with fewer, words such as `added` or `facade` and dates would look
+/// like one.
 const HASH_DIGITS: usize = 8;
 
 /// The settings of `[static]`.
@@ -14,7 +16,8 @@ const HASH_DIGITS: usize = 8;
 pub(crate) struct FileSettings {
     /// Names that answer for their folder, the best first.
     pub(crate) index: Vec<String>,
-    /// Which folders without an index are listed, by their path with or without the slash at its end.
+    /// Which folders without an index are listed, by their path with or without the slash at its
+    /// end.
     pub(crate) listing: Scope,
     /// Whether `/about` is the address of `about.html`.
     pub(crate) clean_urls: bool,
@@ -39,7 +42,8 @@ impl FileSettings {
             Scope::Nowhere => false,
             Scope::Everywhere => true,
             Scope::Paths(patterns) => {
-                // Nobody who writes `/downloads` means a file: without this it would never match, and nothing would say so.
+                // `/downloads` means a folder, not a file. Without this it would never match, and
+                // no message would say so.
                 let bare = folder.strip_suffix('/').filter(|bare| !bare.is_empty());
                 patterns.iter().any(|pattern| {
                     pattern.matches(folder) || bare.is_some_and(|bare| pattern.matches(bare))
@@ -54,9 +58,10 @@ impl FileSettings {
     }
 }
 
-/// Whether the name at the end of a path has a hash in it, as tools that build websites write it. Letters and digits must both
-/// be there: a date has digits only, and a word letters only. A hash that happens to have one kind only (one in forty of those with
-/// eight digits) is not recognised; that costs a question for each use.
+/// Whether the name at the end of a path has a hash in it, as tools that build websites write it.
+/// Letters and digits must both be there: a date has digits only, and a word letters only. A hash
+/// that happens to have one kind only (one in forty of those with eight digits) is not recognised;
+/// that costs a question for each use.
 fn has_hash(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.split(['.', '-', '_']).any(|part| {

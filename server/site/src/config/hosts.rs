@@ -1,4 +1,4 @@
-//! `[[host]]`: several sites behind one address.
+//! `[[host]]`: several sites at one address.
 
 use std::path::{Path, PathBuf};
 
@@ -6,47 +6,47 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{Column, Entry, Table},
+    tables::{ConfigEntry, EntryKey, EntryKind},
     value::{text, texts},
 };
 use crate::Problem;
 
-/// A site and the names that it answers to.
+/// A site and the names to which it responds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) names: Vec<HostName>,
     /// The folder of the site, as an absolute path.
     pub(crate) site: PathBuf,
-    /// The same as it stands in the file.
+    /// The folder as it is written in the file.
     pub(crate) shown: PathBuf,
 }
 
-/// A name that a client may ask for, in lower case.
+/// A host name that a client may request, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HostName {
     /// `www.example.org`, or an address.
     Exact(String),
-    /// `*.example.org`: every name that ends so, without the asterisk and its dot.
+    /// `*.example.org`: every name with this suffix, stored without the asterisk and its dot.
     Below(String),
-    /// `*`: every name that no other entry has.
+    /// `*`: every name that matches no other entry.
     Any,
 }
 
-pub(super) const HOST: Table = Table {
+pub(super) const HOST: EntryKind = EntryKind {
     name: "host",
     about: "Several sites in one process. Each entry is a site of its own, with its own `millpond.toml`, database, cache and \
             watch over its folder; this file then has `[server]`, `[log]` and `[limits]` for all of them and nothing else beside \
             the entries, and those sections of the sites' own files do not count. The host of a request is compared without regard to case, and \
             without its port. A name that no entry has is answered with 421, unless one has `\"*\"`. A change needs a restart.",
     keys: &[
-        Column {
+        EntryKey {
             name: "names",
             about: "The names of the site: `\"example.org\"`; `\"*.example.org\"`, every name below it; `\"*\"`, every name that \
                     no other entry has. The exact name counts before a wider one, and `*.a.example.org` before `*.example.org`.",
             example: "[\"example.org\", \"*.example.org\"]",
             default: None,
         },
-        Column {
+        EntryKey {
             name: "site",
             about: "The folder of the site, from the folder of this file.",
             example: "\"example\"",
@@ -57,7 +57,7 @@ pub(super) const HOST: Table = Table {
     read: host,
 };
 
-fn host(config: &mut Config, entry: &Entry<'_>, dir: &Path) -> Result<(), Problem> {
+fn host(config: &mut Config, entry: &ConfigEntry<'_>, dir: &Path) -> Result<(), Problem> {
     let names = entry.need("names", |value| names(value, &config.hosts))?;
     let shown = entry.need("site", |value| match text(value)? {
         "" | "." | "./" => Err("it must be another folder than this one".to_owned()),

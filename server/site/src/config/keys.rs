@@ -1,4 +1,4 @@
-//! Every setting there is.
+//! All settings.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::rules::Scope;
 pub(super) struct Section {
     /// Its name, as in `[server]`.
     pub(super) name: &'static str,
-    /// What it is about, for the manual.
+    /// The subject of the section, for the manual.
     pub(super) about: &'static str,
-    /// Whether a change takes effect by itself, as that of a page does.
+    /// True if a change takes effect without a restart, as a change of a page does.
     pub(super) is_live: bool,
 }
 
@@ -69,29 +69,29 @@ pub(super) const SECTIONS: [Section; 8] = [
 
 /// One setting.
 pub(super) struct Key {
-    /// The section it stands in.
+    /// The section of the setting.
     pub(super) section: &'static str,
     /// Its name.
     pub(super) name: &'static str,
-    /// What values it takes, and where they go.
-    pub(super) kind: Kind,
-    /// Its default as it would stand in the file; none is "absent".
+    /// The values that it accepts, and the field of [`Config`] that holds them.
+    pub(super) kind: SettingKind,
+    /// Its default in the notation of the file; `None` if it is absent.
     pub(super) default: Option<&'static str>,
-    /// A good value as it would stand in the file, for hints.
+    /// An example in the notation of the file, for hints.
     pub(super) example: &'static str,
-    /// What it means, for the manual.
+    /// The meaning of the setting, for the manual.
     pub(super) about: &'static str,
 }
 
-/// The kind of a setting. Numbers have the least and the greatest value they may take.
-pub(super) enum Kind {
+/// The kind of a setting. Numbers have the least and the greatest accepted value.
+pub(super) enum SettingKind {
     /// `true` or `false`.
     Flag(fn(&mut Config) -> &mut bool),
     /// A whole number.
     Count(fn(&mut Config) -> &mut usize, usize, usize),
     /// Bytes: a number, or text such as `"256MB"`.
     Size(fn(&mut Config) -> &mut usize, usize, usize),
-    /// A span of time, such as `"1s"`.
+    /// A duration, such as `"1s"`.
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
@@ -99,7 +99,7 @@ pub(super) enum Kind {
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
     Database(fn(&mut Config) -> &mut DatabaseUrl),
-    /// How a server tells of changes.
+    /// How a server reports changes.
     Feed(fn(&mut Config) -> &mut FeedKind),
     /// Hosts of replicas.
     Replicas(fn(&mut Config) -> &mut Vec<String>),
@@ -125,14 +125,14 @@ impl Key {
         format!("{}.{}", self.section, self.name)
     }
 
-    /// Whether a change takes effect by itself.
+    /// True if a change takes effect without a restart.
     pub(super) fn is_live(&self) -> bool {
         let section = SECTIONS.iter().find(|section| section.name == self.section);
         // The watch over the folder begins with this one.
         section.is_some_and(|section| section.is_live) && self.path() != "static.follow_links"
     }
 
-    /// A line for the file that would be right.
+    /// A correct line for the file.
     pub(super) fn line(&self) -> String {
         format!("{} = {}", self.name, self.example)
     }
@@ -146,7 +146,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "server",
         name: "listen",
-        kind: Kind::Address(|config| &mut config.listen),
+        kind: SettingKind::Address(|config| &mut config.listen),
         default: Some("\"127.0.0.1:8080\""),
         example: "\"127.0.0.1:8080\"",
         about: "The address and port to answer on. `0.0.0.0` is every IPv4 address of the machine, `[::]` every address, \
@@ -155,7 +155,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "server",
         name: "workers",
-        kind: Kind::Count(|config| &mut config.workers, 0, 1024),
+        kind: SettingKind::Count(|config| &mut config.workers, 0, 1024),
         default: Some("0"),
         example: "0",
         about: "Threads that serve, each with its own event loop. 0 is one for each core in the affinity mask \
@@ -164,7 +164,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "server",
         name: "spin",
-        kind: Kind::Flag(|config| &mut config.limits.spins),
+        kind: SettingKind::Flag(|config| &mut config.limits.spins),
         default: Some("true"),
         example: "true",
         about: "Whether a thread whose last answers, all from memory, went to at most four connections looks for their next requests for up to \
@@ -177,7 +177,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "url",
-        kind: Kind::Database(|config| &mut config.database),
+        kind: SettingKind::Database(|config| &mut config.database),
         default: Some("\"sqlite:site.db\""),
         example: "\"sqlite:site.db\"",
         about: "`sqlite:` and the path of the file, from the site's folder; it is made if it is missing. Or \
@@ -189,7 +189,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "replicas",
-        kind: Kind::Replicas(|config| &mut config.replicas),
+        kind: SettingKind::Replicas(|config| &mut config.replicas),
         default: Some("[]"),
         example: "[\"db2.example.com:5432\"]",
         about: "PostgreSQL with `feed = \"logical\"` only: hot standbys of the server, as `host:port` or the folder of a unix socket; user, password, \
@@ -200,7 +200,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "pool",
-        kind: Kind::Count(|config| &mut config.pool, 1, 256),
+        kind: SettingKind::Count(|config| &mut config.pool, 1, 256),
         default: Some("8"),
         example: "8",
         about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, the feed \
@@ -209,7 +209,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "queue",
-        kind: Kind::Count(|config| &mut config.queue, 1, 65_536),
+        kind: SettingKind::Count(|config| &mut config.queue, 1, 65_536),
         default: Some("1024"),
         example: "1024",
         about: "How many reads, and how many writes, may wait for a connection; one more is answered 503 with Retry-After at once. On PostgreSQL \
@@ -219,7 +219,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "statement_timeout",
-        kind: Kind::Time(
+        kind: SettingKind::Time(
             |config| &mut config.statement_timeout,
             Duration::from_millis(100),
             Duration::from_secs(3600),
@@ -232,7 +232,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "feed",
-        kind: Kind::Feed(|config| &mut config.feed),
+        kind: SettingKind::Feed(|config| &mut config.feed),
         default: Some("\"logical\""),
         example: "\"logical\"",
         about: "PostgreSQL only: how the server is told of changes. `logical` is logical replication, which needs `wal_level = logical` and \
@@ -243,7 +243,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "database",
         name: "publication",
-        kind: Kind::Publication(|config| &mut config.publication),
+        kind: SettingKind::Publication(|config| &mut config.publication),
         default: Some("\"millpond\""),
         example: "\"millpond\"",
         about: "PostgreSQL with `feed = \"logical\"` only: the publication of the tables whose changes the server is told of. Queries on other tables are \
@@ -252,7 +252,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "cache",
         name: "enabled",
-        kind: Kind::Flag(|config| &mut config.cache),
+        kind: SettingKind::Flag(|config| &mut config.cache),
         default: Some("true"),
         example: "true",
         about: "Whether pages and query results are kept. When it is `false`, or with `millpond serve --no-cache`, every \
@@ -261,7 +261,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "cache",
         name: "memory",
-        kind: Kind::Size(
+        kind: SettingKind::Size(
             |config| &mut config.memory,
             1 << 20,
             isize::MAX.unsigned_abs(),
@@ -274,7 +274,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "cache",
         name: "max_staleness",
-        kind: Kind::Time(
+        kind: SettingKind::Time(
             |config| &mut config.max_staleness,
             Duration::from_millis(50),
             DAY,
@@ -288,7 +288,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "cache",
         name: "refresh_ahead",
-        kind: Kind::Count(|config| &mut config.refresh_ahead, 0, 100),
+        kind: SettingKind::Count(|config| &mut config.refresh_ahead, 0, 100),
         default: Some("25"),
         example: "25",
         about: "How much may be done so that visitors need not wait: a page that was asked for often lately, and that a change has ended, is                 made again at once, the hottest first. One page at a time, and for at most so many per cent of the time, as if one connection                 to the database were busy with it for that part; never while a visitor's read waits for a connection. Only pages that                 are the same for every visitor. 0 is off: each page is made when it is asked for.",
@@ -296,7 +296,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "cache",
         name: "warm_list",
-        kind: Kind::WarmList(|config| &mut config.warm_list),
+        kind: SettingKind::WarmList(|config| &mut config.warm_list),
         default: Some("true"),
         example: "\"/var/lib/millpond/site.warm\"",
         about: "Where it is kept which pages are hot, so that they are made again after a restart within the same cap: a path from the site's                 folder that ends in `.warm`. `true` is a file beside that of SQLite, `site.db.warm` for `site.db`, and on PostgreSQL                 `millpond.warm` in the site's folder; `false` keeps none. Up to 10,000 addresses are in it and nothing of the pages; only its                 owner may read it, for addresses may hold what was searched for. Where it cannot be written that is said, and is no error.",
@@ -304,7 +304,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "session",
         name: "secret",
-        kind: Kind::Secret(|session| &mut session.secret),
+        kind: SettingKind::Secret(|session| &mut session.secret),
         default: None,
         example: "\"env:SESSION_SECRET\"",
         about: "The key that sessions are signed with: 32 random characters or more, or `env:` and the name of a variable that has them. \
@@ -316,7 +316,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "session",
         name: "lifetime",
-        kind: Kind::Time(
+        kind: SettingKind::Time(
             |config| &mut config.session.lifetime,
             Duration::from_secs(1),
             Duration::from_secs(400 * 86_400),
@@ -328,7 +328,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "session",
         name: "cookie",
-        kind: Kind::Cookie(|session| &mut session.cookie),
+        kind: SettingKind::Cookie(|session| &mut session.cookie),
         default: Some("\"session\""),
         example: "\"session\"",
         about: "The name of the cookie. With `session.secure` it has `__Host-` in front.",
@@ -336,7 +336,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "session",
         name: "secure",
-        kind: Kind::Flag(|config| &mut config.session.secure),
+        kind: SettingKind::Flag(|config| &mut config.session.secure),
         default: Some("true"),
         example: "true",
         about: "Whether browsers may keep the cookie and send it over https only, as they should wherever somebody could listen or put \
@@ -346,7 +346,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "index",
-        kind: Kind::Names(|files| &mut files.index),
+        kind: SettingKind::Names(|files| &mut files.index),
         default: Some("[\"index.html\"]"),
         example: "[\"index.html\", \"index.htm\"]",
         about: "The names of files that answer for their folder; the first that is there. `[]` is none. The address of a folder \
@@ -355,7 +355,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "listing",
-        kind: Kind::Scope(|files| &mut files.listing),
+        kind: SettingKind::Scope(|files| &mut files.listing),
         default: Some("false"),
         example: "[\"/downloads/*\"]",
         about: "Which folders without an index show what is in them: none, all, or those whose path is one of these, with \
@@ -365,7 +365,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "clean_urls",
-        kind: Kind::Flag(|config| &mut config.files.clean_urls),
+        kind: SettingKind::Flag(|config| &mut config.files.clean_urls),
         default: Some("false"),
         example: "true",
         about: "Whether `/about` is the address of `about.html`. `/about.html` and `/about/` then lead to `/about`, and an index's \
@@ -374,7 +374,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "immutable",
-        kind: Kind::Scope(|files| &mut files.immutable),
+        kind: SettingKind::Scope(|files| &mut files.immutable),
         default: Some("false"),
         example: "true",
         about: "Which files never change under one name, so that browsers need not ask again for a year (`Cache-Control: public, \
@@ -385,7 +385,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "memory",
-        kind: Kind::Size(
+        kind: SettingKind::Size(
             |config| &mut config.statics.memory,
             0,
             isize::MAX.unsigned_abs(),
@@ -398,7 +398,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "in_memory",
-        kind: Kind::Size(|config| &mut config.statics.in_memory, 0, 64 << 20),
+        kind: SettingKind::Size(|config| &mut config.statics.in_memory, 0, 64 << 20),
         default: Some("\"4MiB\""),
         example: "\"4MiB\"",
         about: "The largest file that is copied into memory. A copy is served without a look at the file until it changes. A larger \
@@ -407,7 +407,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "sendfile_from",
-        kind: Kind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
+        kind: SettingKind::Size(|config| &mut config.statics.sendfile_from, 0, 1 << 30),
         default: Some("\"64KiB\""),
         example: "\"64KiB\"",
         about: "Copies of at least this size are kept in files without a name, in `/var/tmp` if that is possible and else in memory, \
@@ -417,7 +417,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "static",
         name: "follow_links",
-        kind: Kind::Flag(|config| &mut config.statics.follow_links),
+        kind: SettingKind::Flag(|config| &mut config.statics.follow_links),
         default: Some("false"),
         example: "true",
         about: "Whether symbolic links in `static/` may lead out of it. Links within it are always followed, to what is hidden \
@@ -426,7 +426,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "admin",
         name: "listen",
-        kind: Kind::SomeAddress(|config| &mut config.admin),
+        kind: SettingKind::SomeAddress(|config| &mut config.admin),
         default: None,
         example: "\"127.0.0.1:9180\"",
         about: "The address and port on which `millpond explain` is answered: why an address is a hit or a miss, what it depends on and \
@@ -435,7 +435,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "log",
         name: "access",
-        kind: Kind::Log(|config| &mut config.access_log),
+        kind: SettingKind::Log(|config| &mut config.access_log),
         default: None,
         example: "\"access.log\"",
         about: "The access log in combined format: a path from the site's folder, or `\"-\"` for standard output. Absent is \
@@ -444,7 +444,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "target",
-        kind: Kind::Size(|config| &mut config.limits.target, 64, 1 << 20),
+        kind: SettingKind::Size(|config| &mut config.limits.target, 64, 1 << 20),
         default: Some("\"8KiB\""),
         example: "\"8KiB\"",
         about: "The longest request target (path and query string); beyond it 414. At most `limits.head`.",
@@ -452,7 +452,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "head",
-        kind: Kind::Size(|config| &mut config.limits.head, 1 << 10, 1 << 20),
+        kind: SettingKind::Size(|config| &mut config.limits.head, 1 << 10, 1 << 20),
         default: Some("\"64KiB\""),
         example: "\"64KiB\"",
         about: "The longest head: request line and fields; beyond it 431.",
@@ -460,7 +460,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "body",
-        kind: Kind::Size(|config| &mut config.limits.body, 0, 1 << 30),
+        kind: SettingKind::Size(|config| &mut config.limits.body, 0, 1 << 30),
         default: Some("\"1MiB\""),
         example: "\"1MiB\"",
         about: "The longest request body, such as a form with its files; beyond it 413.",
@@ -468,7 +468,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "head_timeout",
-        kind: Kind::Time(|config| &mut config.limits.head_timeout, MILLISECOND, DAY),
+        kind: SettingKind::Time(|config| &mut config.limits.head_timeout, MILLISECOND, DAY),
         default: Some("\"10s\""),
         example: "\"10s\"",
         about: "From the first byte of a head to its last; beyond it 408.",
@@ -476,7 +476,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "progress_timeout",
-        kind: Kind::Time(
+        kind: SettingKind::Time(
             |config| &mut config.limits.progress_timeout,
             MILLISECOND,
             DAY,
@@ -489,7 +489,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "idle_timeout",
-        kind: Kind::Time(|config| &mut config.limits.idle_timeout, MILLISECOND, DAY),
+        kind: SettingKind::Time(|config| &mut config.limits.idle_timeout, MILLISECOND, DAY),
         default: Some("\"60s\""),
         example: "\"60s\"",
         about: "How long a connection may be silent between requests; then it is closed.",
@@ -497,7 +497,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "connections",
-        kind: Kind::Count(|config| &mut config.limits.connections, 1, 1_000_000),
+        kind: SettingKind::Count(|config| &mut config.limits.connections, 1, 1_000_000),
         default: Some("10000"),
         example: "10000",
         about: "Connections open at once; one more is answered with 503. The server raises its limit of file descriptors as \
@@ -506,7 +506,7 @@ pub(super) const KEYS: [Key; 37] = [
     Key {
         section: "limits",
         name: "drain_timeout",
-        kind: Kind::Time(|config| &mut config.limits.drain_timeout, MILLISECOND, DAY),
+        kind: SettingKind::Time(|config| &mut config.limits.drain_timeout, MILLISECOND, DAY),
         default: Some("\"10s\""),
         example: "\"10s\"",
         about: "How long requests in flight may take to finish after SIGTERM or SIGINT.",

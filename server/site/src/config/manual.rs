@@ -1,10 +1,10 @@
-//! The reference manual of the settings, made from their table.
+//! The reference manual of the settings, generated from their table.
 
 use std::fmt::Write as _;
 
 use super::{
-    keys::{KEYS, Key, Kind, SECTIONS},
-    tables::{TABLES, Table},
+    keys::{KEYS, Key, SECTIONS, SettingKind},
+    tables::{EntryKind, TABLES},
     value::{show_size, show_time},
 };
 
@@ -32,7 +32,7 @@ pub(super) fn manual() -> String {
     text
 }
 
-fn describe_table(text: &mut String, table: &Table) {
+fn describe_table(text: &mut String, table: &EntryKind) {
     let _ = write!(
         text,
         "\n## [[{}]]\n\n{}\n\n```toml\n{}\n```\n\n",
@@ -61,35 +61,37 @@ fn describe(text: &mut String, key: &Key) {
     );
 }
 
-/// What may be written there.
-fn values(kind: &Kind) -> String {
+/// The accepted values of a setting.
+fn values(kind: &SettingKind) -> String {
     match kind {
-        Kind::Flag(_) => "`true` or `false`".to_owned(),
-        Kind::Count(_, least, most) => format!("a whole number from {least} to {most}"),
-        Kind::Size(_, least, most) if *most == isize::MAX.unsigned_abs() => {
+        SettingKind::Flag(_) => "`true` or `false`".to_owned(),
+        SettingKind::Count(_, least, most) => format!("a whole number from {least} to {most}"),
+        SettingKind::Size(_, least, most) if *most == isize::MAX.unsigned_abs() => {
             format!("a size of at least `{}`", show_size(*least))
         }
-        Kind::Size(_, least, most) => format!(
+        SettingKind::Size(_, least, most) => format!(
             "a size from `{}` to `{}`",
             show_size(*least),
             show_size(*most)
         ),
-        Kind::Time(_, least, most) => format!(
+        SettingKind::Time(_, least, most) => format!(
             "a span of time from `{}` to `{}`",
             show_time(*least),
             show_time(*most)
         ),
-        Kind::Address(_) | Kind::SomeAddress(_) => "an IP address and a port".to_owned(),
-        Kind::Database(_) => "a URL".to_owned(),
-        Kind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
-        Kind::Replicas(_) => "a list of hosts".to_owned(),
-        Kind::Publication(_) => "a name".to_owned(),
-        Kind::WarmList(_) => "`true`, `false` or a path".to_owned(),
-        Kind::Log(_) => "a path or `-`".to_owned(),
-        Kind::Secret(_) => "keys, or `env:NAME`".to_owned(),
-        Kind::Cookie(_) => "a name".to_owned(),
-        Kind::Names(_) => "a list of names".to_owned(),
-        Kind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),
+        SettingKind::Address(_) | SettingKind::SomeAddress(_) => {
+            "an IP address and a port".to_owned()
+        }
+        SettingKind::Database(_) => "a URL".to_owned(),
+        SettingKind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
+        SettingKind::Replicas(_) => "a list of hosts".to_owned(),
+        SettingKind::Publication(_) => "a name".to_owned(),
+        SettingKind::WarmList(_) => "`true`, `false` or a path".to_owned(),
+        SettingKind::Log(_) => "a path or `-`".to_owned(),
+        SettingKind::Secret(_) => "keys, or `env:NAME`".to_owned(),
+        SettingKind::Cookie(_) => "a name".to_owned(),
+        SettingKind::Names(_) => "a list of names".to_owned(),
+        SettingKind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),
     }
 }
 

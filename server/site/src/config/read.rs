@@ -1,4 +1,4 @@
-//! The file as a whole: which keys it has, and whether they are known.
+//! The file as a whole: its keys, and whether they are known.
 
 use std::{borrow::Cow, path::Path};
 
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
 /// Sections that stay in the file of a folder with several sites.
 pub(super) const SHARED: [&str; 5] = ["server", "admin", "log", "limits", "host"];
 
-/// Where each site has a file of its own, settings of one site have nothing to apply to here.
+/// If each site has its own file, settings of a single site do not apply here.
 fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
     let strays = in_order(file).into_iter().map(|(name, _)| name);
     let stray = strays
@@ -76,7 +76,7 @@ fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Pr
     }
 }
 
-/// What no limit can be judged by alone.
+/// Checks that involve more than one limit.
 fn check_limits(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
     let limits = &config.limits;
     if limits.target <= limits.head {
@@ -98,7 +98,7 @@ fn check_limits(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), P
     .hint("lower limits.target or raise limits.head"))
 }
 
-/// The entries in the order of the file, so that the first mistake is the first that is told.
+/// The entries in the order of the file, so that the first mistake is reported first.
 fn in_order<'t, 'f>(table: &'t DeTable<'f>) -> Vec<(&'t Name<'f>, &'t Value<'f>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);

@@ -6,15 +6,15 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{Column, Entry, Table},
+    tables::{ConfigEntry, EntryKey, EntryKind},
     value::{count, expected, text},
 };
 use crate::{
     Problem,
-    rules::{FieldRule, PathPattern, Redirect, Rewrite, Target, check_field},
+    rules::{FieldRule, PathPattern, Redirect, Rewrite, RuleTarget, check_field},
 };
 
-const FROM: Column = Column {
+const FROM: EntryKey = EntryKey {
     name: "from",
     about: "The paths that it is for. A part `:name` stands for one part of the path, one `*` for anything, slashes and nothing \
             included. Paths are compared as they are after decoding, without their query.",
@@ -22,19 +22,19 @@ const FROM: Column = Column {
     default: None,
 };
 
-pub(super) const REDIRECT: Table = Table {
+pub(super) const REDIRECT: EntryKind = EntryKind {
     name: "redirect",
     about: "Addresses that lead elsewhere. Redirects come before pages and files: first those for exactly one path, then the \
             others in the order of the file, and the first that matches counts. The client's query is kept. A circle is an error.",
     keys: &[
         FROM,
-        Column {
+        EntryKey {
             name: "to",
             about: "A path of this site, or a URL with `http://` or `https://`. `:name` and `*` are replaced by what they stood for.",
             example: "\"/new/*\"",
             default: None,
         },
-        Column {
+        EntryKey {
             name: "status",
             about: "301 or 308: it has moved. 302 or 307: it is elsewhere for now. With 307 and 308 a form is sent again to the new \
                     address. Clients ask each time (`Cache-Control: no-cache`), so a mistake does not last.",
@@ -47,7 +47,7 @@ pub(super) const REDIRECT: Table = Table {
     read: redirect,
 };
 
-pub(super) const REWRITE: Table = Table {
+pub(super) const REWRITE: EntryKind = EntryKind {
     name: "rewrite",
     about: "Addresses that are answered as another path of the site is, without the client being told. They come after redirects \
             and before pages and files, in the same order, and once: the new path is not rewritten again. \
@@ -56,7 +56,7 @@ pub(super) const REWRITE: Table = Table {
             a slash.",
     keys: &[
         FROM,
-        Column {
+        EntryKey {
             name: "to",
             about: "A path of this site, with a query if a page wants one. `:name` and `*` are replaced by what they stood for; the \
                     client's query is added.",
@@ -68,19 +68,19 @@ pub(super) const REWRITE: Table = Table {
     read: rewrite,
 };
 
-pub(super) const FIELDS: Table = Table {
+pub(super) const FIELDS: EntryKind = EntryKind {
     name: "fields",
     about: "Fields that the responses at some addresses get: pages, files, redirects and errors. Where several entries match, all \
             apply. What the server says itself cannot be set: the fields of the connection, of the content and its coding, of \
             validators and of caches.",
     keys: &[
-        Column {
+        EntryKey {
             name: "path",
             about: "The paths as the client asks for them, written as in `from` of a redirect.",
             example: "\"/fonts/*\"",
             default: None,
         },
-        Column {
+        EntryKey {
             name: "set",
             about: "Names and values.",
             example: "{ \"Access-Control-Allow-Origin\" = \"*\" }",
@@ -95,9 +95,9 @@ fn pattern(value: &DeValue<'_>) -> Result<PathPattern, String> {
     PathPattern::parse(text(value)?)
 }
 
-fn redirect(config: &mut Config, entry: &Entry<'_>, _dir: &Path) -> Result<(), Problem> {
+fn redirect(config: &mut Config, entry: &ConfigEntry<'_>, _dir: &Path) -> Result<(), Problem> {
     let from = entry.need("from", pattern)?;
-    let to = entry.need("to", |value| Target::parse(text(value)?, &from))?;
+    let to = entry.need("to", |value| RuleTarget::parse(text(value)?, &from))?;
     let status = match entry.find("status") {
         None => 308,
         Some(_) => entry.need("status", status)?,
@@ -121,10 +121,10 @@ fn status(value: &DeValue<'_>) -> Result<u16, String> {
     }
 }
 
-fn rewrite(config: &mut Config, entry: &Entry<'_>, _dir: &Path) -> Result<(), Problem> {
+fn rewrite(config: &mut Config, entry: &ConfigEntry<'_>, _dir: &Path) -> Result<(), Problem> {
     let from = entry.need("from", pattern)?;
     let to = entry.need("to", |value| {
-        let to = Target::parse(text(value)?, &from)?;
+        let to = RuleTarget::parse(text(value)?, &from)?;
         match to.is_path() {
             true => Ok(to),
             false => Err("a rewrite stays on this site, and a server sees no fragment".to_owned()),
@@ -138,7 +138,7 @@ fn rewrite(config: &mut Config, entry: &Entry<'_>, _dir: &Path) -> Result<(), Pr
     Ok(())
 }
 
-fn fields(config: &mut Config, entry: &Entry<'_>, _dir: &Path) -> Result<(), Problem> {
+fn fields(config: &mut Config, entry: &ConfigEntry<'_>, _dir: &Path) -> Result<(), Problem> {
     let path = entry.need("path", pattern)?;
     let table = entry.need("set", |value| {
         let table = value

@@ -10,7 +10,7 @@ use crate::session::SHORTEST_KEY;
 /// The settings as they stand in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionSettings {
-    /// The keys, or where they are; none is a file of the server's own.
+    /// The keys, or their location; `None` uses a key file of the server.
     pub(crate) secret: Secret,
     pub(crate) lifetime: Duration,
     /// The cookie's name, without a prefix.
@@ -18,7 +18,7 @@ pub(crate) struct SessionSettings {
     pub(crate) secure: bool,
 }
 
-/// A text that is not shown where settings are.
+/// A text that is not shown with the settings.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret(Option<String>);
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What is wrong with it never repeats it.
+/// Messages about it never contain the text.
 pub(super) fn secret(value: &DeValue<'_>) -> Result<Secret, String> {
     let given = text(value)?;
     match given.strip_prefix("env:") {

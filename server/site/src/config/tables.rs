@@ -1,4 +1,5 @@
-//! The settings of which there may be many: `[[redirect]]`, `[[rewrite]]`, `[[fields]]`, `[[host]]`.
+//! The settings of which there may be many: `[[redirect]]`, `[[rewrite]]`, `[[fields]]`,
+//! `[[host]]`.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -8,48 +9,48 @@ use toml::{
 };
 
 use super::{Config, FILE, hosts, list, rules};
-use crate::{Problem, rules::Place, suggest};
+use crate::{Problem, rules::RulePosition, suggest};
 
 /// A kind of entry.
-pub(super) struct Table {
+pub(super) struct EntryKind {
     /// Its name, as in `[[redirect]]`.
     pub(super) name: &'static str,
-    /// What it is about, for the manual.
+    /// The subject of the entries, for the manual.
     pub(super) about: &'static str,
     /// Its keys, in the order of the manual.
-    pub(super) keys: &'static [Column],
-    /// Good entries, for the manual and hints.
+    pub(super) keys: &'static [EntryKey],
+    /// Examples, for the manual and hints.
     pub(super) example: &'static str,
-    /// Takes an entry over.
-    pub(super) read: fn(&mut Config, &Entry<'_>, &Path) -> Result<(), Problem>,
+    /// Reads an entry into the configuration.
+    pub(super) read: fn(&mut Config, &ConfigEntry<'_>, &Path) -> Result<(), Problem>,
 }
 
 /// A key of an entry.
-pub(super) struct Column {
+pub(super) struct EntryKey {
     pub(super) name: &'static str,
-    /// What it means, for the manual.
+    /// The meaning of the key, for the manual.
     pub(super) about: &'static str,
-    /// A good value as it would stand in the file.
+    /// An example in the notation of the file.
     pub(super) example: &'static str,
-    /// Its default as it would stand in the file; none where the key must be there.
+    /// Its default in the notation of the file; `None` if the key is required.
     pub(super) default: Option<&'static str>,
 }
 
 /// All of them, in the order of the manual.
-pub(super) const TABLES: [&Table; 4] = [
+pub(super) const TABLES: [&EntryKind; 4] = [
     &rules::REDIRECT,
     &rules::REWRITE,
     &rules::FIELDS,
     &hosts::HOST,
 ];
 
-/// Entries of one kind. More are a mistake of a program that writes them.
+/// The most entries of one kind; more are an error of the program that generates them.
 const MAX_ENTRIES: usize = 10_000;
 
 /// One entry of the file.
-pub(super) struct Entry<'a> {
+pub(super) struct ConfigEntry<'a> {
     text: &'a str,
-    table: &'static Table,
+    table: &'static EntryKind,
     span: Range<usize>,
     values: &'a DeTable<'a>,
 }
@@ -58,7 +59,7 @@ pub(super) struct Entry<'a> {
 pub(super) fn read(
     config: &mut Config,
     text: &str,
-    table: &'static Table,
+    table: &'static EntryKind,
     (name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>),
     dir: &Path,
 ) -> Result<(), Problem> {
@@ -85,7 +86,7 @@ pub(super) fn read(
             .get_ref()
             .as_table()
             .ok_or_else(|| shape(entry.span()))?;
-        let entry = Entry {
+        let entry = ConfigEntry {
             text,
             table,
             span: entry.span(),
@@ -97,21 +98,21 @@ pub(super) fn read(
     Ok(())
 }
 
-impl<'a> Entry<'a> {
-    /// Where it begins.
-    pub(super) fn place(&self) -> Place {
+impl<'a> ConfigEntry<'a> {
+    /// The position of its first character.
+    pub(super) fn place(&self) -> RulePosition {
         let at = self.problem(String::new(), self.span.start).at;
         let (line, column) = at.unwrap_or((1, 1));
-        Place { line, column }
+        RulePosition { line, column }
     }
 
-    /// The value of a key; none where it is left out.
+    /// The value of a key; `None` if it is absent.
     pub(super) fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.values.get(key)
     }
 
-    /// The value of a key that must be there, as `take` understands it; what `take` says against it is a problem with the
-    /// place of the value.
+    /// The value of a required key, as `take` parses it. An error of `take` becomes a problem at
+    /// the position of the value.
     pub(super) fn need<T>(
         &self,
         key: &'static str,
@@ -130,7 +131,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A problem with the value of a key at this place.
+    /// A problem with the value of a key at this position.
     pub(super) fn fault(&self, key: &str, at: Range<usize>, message: &str) -> Problem {
         self.problem(format!("{}.{key}: {message}", self.table.name), at.start)
             .hint(self.example(key))

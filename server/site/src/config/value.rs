@@ -1,4 +1,4 @@
-//! From a value in the file to a field of [`Config`].
+//! Converts a value of the file to a field of [`Config`].
 
 use std::{
     net::SocketAddr,
@@ -11,7 +11,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{
     Config, DatabaseUrl, WarmList,
-    keys::{Key, Kind},
+    keys::{Key, SettingKind},
     session,
 };
 use crate::{
@@ -21,8 +21,7 @@ use crate::{
 
 /// Sets `key` to `value`. Paths are taken from `dir`.
 ///
-/// # Errors
-/// What is wrong with the value, as a sentence.
+/// A message about the error in the value.
 pub(super) fn set(
     config: &mut Config,
     key: &Key,
@@ -30,31 +29,31 @@ pub(super) fn set(
     dir: &Path,
 ) -> Result<(), String> {
     match key.kind {
-        Kind::Flag(field) => {
+        SettingKind::Flag(field) => {
             let flag = value.as_bool();
             *field(config) = flag.ok_or_else(|| expected("true or false", value))?;
         }
-        Kind::Count(field, least, most) => {
+        SettingKind::Count(field, least, most) => {
             *field(config) = within(count(value)?, &least, &most, &usize::to_string)?;
         }
-        Kind::Size(field, least, most) => {
+        SettingKind::Size(field, least, most) => {
             *field(config) = within(size(value)?, &least, &most, &|bytes| show_size(*bytes))?;
         }
-        Kind::Time(field, least, most) => {
+        SettingKind::Time(field, least, most) => {
             *field(config) = within(time(value)?, &least, &most, &|time| show_time(*time))?;
         }
-        Kind::Address(field) => *field(config) = address(text(value)?)?,
-        Kind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
-        Kind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
-        Kind::Feed(field) => *field(config) = feed(text(value)?)?,
-        Kind::Replicas(field) => *field(config) = replicas(value)?,
-        Kind::Publication(field) => *field(config) = publication(text(value)?)?,
-        Kind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
-        Kind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
-        Kind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
-        Kind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
-        Kind::Names(field) => *field(&mut config.files) = names(value)?,
-        Kind::Scope(field) => *field(&mut config.files) = scope(value)?,
+        SettingKind::Address(field) => *field(config) = address(text(value)?)?,
+        SettingKind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
+        SettingKind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
+        SettingKind::Feed(field) => *field(config) = feed(text(value)?)?,
+        SettingKind::Replicas(field) => *field(config) = replicas(value)?,
+        SettingKind::Publication(field) => *field(config) = publication(text(value)?)?,
+        SettingKind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
+        SettingKind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+        SettingKind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
+        SettingKind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
+        SettingKind::Names(field) => *field(&mut config.files) = names(value)?,
+        SettingKind::Scope(field) => *field(&mut config.files) = scope(value)?,
     }
     Ok(())
 }
@@ -72,26 +71,27 @@ pub(super) fn set_default(config: &mut Config, key: &Key, dir: &Path) -> Result<
     }
 }
 
-/// Whether `key` has the same value in both.
+/// True if `key` has the same value in both.
 pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
-    // The table has one accessor for reading and writing, so that the two cannot name different fields.
+    // The table has one accessor for reading and writing, so that the two cannot name different
+    // fields.
     fn both<T: PartialEq>(field: fn(&mut Config) -> &mut T, one: &Config, other: &Config) -> bool {
         *field(&mut one.clone()) == *field(&mut other.clone())
     }
     match key.kind {
-        Kind::Flag(field) => both(field, one, other),
-        Kind::Count(field, ..) | Kind::Size(field, ..) => both(field, one, other),
-        Kind::Time(field, ..) => both(field, one, other),
-        Kind::Address(field) => both(field, one, other),
-        Kind::SomeAddress(field) => both(field, one, other),
-        Kind::Database(field) => both(field, one, other),
-        Kind::Feed(field) => both(field, one, other),
-        Kind::Replicas(field) => both(field, one, other),
-        Kind::Publication(field) => both(field, one, other),
-        Kind::WarmList(field) => both(field, one, other),
-        Kind::Log(field) => both(field, one, other),
-        Kind::Secret(_) | Kind::Cookie(_) => one.session == other.session,
-        Kind::Names(_) | Kind::Scope(_) => one.files == other.files,
+        SettingKind::Flag(field) => both(field, one, other),
+        SettingKind::Count(field, ..) | SettingKind::Size(field, ..) => both(field, one, other),
+        SettingKind::Time(field, ..) => both(field, one, other),
+        SettingKind::Address(field) => both(field, one, other),
+        SettingKind::SomeAddress(field) => both(field, one, other),
+        SettingKind::Database(field) => both(field, one, other),
+        SettingKind::Feed(field) => both(field, one, other),
+        SettingKind::Replicas(field) => both(field, one, other),
+        SettingKind::Publication(field) => both(field, one, other),
+        SettingKind::WarmList(field) => both(field, one, other),
+        SettingKind::Log(field) => both(field, one, other),
+        SettingKind::Secret(_) | SettingKind::Cookie(_) => one.session == other.session,
+        SettingKind::Names(_) | SettingKind::Scope(_) => one.files == other.files,
     }
 }
 
@@ -183,7 +183,7 @@ fn size(value: &DeValue<'_>) -> Result<usize, String> {
         .ok_or_else(|| format!("`{whole}` is more than any machine has"))
 }
 
-/// A size in the largest unit that leaves no rest.
+/// A size in the largest unit that leaves no remainder.
 pub(super) fn show_size(bytes: usize) -> String {
     let fits = |&&(name, unit): &&(&str, usize)| {
         bytes >= unit && bytes.is_multiple_of(unit) && name != "B"
@@ -207,7 +207,7 @@ fn time(value: &DeValue<'_>) -> Result<Duration, String> {
     }
 }
 
-/// A span of time in the largest unit that leaves no rest.
+/// A duration in the largest unit that leaves no remainder.
 pub(super) fn show_time(time: Duration) -> String {
     let units = [
         (86_400_000, "d"),
@@ -240,7 +240,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// How a server tells of changes.
+/// How a server reports changes.
 fn feed(name: &str) -> Result<FeedKind, String> {
     let found = FeedKind::ALL.iter().find(|(_, known)| *known == name);
     found.map(|(kind, _)| *kind).ok_or_else(|| {
@@ -260,7 +260,7 @@ fn replicas(value: &DeValue<'_>) -> Result<Vec<String>, String> {
     Ok(hosts.into_iter().map(str::to_owned).collect())
 }
 
-/// The name of a publication, as PostgreSQL takes it between quotes.
+/// The name of a publication, as PostgreSQL accepts it between quotes.
 fn publication(name: &str) -> Result<String, String> {
     // NAMEDATALEN less one: PostgreSQL cuts what is longer, and would then not find it.
     const MAX: usize = 63;

@@ -1,4 +1,4 @@
-//! Where it is kept which pages are hot.
+//! The file that lists the hot pages.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{DatabaseUrl, value};
 
-/// The watch over the folder passes over names that end so, and no page's source does.
+/// The suffix of names that the watch over the folder ignores; no source of a page has it.
 const ENDING: &str = ".warm";
 
 /// `cache.warm_list`.
@@ -40,7 +40,7 @@ impl WarmList {
         Ok(Self::At(path))
     }
 
-    /// The file for a site in `dir`; none if none is kept.
+    /// The file for a site in `dir`; `None` if the list is not kept.
     pub(crate) fn path(&self, dir: &Path, database: &DatabaseUrl) -> Option<PathBuf> {
         match self {
             Self::Nowhere => None,

@@ -1,12 +1,12 @@
 //! Query strings, as parameters and as keys.
 
 use lab_hostile::words;
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 use super::corpus;
 use crate::params::{Given, Param, push_key};
 
-fn param(name: &str, kind: Kind, default: Option<Value>) -> Param {
+fn param(name: &str, kind: ValueKind, default: Option<Value>) -> Param {
     Param {
         name: name.into(),
         kind,
@@ -19,9 +19,9 @@ fn param(name: &str, kind: Kind, default: Option<Value>) -> Param {
 fn query_strings() {
     let corpus = corpus("query_strings", words::PATHS);
     let params = [
-        param("q", Kind::Text, Some("none".into())),
-        param("id", Kind::Integer, Some(0.into())),
-        param("x", Kind::Real, Some(Value::Null)),
+        param("q", ValueKind::Text, Some("none".into())),
+        param("id", ValueKind::Integer, Some(0.into())),
+        param("x", ValueKind::Real, Some(Value::Null)),
     ];
     bolero::check!(name = "query_strings")
         .with_max_len(256)
@@ -76,8 +76,8 @@ fn second_reading(query: &str, param: &Param) -> Option<Value> {
         return None;
     }
     match param.kind {
-        Kind::Integer => text.parse().ok().map(Value::Integer),
-        Kind::Real => text
+        ValueKind::Integer => text.parse().ok().map(Value::Integer),
+        ValueKind::Real => text
             .parse()
             .ok()
             .filter(|real: &f64| real.is_finite())

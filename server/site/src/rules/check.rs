@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::{PathPattern, Place, RuleSet, Rules};
+use super::{PathPattern, RulePosition, RuleSet, Rules};
 use crate::{Problem, config::FILE};
 
-/// More redirects after each other than any client follows (browsers give up at 20).
+/// More consecutive redirects than any client follows (browsers give up at 20).
 const HOPS: usize = 32;
-/// Stands for whatever a placeholder takes: no rule is about it in particular.
+/// A value for placeholders that no rule names.
 pub(crate) const WORD: &str = "\u{2026}";
 
-/// The redirects from which a client comes back to where it was, or goes on for ever. `canonical` gives the address to
-/// which the folder itself leads from a path: without a slash at its end, say. A rewrite ends each way, because what is
-/// rewritten is answered and leads nowhere, not even to such an address: so no circle begins at one.
+/// The redirects from which a client returns to an earlier address, or never reaches the end.
+/// `canonical` gives the address to which the folder itself redirects from a path, such as the path
+/// without its final slash. A rewrite ends each chain, because the rewritten request is answered
+/// without a redirect: so no cycle begins at a rewrite.
 pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let next = |path: &str| {
         rules.leads(path).or_else(|| {
@@ -52,7 +53,7 @@ pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -
     found.collect()
 }
 
-/// The rules that never apply, because others come before them.
+/// The rules that never apply, because earlier rules match all their paths.
 pub(crate) fn shadowed(set: &RuleSet) -> Vec<Problem> {
     let redirects: Vec<_> = set
         .redirects
@@ -66,7 +67,7 @@ pub(crate) fn shadowed(set: &RuleSet) -> Vec<Problem> {
         .collect();
     let mut found = within("redirect", &redirects);
     found.extend(within("rewrite", &rewrites));
-    let exact: HashMap<&str, Place> = redirects
+    let exact: HashMap<&str, RulePosition> = redirects
         .iter()
         .filter_map(|(from, place)| Some((from.exact()?, *place)))
         .collect();
@@ -84,11 +85,12 @@ pub(crate) fn shadowed(set: &RuleSet) -> Vec<Problem> {
     found
 }
 
-/// Among rules of one kind, of which the exact ones are asked first, and then the others in their order.
-fn within(kind: &str, rules: &[(&PathPattern, Place)]) -> Vec<Problem> {
+/// Among rules of one kind, of which the exact ones are asked first, and then the others in their
+/// order.
+fn within(kind: &str, rules: &[(&PathPattern, RulePosition)]) -> Vec<Problem> {
     let mut found = Vec::new();
-    let mut exact: HashMap<&str, Place> = HashMap::new();
-    let mut wide: Vec<(&PathPattern, Place)> = Vec::new();
+    let mut exact: HashMap<&str, RulePosition> = HashMap::new();
+    let mut wide: Vec<(&PathPattern, RulePosition)> = Vec::new();
     for &(from, place) in rules {
         let before = match from.exact() {
             Some(path) => exact.get(path).copied(),
@@ -106,8 +108,8 @@ fn within(kind: &str, rules: &[(&PathPattern, Place)]) -> Vec<Problem> {
     found
 }
 
-/// Whether every path of `narrow` is one of `wide`. What stands at the placeholders of `narrow` is nothing that a rule
-/// names, so where `wide` matches these, it does so by its own placeholders.
+/// True if `wide` matches every path of `narrow`. The values for the placeholders of `narrow` are
+/// values that no rule names, so `wide` matches them only by its own placeholders.
 fn covers(wide: &PathPattern, narrow: &PathPattern) -> bool {
     let rests = ["", WORD, "\u{2026}/\u{2026}/\u{2026}"];
     rests
@@ -115,7 +117,13 @@ fn covers(wide: &PathPattern, narrow: &PathPattern) -> bool {
         .all(|rest| wide.matches(&narrow.sample(WORD, rest)))
 }
 
-fn never(kind: &str, from: &PathPattern, place: Place, by: &str, before: Place) -> Problem {
+fn never(
+    kind: &str,
+    from: &PathPattern,
+    place: RulePosition,
+    by: &str,
+    before: RulePosition,
+) -> Problem {
     let message = format!(
         "the {kind} from `{from}` never applies: the {by} in line {} comes first",
         before.line
@@ -123,6 +131,6 @@ fn never(kind: &str, from: &PathPattern, place: Place, by: &str, before: Place) 
     fault(message, place).hint("take one of them out, or put the narrower one first")
 }
 
-fn fault(message: String, place: Place) -> Problem {
+fn fault(message: String, place: RulePosition) -> Problem {
     Problem::new(FILE, message).at(place.line, place.column)
 }

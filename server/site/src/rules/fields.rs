@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use millpond_http::Response;
 
-use super::{Place, pattern::PathPattern};
+use super::{RulePosition, pattern::PathPattern};
 
 /// Fields for the responses at some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,10 +11,11 @@ pub(crate) struct FieldRule {
     pub(crate) path: PathPattern,
     /// Names and values, checked by [`check_field`].
     pub(crate) set: Vec<(String, String)>,
-    pub(crate) place: Place,
+    pub(crate) place: RulePosition,
 }
 
-/// What the server itself says of a response, or of the connection. A second one would contradict it.
+/// What the server itself says of a response, or of the connection. A second one would contradict
+/// it.
 const OWN: [&str; 25] = [
     "accept-ranges",
     "age",
@@ -72,7 +73,7 @@ pub(crate) fn check_field(name: &str, value: &str) -> Result<(), (String, String
 
 /// The rules, with their lines rendered.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct ResponseFields {
     rules: Vec<(PathPattern, Lines)>,
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct Lines {
     with_hit: Bytes,
 }
 
-impl Fields {
+impl ResponseFields {
     pub(crate) fn new(rules: &[FieldRule]) -> Self {
         let rules = rules.iter().map(|rule| {
             let lines = rule

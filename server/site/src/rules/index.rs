@@ -6,17 +6,17 @@ use super::pattern::PathPattern;
 
 type Map<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
-/// Patterns by what their paths begin with. An exact path is found by one look-up; of the others only those are tried
-/// that begin as the path does, or with a placeholder.
+/// Patterns by what their paths begin with. An exact path is found by one look-up; of the others
+/// only those are tried that begin as the path does, or with a placeholder.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     exact: Map<usize>,
-    by_first_part: Map<Vec<Numbered>>,
-    others: Vec<Numbered>,
+    by_first_part: Map<Vec<NumberedPattern>>,
+    others: Vec<NumberedPattern>,
 }
 
 #[derive(Debug)]
-struct Numbered {
+struct NumberedPattern {
     number: usize,
     pattern: PathPattern,
 }
@@ -34,7 +34,7 @@ impl Index {
                 Some(part) => index.by_first_part.entry(part.to_owned()).or_default(),
                 None => &mut index.others,
             };
-            list.push(Numbered {
+            list.push(NumberedPattern {
                 number,
                 pattern: pattern.clone(),
             });
@@ -42,12 +42,13 @@ impl Index {
         index
     }
 
-    /// The number of the pattern for a path in its normal form: the exact one, else the first that matches. Allocates nothing.
+    /// The number of the pattern for a path in its normal form: the exact one, else the first that
+    /// matches. Allocates nothing.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         if let Some(&number) = self.exact.get(path) {
             return Some(number);
         }
-        let first = |list: &[Numbered]| {
+        let first = |list: &[NumberedPattern]| {
             let found = list.iter().find(|numbered| numbered.pattern.matches(path));
             found.map(|numbered| numbered.number)
         };

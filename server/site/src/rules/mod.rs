@@ -1,7 +1,7 @@
 //! What the configuration says about addresses: redirects, rewrites, and fields that responses get.
 //!
-//! They are read with the configuration ([`RuleSet`]) and compiled with the folder ([`Rules`]). A site without any has
-//! none of this: a request then costs one branch.
+//! They are read with the configuration ([`RuleSet`]) and compiled with the folder ([`Rules`]). A
+//! site without any has none of this: a request then costs one branch.
 
 mod check;
 mod fields;
@@ -12,15 +12,15 @@ mod target;
 use millpond_http::{Reply, Response, path};
 
 pub(crate) use check::{WORD, loops, shadowed};
-use fields::Fields;
+use fields::ResponseFields;
 pub(crate) use fields::{FieldRule, HIT, check_field};
 use index::Index;
 pub(crate) use pattern::{PathPattern, Scope};
-pub(crate) use target::{Target, VALUE, encode_path, local};
+pub(crate) use target::{RuleTarget, VALUE, encode_path, local};
 
-/// Where in the configuration a rule stands: line and column, both from 1.
+/// The position of a rule in the configuration: line and column, both from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RulePosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
@@ -29,10 +29,10 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) from: PathPattern,
-    pub(crate) to: Target,
+    pub(crate) to: RuleTarget,
     /// 301, 302, 307 or 308.
     pub(crate) status: u16,
-    pub(crate) place: Place,
+    pub(crate) place: RulePosition,
 }
 
 /// An address that is answered as another is.
@@ -40,8 +40,8 @@ pub(crate) struct Redirect {
 pub(crate) struct Rewrite {
     pub(crate) from: PathPattern,
     /// A path of this site.
-    pub(crate) to: Target,
-    pub(crate) place: Place,
+    pub(crate) to: RuleTarget,
+    pub(crate) place: RulePosition,
 }
 
 /// The rules of a site as its configuration has them, in their order.
@@ -52,7 +52,7 @@ pub(crate) struct RuleSet {
     pub(crate) fields: Vec<FieldRule>,
 }
 
-/// The same, ready to be asked.
+/// The rules in compiled form.
 #[derive(Debug)]
 pub(crate) struct Rules {
     set: RuleSet,
@@ -60,7 +60,7 @@ pub(crate) struct Rules {
     /// For each redirect without placeholders its response to a request without a query.
     fixed: Vec<Option<Response>>,
     rewrites: Index,
-    fields: Fields,
+    fields: ResponseFields,
 }
 
 impl Rules {
@@ -77,7 +77,7 @@ impl Rules {
             redirects: Index::new(set.redirects.iter().map(|rule| &rule.from)),
             fixed: fixed.collect(),
             rewrites: Index::new(set.rewrites.iter().map(|rule| &rule.from)),
-            fields: Fields::new(&set.fields),
+            fields: ResponseFields::new(&set.fields),
             set: set.clone(),
         })
     }
@@ -103,7 +103,7 @@ impl Rules {
     }
 
     /// The kind and the place of the rule that takes a path, if one does.
-    pub(crate) fn before(&self, path: &str) -> Option<(&'static str, Place)> {
+    pub(crate) fn before(&self, path: &str) -> Option<(&'static str, RulePosition)> {
         if let Some(number) = self.redirects.find(path) {
             return Some(("redirect", self.set.redirects[number].place));
         }
@@ -134,7 +134,8 @@ impl Rules {
     }
 }
 
-/// The path of a target in its normal form, and its query. A target that is filled in by [`Target::fill`] has one.
+/// The path of a target in its normal form, and its query. A target that is filled in by
+/// [`RuleTarget::fill`] has one.
 pub(crate) fn split(target: &str) -> (std::borrow::Cow<'_, str>, Option<&str>) {
     let address = target
         .split_once('#')

@@ -1,4 +1,5 @@
-//! Paths as the configuration names them: exact, with `:name` for one part, and with one `*` for whatever stands there.
+//! Path patterns of the configuration: exact, with `:name` for one segment, and with one `*` for
+//! the rest of the path.
 
 use std::fmt;
 
@@ -10,11 +11,11 @@ use millpond_http::path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern {
     text: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<PatternPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPart {
     Text(String),
     /// One part of the path, not empty.
     Name(String),
@@ -48,14 +49,15 @@ impl PathPattern {
 
     /// The path, if it is only one.
     pub(crate) fn exact(&self) -> Option<&str> {
-        let is_text = |piece: &Piece| matches!(piece, Piece::Text(_));
+        let is_text = |piece: &PatternPart| matches!(piece, PatternPart::Text(_));
         self.pieces.iter().all(is_text).then_some(&*self.text)
     }
 
-    /// The part of the path between its first two slashes, if every path that matches has the same one.
+    /// The part of the path between its first two slashes, if every path that matches has the same
+    /// one.
     pub(crate) fn first_part(&self) -> Option<&str> {
         match self.pieces.first() {
-            Some(Piece::Text(text)) => Some(text[1..].split_once('/')?.0),
+            Some(PatternPart::Text(text)) => Some(text[1..].split_once('/')?.0),
             _ => None,
         }
     }
@@ -63,9 +65,9 @@ impl PathPattern {
     /// The names that a match gives values to, in order; that of `*` is `*`.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(_) => None,
-            Piece::Name(name) => Some(name.as_str()),
-            Piece::Rest => Some("*"),
+            PatternPart::Text(_) => None,
+            PatternPart::Name(name) => Some(name.as_str()),
+            PatternPart::Rest => Some("*"),
         })
     }
 
@@ -84,9 +86,9 @@ impl PathPattern {
     /// A path of it, with `word` at each name and `rest` at the `*`.
     pub(crate) fn sample(&self, word: &str, rest: &str) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.as_str(),
-            Piece::Name(_) => word,
-            Piece::Rest => rest,
+            PatternPart::Text(text) => text.as_str(),
+            PatternPart::Name(_) => word,
+            PatternPart::Rest => rest,
         });
         pieces.collect()
     }
@@ -95,8 +97,8 @@ impl PathPattern {
         let mut left = path;
         for (at, piece) in self.pieces.iter().enumerate() {
             match piece {
-                Piece::Text(text) => left = left.strip_prefix(text.as_str())?,
-                Piece::Name(_) => {
+                PatternPart::Text(text) => left = left.strip_prefix(text.as_str())?,
+                PatternPart::Name(_) => {
                     let end = left.find('/').unwrap_or(left.len());
                     if end == 0 {
                         return None;
@@ -104,10 +106,10 @@ impl PathPattern {
                     found(&left[..end]);
                     left = &left[end..];
                 }
-                Piece::Rest => {
+                PatternPart::Rest => {
                     // Only text follows a `*`: that is checked when the pattern is read.
                     let after = match self.pieces.get(at + 1) {
-                        Some(Piece::Text(text)) => text.as_str(),
+                        Some(PatternPart::Text(text)) => text.as_str(),
                         _ => "",
                     };
                     found(left.strip_suffix(after)?);
@@ -137,22 +139,22 @@ pub(crate) enum Scope {
     Paths(Vec<PathPattern>),
 }
 
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn pieces(text: &str) -> Result<Vec<PatternPart>, String> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest_of_text = text;
     while let Some(next) = rest_of_text.chars().next() {
         if next == '*' {
-            if pieces.contains(&Piece::Rest) {
+            if pieces.contains(&PatternPart::Rest) {
                 return Err(format!("`{text}` has more than one `*`"));
             }
             flush(&mut literal, &mut pieces);
-            pieces.push(Piece::Rest);
+            pieces.push(PatternPart::Rest);
             rest_of_text = &rest_of_text[1..];
         } else if next == ':' && literal.ends_with('/') {
             let end = rest_of_text.find('/').unwrap_or(rest_of_text.len());
-            let name = Piece::Name(name(text, &rest_of_text[1..end])?);
-            if pieces.contains(&Piece::Rest) {
+            let name = PatternPart::Name(name(text, &rest_of_text[1..end])?);
+            if pieces.contains(&PatternPart::Rest) {
                 return Err(format!("`{text}` has a placeholder behind its `*`"));
             }
             if pieces.contains(&name) {
@@ -170,9 +172,9 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn flush(literal: &mut String, pieces: &mut Vec<Piece>) {
+fn flush(literal: &mut String, pieces: &mut Vec<PatternPart>) {
     if !literal.is_empty() {
-        pieces.push(Piece::Text(std::mem::take(literal)));
+        pieces.push(PatternPart::Text(std::mem::take(literal)));
     }
 }
 

@@ -5,7 +5,8 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode
 
 use super::pattern::PathPattern;
 
-/// What a segment of a path may not have as it is (RFC 3986 section 3.3), and the percent sign: values are not encoded yet.
+/// What a segment of a path may not have as it is (RFC 3986 section 3.3), and the percent sign:
+/// values are not encoded yet.
 const SEGMENT: &AsciiSet = &PATH.add(b'/');
 /// The same for values of several segments.
 const PATH: &AsciiSet = &CONTROLS
@@ -24,7 +25,8 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-/// Everything but RFC 3986's unreserved characters: a value cannot leave its place in a query or a fragment.
+/// Everything but RFC 3986's unreserved characters: a value cannot leave its place in a query or a
+/// fragment.
 pub(crate) const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -45,31 +47,31 @@ const TEXT: &AsciiSet = &CONTROLS
 
 /// An address, ready to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct RuleTarget {
     /// Path and query, or the whole URL.
-    address: Vec<Piece>,
+    address: Vec<TargetPiece>,
     has_query: bool,
-    fragment: Vec<Piece>,
+    fragment: Vec<TargetPiece>,
     /// Whether it is a path of this site.
     is_local: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TargetPiece {
     /// Encoded.
     Text(String),
     /// The place of a value among those of the pattern, and what in it is to be encoded.
-    Value(usize, Part),
+    Value(usize, ValueEncoding),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ValueEncoding {
     Segment,
     Path,
     Value,
 }
 
-impl Target {
+impl RuleTarget {
     /// Reads a target; `from` is the pattern that gives the values. What is wrong is a sentence.
     pub(crate) fn parse(text: &str, from: &PathPattern) -> Result<Self, String> {
         if text.chars().any(char::is_control) {
@@ -140,7 +142,8 @@ impl Target {
     }
 }
 
-/// A target that begins with two slashes would be another host (RFC 3986, section 4.2); a value that is empty could make one.
+/// A target that begins with two slashes would be another host (RFC 3986, section 4.2); a value
+/// that is empty could make one.
 pub(crate) fn local(target: &str) -> String {
     format!("/{}", target.trim_start_matches('/'))
 }
@@ -172,24 +175,24 @@ fn authority(text: &str) -> Result<usize, String> {
     Ok(scheme.len() + length)
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+fn push_text(pieces: &mut Vec<TargetPiece>, text: &str) {
     let encoded = utf8_percent_encode(text, TEXT).to_string();
     match pieces.last_mut() {
-        Some(Piece::Text(before)) => before.push_str(&encoded),
+        Some(TargetPiece::Text(before)) => before.push_str(&encoded),
         _ if encoded.is_empty() => {}
-        _ => pieces.push(Piece::Text(encoded)),
+        _ => pieces.push(TargetPiece::Text(encoded)),
     }
 }
 
-fn push_all(address: &mut String, pieces: &[Piece], values: &[&str]) {
+fn push_all(address: &mut String, pieces: &[TargetPiece], values: &[&str]) {
     for piece in pieces {
         match piece {
-            Piece::Text(text) => address.push_str(text),
-            Piece::Value(at, part) => {
+            TargetPiece::Text(text) => address.push_str(text),
+            TargetPiece::Value(at, part) => {
                 let set = match part {
-                    Part::Segment => SEGMENT,
-                    Part::Path => PATH,
-                    Part::Value => VALUE,
+                    ValueEncoding::Segment => SEGMENT,
+                    ValueEncoding::Path => PATH,
+                    ValueEncoding::Value => VALUE,
                 };
                 let value = values.get(*at).copied().unwrap_or_default();
                 address.extend(utf8_percent_encode(value, set));
@@ -205,7 +208,12 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    fn read(&mut self, text: &str, is_query: bool, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    fn read(
+        &mut self,
+        text: &str,
+        is_query: bool,
+        pieces: &mut Vec<TargetPiece>,
+    ) -> Result<(), String> {
         let mut start = 0;
         let mut at = 0;
         while let Some(found) = text[at..].find([':', '*']) {
@@ -227,11 +235,11 @@ impl Filler<'_> {
             let value = self.place(name)?;
             push_text(pieces, &text[start..at]);
             let part = match (is_query, name) {
-                (true, _) => Part::Value,
-                (false, "*") => Part::Path,
-                (false, _) => Part::Segment,
+                (true, _) => ValueEncoding::Value,
+                (false, "*") => ValueEncoding::Path,
+                (false, _) => ValueEncoding::Segment,
             };
-            pieces.push(Piece::Value(value, part));
+            pieces.push(TargetPiece::Value(value, part));
             at += if name == "*" { 1 } else { name.len() + 1 };
             start = at;
         }
@@ -263,7 +271,7 @@ mod tests {
 
     fn filled(from: &str, to: &str, path: &str, query: Option<&str>) -> String {
         let from = PathPattern::parse(from).unwrap();
-        let target = Target::parse(to, &from).unwrap();
+        let target = RuleTarget::parse(to, &from).unwrap();
         target.fill(&from.capture(path).unwrap(), query)
     }
 
@@ -321,10 +329,10 @@ mod tests {
             ("/b%2Fc", "is no path"),
             ("/50%", "is no path"),
         ] {
-            let error = Target::parse(to, &from).expect_err(to);
+            let error = RuleTarget::parse(to, &from).expect_err(to);
             assert!(error.contains(said), "{to}: {error}");
         }
-        assert!(Target::parse("http://[::1]:80/x", &from).is_ok());
-        assert!(!Target::parse("/b#c", &from).unwrap().is_path());
+        assert!(RuleTarget::parse("http://[::1]:80/x", &from).is_ok());
+        assert!(!RuleTarget::parse("/b#c", &from).unwrap().is_path());
     }
 }

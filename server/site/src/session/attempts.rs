@@ -1,7 +1,9 @@
 //! How often a password may be tried: for one account, and from one address.
 //!
-//! Each has a moment until which its attempts are paid for; an attempt moves it on, time catches up with it. So one number counts and
-//! decays at once (the generic cell rate algorithm). The table has a fixed size; where it is full, who has waited longest is forgotten.
+//! Each account and address has a time up to which its attempts are charged. An attempt moves this
+//! time forward, and the clock catches up with it. So one number both counts and decays (the
+//! generic cell rate algorithm). The table has a fixed size; when it is full, the entry that has
+//! waited longest is dropped.
 
 use std::{
     hash::{BuildHasher as _, Hash},
@@ -17,7 +19,7 @@ use parking_lot::Mutex;
 const SETS: usize = 4_096;
 const WAYS: usize = 4;
 
-/// A rate: so many at once, and one more after each interval.
+/// A rate: a burst, and one more attempt after each interval.
 #[derive(Clone, Copy)]
 struct Rate {
     burst: u32,
@@ -36,7 +38,7 @@ const ADDRESS: Rate = Rate {
 };
 
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct AttemptSlot {
     /// 0 where it is free.
     name: u64,
     /// Nanoseconds since boot.
@@ -45,8 +47,8 @@ struct Slot {
 
 /// The counters of a site.
 pub(crate) struct Attempts {
-    table: Mutex<Box<[[Slot; WAYS]]>>,
-    /// Seeded at random, so that nobody can choose names that share a place.
+    table: Mutex<Box<[[AttemptSlot; WAYS]]>>,
+    /// Seeded at random, so that a client cannot choose names that share a slot.
     hasher: RandomState,
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct Attempt {
 impl Default for Attempts {
     fn default() -> Self {
         Self {
-            table: Mutex::new(vec![[Slot::default(); WAYS]; SETS].into()),
+            table: Mutex::new(vec![[AttemptSlot::default(); WAYS]; SETS].into()),
             hasher: RandomState::default(),
         }
     }
@@ -127,22 +129,22 @@ const fn nanos(interval: Duration) -> u64 {
     interval.as_secs() * 1_000_000_000
 }
 
-/// The place of a name: its own, or, with nothing counted, that of whoever is nearest to being forgotten anyway.
-fn slot(table: &mut [[Slot; WAYS]], name: u64) -> &mut Slot {
+/// The slot of a name: its own slot, or, without a count, the slot that would be dropped first.
+fn slot(table: &mut [[AttemptSlot; WAYS]], name: u64) -> &mut AttemptSlot {
     let set = &mut table[(name >> 32) as usize % SETS];
     let own = set.iter().position(|slot| slot.name == name);
     let way = own.unwrap_or_else(|| {
         let oldest = (0..WAYS)
             .min_by_key(|way| set[*way].paid_until)
             .unwrap_or(0);
-        set[oldest] = Slot::default();
+        set[oldest] = AttemptSlot::default();
         oldest
     });
     &mut set[way]
 }
 
-/// Where a request comes from. Behind a proxy on this machine or in its own network, that is what the proxy says: the last address in
-/// X-Forwarded-For, which is the one that it has added itself.
+/// Where a request comes from. Behind a proxy on this machine or in its own network, that is what
+/// the proxy says: the last address in X-Forwarded-For, which is the one that it has added itself.
 fn client(request: &Request<'_>) -> IpAddr {
     let peer = request.peer.ip().to_canonical();
     let is_near = match peer {

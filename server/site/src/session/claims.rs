@@ -1,6 +1,6 @@
 //! What a visitor's session says of them, and what pages and queries ask of it.
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 /// Names with their values, none of which is null: what is not there is no claim.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,13 +21,13 @@ impl Claims {
     }
 }
 
-/// A claim that a page's queries use, as the kind of value that the database compares it with. Its value is part of every key
-/// that is made from what the queries give (COHERENCE, rule 15).
+/// A claim that a page's queries use, as the kind of value that the database compares it with. Its
+/// value is part of every key that is made from what the queries give (COHERENCE, rule 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimUse {
     pub(crate) name: String,
     /// None where the database takes what it gets, and for `-- vary:`.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<ValueKind>,
 }
 
 impl ClaimUse {
@@ -39,34 +39,36 @@ impl ClaimUse {
     }
 }
 
-/// A claim as another kind of value; null if it is no such. A claim that is `'7'` finds the integer 7: whoever signs in with a column
-/// of another type is the same visitor all the same.
-fn as_kind(value: &Value, kind: Option<Kind>) -> Value {
+/// A claim converted to another kind of value; null if it cannot be converted. A claim `'7'`
+/// becomes the integer 7: a visitor who signs in with a column of another type is the same visitor.
+fn as_kind(value: &Value, kind: Option<ValueKind>) -> Value {
     match (kind, value) {
         (None, _) => value.clone(),
-        (Some(Kind::Integer), Value::Integer(_))
-        | (Some(Kind::Real), Value::Real(_))
-        | (Some(Kind::Text | Kind::Other), Value::Text(_))
-        | (Some(Kind::Boolean), Value::Boolean(_)) => value.clone(),
-        (Some(Kind::Integer), Value::Boolean(truth)) => Value::Integer((*truth).into()),
-        (Some(Kind::Integer), Value::Text(text)) => {
+        (Some(ValueKind::Integer), Value::Integer(_))
+        | (Some(ValueKind::Real), Value::Real(_))
+        | (Some(ValueKind::Text | ValueKind::Other), Value::Text(_))
+        | (Some(ValueKind::Boolean), Value::Boolean(_)) => value.clone(),
+        (Some(ValueKind::Integer), Value::Boolean(truth)) => Value::Integer((*truth).into()),
+        (Some(ValueKind::Integer), Value::Text(text)) => {
             text.parse().map_or(Value::Null, Value::Integer)
         }
-        (Some(Kind::Boolean), Value::Integer(number @ (0 | 1))) => Value::Boolean(*number == 1),
-        (Some(Kind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
+        (Some(ValueKind::Boolean), Value::Integer(number @ (0 | 1))) => {
+            Value::Boolean(*number == 1)
+        }
+        (Some(ValueKind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
         // What has no kind of its own is given as text, which the database reads.
-        (Some(Kind::Text | Kind::Other), Value::Integer(integer)) => {
+        (Some(ValueKind::Text | ValueKind::Other), Value::Integer(integer)) => {
             Value::Text(integer.to_string().as_str().into())
         }
         _ => Value::Null,
     }
 }
 
-/// Whether a claim is the value that a page wants: by what it says, not by its kind.
+/// True if a claim has the value that a page requires, compared as text, not by kind.
 pub(crate) fn is_same(claim: &Value, wanted: &Value) -> bool {
     match wanted {
-        Value::Integer(_) => as_kind(claim, Some(Kind::Integer)) == *wanted,
-        Value::Boolean(_) => as_kind(claim, Some(Kind::Boolean)) == *wanted,
+        Value::Integer(_) => as_kind(claim, Some(ValueKind::Integer)) == *wanted,
+        Value::Boolean(_) => as_kind(claim, Some(ValueKind::Boolean)) == *wanted,
         _ => claim == wanted,
     }
 }
@@ -89,17 +91,17 @@ mod tests {
         };
         for (name, kind, expected) in [
             ("id", None, 7.into()),
-            ("id", Some(Kind::Integer), 7.into()),
-            ("id", Some(Kind::Text), "7".into()),
-            ("id", Some(Kind::Other), "7".into()),
-            ("id", Some(Kind::Real), Value::Real(7.0)),
-            ("text", Some(Kind::Integer), 7.into()),
+            ("id", Some(ValueKind::Integer), 7.into()),
+            ("id", Some(ValueKind::Text), "7".into()),
+            ("id", Some(ValueKind::Other), "7".into()),
+            ("id", Some(ValueKind::Real), Value::Real(7.0)),
+            ("text", Some(ValueKind::Integer), 7.into()),
             ("text", None, "7".into()),
-            ("word", Some(Kind::Integer), Value::Null),
-            ("word", Some(Kind::Blob), Value::Null),
-            ("admin", Some(Kind::Integer), 1.into()),
-            ("admin", Some(Kind::Boolean), Value::Boolean(true)),
-            ("none", Some(Kind::Text), Value::Null),
+            ("word", Some(ValueKind::Integer), Value::Null),
+            ("word", Some(ValueKind::Blob), Value::Null),
+            ("admin", Some(ValueKind::Integer), 1.into()),
+            ("admin", Some(ValueKind::Boolean), Value::Boolean(true)),
+            ("none", Some(ValueKind::Text), Value::Null),
         ] {
             assert_eq!(value(name, kind), expected, "{name} as {kind:?}");
         }

@@ -4,7 +4,8 @@ use std::{borrow::Cow, time::Duration};
 
 use millpond_http::Request;
 
-/// A request may have so many cookies of the name that are looked at; a browser sends one.
+/// The number of cookies with the session's name that are checked in a request; a browser sends
+/// one.
 const TRIED: usize = 8;
 
 /// How the cookie of a site is called and sent.
@@ -15,8 +16,9 @@ pub(crate) struct Cookie {
 }
 
 impl Cookie {
-    /// A secure one has the prefix `__Host-`: browsers take it over https only, and from no other host, so that a page of a
-    /// sister domain or of a network in between cannot put a session of its own in its place.
+    /// A secure one has the prefix `__Host-`: browsers take it over https only, and from no other
+    /// host, so that a page of a sister domain or of a network in between cannot put a session of
+    /// its own in its place.
     pub(crate) fn new(name: &str, is_secure: bool) -> Self {
         let prefix = if is_secure { "__Host-" } else { "" };
         Self {
@@ -43,7 +45,8 @@ impl Cookie {
         )
     }
 
-    /// The values that a request has for it, the first few. A client may send the field in several lines.
+    /// The values that a request has for it, the first few. A client may send the field in several
+    /// lines.
     pub(crate) fn values<'r>(&self, request: &Request<'r>) -> impl Iterator<Item = &'r [u8]> {
         let lines = request.fields.get_all("cookie");
         let cookies = lines.flat_map(|line| line.split(|byte| *byte == b';'));

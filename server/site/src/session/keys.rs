@@ -17,14 +17,15 @@ use crate::{Problem, config};
 
 /// The name of the file, beside the database.
 pub(crate) const FILE: &str = "session.key";
-/// The shortest key, in characters: 128 bits where they are hexadecimal digits, as all that this server makes are 256.
+/// The shortest key, in characters: 128 bits where they are hexadecimal digits, as all that this
+/// server makes are 256.
 pub(crate) const SHORTEST: usize = 32;
-/// So many are tried at most; a rotation needs two.
+/// The most keys that are tried; a rotation needs two.
 const MOST: usize = 16;
 /// What a key signs here it signs for nothing else: the secret itself is never used.
 const PURPOSE: &[u8] = b"millpond session 1";
 
-/// The keys of a site. The first signs, all are good for verifying; without one nobody has a session.
+/// The keys of a site. The first signs, all verify; without a key there are no sessions.
 #[derive(Clone, Default)]
 pub(crate) struct Keys(Vec<hmac::Key>);
 
@@ -44,7 +45,8 @@ impl Keys {
         Self::parse_for("", text)
     }
 
-    /// The same for one of several sites that may read the same file: what one of them has signed is nothing to the others.
+    /// The same for one of several sites that may read the same file: what one of them has signed
+    /// is nothing to the others.
     fn parse_for(site: &str, text: &str) -> Result<Self, String> {
         let words = text.split(|c: char| c.is_whitespace() || c == ',');
         let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -69,7 +71,8 @@ impl Keys {
         Ok(Self(words.iter().map(key).collect()))
     }
 
-    /// The keys that `secret` gives: `env:NAME` names a variable of the environment, anything else is the keys themselves.
+    /// The keys that `secret` gives: `env:NAME` names a variable of the environment, anything else
+    /// is the keys themselves.
     pub(crate) fn of_secret(secret: &str) -> Result<Self, Problem> {
         let problem = |message: String| {
             Problem::new(config::FILE, format!("session.secret: {message}")).hint(
@@ -129,8 +132,8 @@ impl Keys {
         })
     }
 
-    /// The keys in the file, which is made if there is none. It appears whole or not at all, and of two servers that make it at once
-    /// both use the one that was first.
+    /// The keys in the file, which is made if there is none. It appears whole or not at all, and of
+    /// two servers that make it at once both use the one that was first.
     pub(crate) fn read_or_make(path: &Path, site: &str) -> Result<Self, Problem> {
         if let Some(keys) = Self::read(path, site)? {
             return Ok(keys);
@@ -154,7 +157,8 @@ impl Keys {
         self.0.first().map(|key| hmac::sign(key, text))
     }
 
-    /// Whether one of the keys has signed `text`. The comparison takes the same time wherever two tags differ.
+    /// Whether one of the keys has signed `text`. The comparison takes the same time wherever two
+    /// tags differ.
     pub(crate) fn verify(&self, text: &[u8], tag: &[u8]) -> bool {
         self.0
             .iter()
@@ -192,7 +196,8 @@ fn make(path: &Path) -> io::Result<()> {
     linked
 }
 
-/// A hidden name of this process, so that neither the watch nor another server takes it for the file.
+/// A hidden name of this process, so that neither the watch nor another server takes it for the
+/// file.
 fn draft(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{FILE}.{}", std::process::id()))
 }

@@ -18,12 +18,12 @@ pub(crate) const WORDS: &[&str] = &["require", "verify", "hash", "claims", "logo
 
 /// A line as it was written, to name the place of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct DirectiveLine {
     pub(crate) number: usize,
     pub(crate) text: String,
 }
 
-impl Line {
+impl DirectiveLine {
     /// Line and column of a word in it; the line's beginning if it is not there.
     pub(crate) fn place(&self, word: &str) -> (usize, usize) {
         let is_part = |byte: Option<&u8>| {
@@ -50,7 +50,7 @@ pub(crate) struct VerifyLine {
     pub(crate) otherwise: Option<String>,
     /// How many queries stand above it.
     pub(crate) after: usize,
-    pub(crate) line: Line,
+    pub(crate) line: DirectiveLine,
 }
 
 /// `name = :password`.
@@ -58,7 +58,7 @@ pub(crate) struct VerifyLine {
 pub(crate) struct HashLine {
     pub(crate) name: String,
     pub(crate) password: String,
-    pub(crate) line: Line,
+    pub(crate) line: DirectiveLine,
 }
 
 /// `name = query.column` or `name = :param`.
@@ -66,7 +66,7 @@ pub(crate) struct HashLine {
 pub(crate) struct ClaimLine {
     pub(crate) name: String,
     pub(crate) from: From,
-    pub(crate) line: Line,
+    pub(crate) line: DirectiveLine,
 }
 
 /// Where a claim's value comes from.
@@ -85,9 +85,9 @@ pub(crate) struct SessionLines {
     pub(crate) verify: Option<VerifyLine>,
     pub(crate) hashes: Vec<HashLine>,
     pub(crate) claims: Vec<ClaimLine>,
-    pub(crate) logout: Option<Line>,
+    pub(crate) logout: Option<DirectiveLine>,
     /// The parameter of `-- redirect: :next else /path`.
-    pub(crate) next: Option<(String, Line)>,
+    pub(crate) next: Option<(String, DirectiveLine)>,
 }
 
 /// What is wrong: the word, a message, a hint.
@@ -95,7 +95,7 @@ pub(crate) type Fault = (String, String, String);
 
 impl SessionLines {
     /// The first line that only a form may have.
-    pub(crate) fn of_forms(&self) -> Option<&Line> {
+    pub(crate) fn of_forms(&self) -> Option<&DirectiveLine> {
         let verify = self.verify.as_ref().map(|verify| &verify.line);
         let hash = self.hashes.first().map(|hash| &hash.line);
         let claims = self.claims.first().map(|claim| &claim.line);
@@ -110,7 +110,7 @@ impl SessionLines {
         &mut self,
         word: &str,
         rest: &str,
-        line: Line,
+        line: DirectiveLine,
         queries: usize,
     ) -> Result<(), Fault> {
         match word {
@@ -173,7 +173,11 @@ impl SessionLines {
     }
 
     /// The path of `:next else /path`; none where the redirect does not begin with a parameter.
-    pub(crate) fn next<'r>(&mut self, rest: &'r str, line: Line) -> Option<Result<&'r str, Fault>> {
+    pub(crate) fn next<'r>(
+        &mut self,
+        rest: &'r str,
+        line: DirectiveLine,
+    ) -> Option<Result<&'r str, Fault>> {
         let after = rest.strip_prefix(':')?;
         let example = "for example: -- redirect: :next else /account";
         let found = after.split_once(" else ");
@@ -237,7 +241,7 @@ fn literal(text: &str) -> Option<Value> {
     Some(inner.replace("''", "'").as_str().into())
 }
 
-fn verify(rest: &str, line: Line, after: usize) -> Result<VerifyLine, Fault> {
+fn verify(rest: &str, line: DirectiveLine, after: usize) -> Result<VerifyLine, Fault> {
     let (condition, otherwise) = otherwise(rest)?;
     let (hash, password) = assignment(condition, VERIFY)?;
     let (query, column) = column(hash, VERIFY)?;
@@ -251,7 +255,7 @@ fn verify(rest: &str, line: Line, after: usize) -> Result<VerifyLine, Fault> {
     })
 }
 
-fn hash(rest: &str, line: Line) -> Result<HashLine, Fault> {
+fn hash(rest: &str, line: DirectiveLine) -> Result<HashLine, Fault> {
     let (name, password) = assignment(rest, HASH)?;
     if !is_name(name) {
         return Err(fault(
@@ -267,7 +271,7 @@ fn hash(rest: &str, line: Line) -> Result<HashLine, Fault> {
     })
 }
 
-fn claim(part: &str, line: Line) -> Result<ClaimLine, Fault> {
+fn claim(part: &str, line: DirectiveLine) -> Result<ClaimLine, Fault> {
     let (name, from) = assignment(part, CLAIMS)?;
     if !is_name(name) || name.len() > 64 {
         return Err(fault(
@@ -326,8 +330,9 @@ fn param(text: &str, example: &str) -> Result<String, Fault> {
         .ok_or_else(|| fault(text, format!("`{text}` is no parameter"), example))
 }
 
-/// Whether a browser that is told to go there stays on this site. It takes a backslash for a slash, two slashes for another host, and
-/// leaves out tabs and line ends; so only what has none of them is a path.
+/// Whether a browser that is told to go there stays on this site. It takes a backslash for a slash,
+/// two slashes for another host, and leaves out tabs and line ends; so only what has none of them
+/// is a path.
 pub(crate) fn is_path(text: &str) -> bool {
     let rest = text.strip_prefix('/');
     rest.is_some_and(|rest| !rest.starts_with('/'))
@@ -340,8 +345,8 @@ pub(crate) fn is_path(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn line() -> Line {
-        Line::default()
+    fn line() -> DirectiveLine {
+        DirectiveLine::default()
     }
 
     #[test]
@@ -412,7 +417,7 @@ mod tests {
         for rest in [":next", ":next else", ":a-b else /x"] {
             assert!(lines.next(rest, line()).unwrap().is_err(), "{rest}");
         }
-        let shown = Line {
+        let shown = DirectiveLine {
             number: 3,
             text: "-- é hash: a = p".to_owned(),
         };

@@ -1,11 +1,13 @@
 //! Sessions: what a visitor is known as, signed into a cookie.
 //!
-//! There is no table of sessions. A cookie holds the claims, the moments at which they were made and end, and a tag that only this
-//! site's keys can make. So a request is known without a look at the database, and nothing has to be kept, shared or swept. The price:
-//! a session cannot be taken back before it ends, unless a query compares a claim with a column (`docs/site.md`).
+//! There is no table of sessions. A cookie holds the claims, the moments at which they were made
+//! and end, and a tag that only this site's keys can make. So a request is known without a look at
+//! the database, and nothing has to be kept, shared or swept. The price: a session cannot be taken
+//! back before it ends, unless a query compares a claim with a column (`docs/site.md`).
 //!
-//! Whatever a query makes of claims has them in its key; whatever a template makes of them is this visitor's alone (COHERENCE, rule
-//! 15). A session that is over is none, also for an answer that was kept: see [`Until`].
+//! Results of a query that uses claims have them in their key. Output of a template that uses
+//! claims belongs to this visitor alone (COHERENCE, rule 15). An expired session is no session,
+//! also for a cached response: see [`Until`].
 
 mod attempts;
 mod claims;
@@ -26,11 +28,10 @@ use millpond_http::Request;
 pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use claims::{ClaimUse, Claims};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
-pub(crate) use lines::{ClaimLine, From, Line, SessionLines, VerifyLine, WORDS, is_path};
+pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
 pub(crate) use needs::{Gate, Needs, Require};
 pub(crate) use passwords::{
-    LONGEST as LONGEST_PASSWORD, Passwords, Refused as PasswordRefused,
-    SHORTEST as SHORTEST_PASSWORD,
+    LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };
 pub(crate) use sql::{PREFIX as RESERVED, with_claims};
 
@@ -49,13 +50,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// When an answer that was made of it stops being one.
+    /// The time at which a response that was made from this session expires.
     pub(crate) const fn until(&self) -> Until {
         Until(self.expires)
     }
 }
 
-/// The end of a session, which an answer that was kept has to be asked for each time.
+/// The end of a session, which is checked each time before a cached response is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Until(u64);
 
@@ -66,17 +67,19 @@ impl Until {
     }
 }
 
-/// A visitor's write is told to the other nodes for so much longer than `max_staleness`: the clocks of two machines may differ.
+/// The time beyond `max_staleness` for which the cookie reports a visitor's write to other nodes:
+/// the clocks of two machines may differ.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
-/// What a site makes of the `[session]` settings. Read anew with the folder.
+/// The sessions of a site, from its `[session]` settings. Loaded again with the folder.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     keys: Keys,
     cookie: Cookie,
     lifetime: Duration,
     seen: Cookie,
-    /// The same where browsers keep no secure cookie. What it can do at worst is have a page made anew, so it needs no protection.
+    /// The same where browsers keep no secure cookie. What it can do at worst is have a page made
+    /// anew, so it needs no protection.
     plain_seen: Option<Cookie>,
     seen_for: Duration,
 }
@@ -91,8 +94,9 @@ pub(crate) enum Purpose {
 }
 
 impl Sessions {
-    /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may lie there: `site` is the name of this
-    /// one's, so that a session of one site is none of another. `bound` is the site's `max_staleness`.
+    /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may
+    /// lie there: `site` is the name of this one's, so that a session of one site is none of
+    /// another. `bound` is the site's `max_staleness`.
     ///
     /// # Errors
     /// Keys that are not there or not good.
@@ -133,7 +137,8 @@ impl Sessions {
         })
     }
 
-    /// The field value that begins a session with these claims; none if they are too long for a cookie, or of a kind that is no claim.
+    /// The field value that begins a session with these claims; none if they are too long for a
+    /// cookie, or of a kind that is no claim.
     pub(crate) fn begin(&self, claims: Claims, now: Boottime) -> Option<String> {
         let issued = base_clock::unix_seconds_at(now);
         let session = Session {
@@ -155,7 +160,8 @@ impl Sessions {
         self.cookie.set("", Duration::ZERO)
     }
 
-    /// The value of a request field, for templates and keys: what this site's servers tell each other in a cookie is not in it.
+    /// The value of a request field, for templates and keys, without the cookies by which the
+    /// servers of this site inform each other.
     pub(crate) fn field<'r>(&self, request: &Request<'r>, name: &str) -> Option<Cow<'r, [u8]>> {
         let mut lines = request.fields.get_all(name);
         if name.eq_ignore_ascii_case("cookie") {
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_is_sent_is_no_session() {
+    fn any_other_value_is_no_session() {
         let ours = sessions(&"k".repeat(32), 3600);
         let rotated = sessions(&format!("{},{}", "n".repeat(32), "k".repeat(32)), 3600);
         let foreign = sessions(&"f".repeat(32), 3600);

@@ -1,10 +1,10 @@
-//! What a page or a form wants of the visitor's session.
+//! What a page or a form requires of the visitor's session.
 
 use millpond_db::Value;
 
 use super::{ClaimUse, Claims, Session, claims::is_same};
 
-/// A `-- require:` line: who may ask.
+/// A `-- require:` line: which visitors are admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Require {
     pub(crate) claim: String,
@@ -14,7 +14,7 @@ pub(crate) struct Require {
     pub(crate) otherwise: Option<String>,
 }
 
-/// All that a page or a form wants.
+/// All requirements of a page or a form.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Needs {
     pub(crate) require: Vec<Require>,
@@ -28,7 +28,7 @@ pub(crate) enum Gate<'n> {
     Open,
     /// A claim is not there: signing in may help, at this path.
     SignIn(&'n str),
-    /// It would not help, or nobody says where.
+    /// Signing in would not help, or no path for it is configured.
     Closed,
 }
 
@@ -56,7 +56,8 @@ impl Needs {
         Gate::Open
     }
 
-    /// The claims as the session has them, which is what a template sees: as a kind of value, different ones may be the same.
+    /// The claims as the session has them, which is what a template sees: as a kind of value,
+    /// different ones may be the same.
     pub(crate) fn claims<'s>(
         &'s self,
         session: Option<&'s Session>,
@@ -74,7 +75,8 @@ impl Needs {
             .map(move |used| used.value(session.map_or(&nobody, |session| &session.claims)))
     }
 
-    /// The place of a claim as a kind of value among [`Needs::values`]; it is added if it is not there.
+    /// The place of a claim as a kind of value among [`Needs::values`]; it is added if it is not
+    /// there.
     pub(crate) fn place_of(&mut self, used: ClaimUse) -> usize {
         let found = self.claims.iter().position(|other| *other == used);
         found.unwrap_or_else(|| {
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!(closed.gate(None), Gate::Closed);
         let editors = needs(vec![require("role", Some("editor".into()), Some("/login"))]);
         assert_eq!(editors.gate(None), Gate::SignIn("/login"));
-        // Who is signed in already would come back from there as the same visitor.
+        // A visitor who is signed in would return from there as the same visitor.
         assert_eq!(editors.gate(Some(&ann)), Gate::Closed);
         assert_eq!(editors.gate(Some(&editor)), Gate::Open);
         assert_eq!(needs(Vec::new()).gate(None), Gate::Open);
@@ -135,7 +137,7 @@ mod tests {
             require: Vec::new(),
             claims: vec![ClaimUse {
                 name: "admin".to_owned(),
-                kind: Some(millpond_db::Kind::Integer),
+                kind: Some(millpond_db::ValueKind::Integer),
             }],
         };
         let admin = Session {

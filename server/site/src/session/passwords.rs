@@ -1,7 +1,8 @@
 //! Passwords are hashed by threads of their own.
 //!
-//! Argon2id is made to cost: tens of milliseconds of a processor and 19 MiB, each time. On a worker's loop that would hold up every
-//! other request, so it happens on a few threads of low priority, behind a short queue; past that the form is answered with 503.
+//! Argon2id is made to cost: tens of milliseconds of a processor and 19 MiB, each time. On a
+//! worker's loop that would hold up every other request, so it happens on a few threads of low
+//! priority, behind a short queue; past that the form is answered with 503.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -24,12 +25,14 @@ use tokio::sync::oneshot;
 pub(crate) const SHORTEST: usize = 8;
 /// The most bytes.
 pub(crate) const LONGEST: usize = 1_024;
-/// Hashes that wait: at some twenty a second for each thread, whoever comes last waits for two seconds.
+/// The number of waiting hashes: at about twenty per second for each thread, the last one waits for
+/// two seconds.
 const QUEUE: usize = 32;
 const MOST_THREADS: usize = 4;
-/// Added to the threads' nice value: a worker that wants the processor gets it first.
+/// Added to the threads' nice value, so that workers get the processor first.
 const NICENESS: i32 = 5;
-/// A stored hash may ask for so many KiB and passes; one that asks for more was not made for a server.
+/// The largest memory in KiB and number of passes that a stored hash may require; a hash that
+/// requires more was not made for a server.
 const MOST_MEMORY: u32 = 1 << 20;
 const MOST_PASSES: u32 = 64;
 
@@ -37,7 +40,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Why a password was neither hashed nor verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum PasswordRefusal {
     /// Too many wait.
     Busy,
     /// The system has no memory, no random bytes or no threads to give.
@@ -53,48 +56,49 @@ pub(crate) struct Passwords {
 }
 
 impl Passwords {
-    /// The hash to keep, in the PHC format: Argon2id with 19 MiB, two passes and one lane, as OWASP's cheat sheet has it.
-    pub(crate) async fn hash(&self, password: String) -> Result<String, Refused> {
+    /// The hash to keep, in the PHC format: Argon2id with 19 MiB, two passes and one lane, as
+    /// OWASP's cheat sheet has it.
+    pub(crate) async fn hash(&self, password: String) -> Result<String, PasswordRefusal> {
         let hash = self.run(move || hash(&password)).await?;
-        hash.ok_or(Refused::Failed)
+        hash.ok_or(PasswordRefusal::Failed)
     }
 
-    /// Whether `known` is the hash of a password. Without one, or with what is no hash, the work is the same, so that the time tells
-    /// nobody which accounts there are.
+    /// True if `known` is the hash of a password. Without a hash, or with an invalid one, the work
+    /// is the same, so that the time does not reveal which accounts exist.
     pub(crate) async fn verify(
         &self,
         password: String,
         known: Option<Arc<str>>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, PasswordRefusal> {
         let stand_in = Arc::clone(&self.stand_in);
         let verified = self.run(move || verify(&password, known.as_deref(), &stand_in));
-        verified.await?.ok_or(Refused::Failed)
+        verified.await?.ok_or(PasswordRefusal::Failed)
     }
 
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, PasswordRefusal> {
         let (done, result) = oneshot::channel();
         let job = move || {
-            // Who has gone away wants no answer.
+            // A caller that was dropped needs no result.
             if !done.is_closed() {
                 let _ = done.send(work());
             }
         };
         self.enqueue(Box::new(job))?;
-        result.await.map_err(|_| Refused::Failed)
+        result.await.map_err(|_| PasswordRefusal::Failed)
     }
 
-    fn enqueue(&self, job: Job) -> Result<(), Refused> {
+    fn enqueue(&self, job: Job) -> Result<(), PasswordRefusal> {
         let mut queue = self.queue.lock();
         if queue.is_none() {
-            *queue = Some(start().ok_or(Refused::Failed)?);
+            *queue = Some(start().ok_or(PasswordRefusal::Failed)?);
         }
         let sent = queue.as_ref().map(|queue| queue.try_send(job));
         match sent {
             Some(Ok(())) => Ok(()),
-            _ => Err(Refused::Busy),
+            _ => Err(PasswordRefusal::Busy),
         }
     }
 }
@@ -117,14 +121,14 @@ fn start() -> Option<SyncSender<Job>> {
     (threads.count() > 0).then_some(queue)
 }
 
-/// Until the last sender is gone.
+/// Runs until the last sender is dropped.
 fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = jobs.lock().recv();
         let Ok(job) = job else {
             return;
         };
-        // Who waits for it is told, because the sender of its answer is dropped.
+        // The caller is notified, because the sender of its result is dropped.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
@@ -138,7 +142,7 @@ fn hash(password: &str) -> Option<String> {
     Some(hash.to_string())
 }
 
-/// One verification, whatever there is to verify.
+/// One verification, with or without a stored hash.
 fn verify(password: &str, known: Option<&str>, stand_in: &OnceLock<String>) -> Option<bool> {
     let known = known.and_then(usable);
     let is_known = known.is_some();
@@ -162,7 +166,7 @@ fn usable(text: &str) -> Option<PasswordHash> {
     (is_argon2 && is_sane && hash.hash.is_some()).then_some(hash)
 }
 
-/// Of a password that nobody knows, its maker included.
+/// The hash of a random password that is not stored.
 fn stand_in_of(stand_in: &OnceLock<String>) -> Option<&str> {
     if stand_in.get().is_none() {
         let mut random = [0; 32];
@@ -251,7 +255,7 @@ mod tests {
     fn past_the_queue_it_is_refused_and_a_panic_ends_no_thread() {
         let passwords = Passwords::default();
         let panicked = block_on(passwords.run(|| panic!("a test's")));
-        assert_eq!(panicked, Err::<(), _>(Refused::Failed));
+        assert_eq!(panicked, Err::<(), _>(PasswordRefusal::Failed));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
         let mut refused = 0;
@@ -261,7 +265,7 @@ mod tests {
                 // Until the test lets all of them go.
                 let _ = wait.lock().recv();
             });
-            refused += usize::from(passwords.enqueue(job) == Err(Refused::Busy));
+            refused += usize::from(passwords.enqueue(job) == Err(PasswordRefusal::Busy));
         }
         assert!(refused > 0);
         drop(go);

@@ -1,11 +1,13 @@
-//! What a visitor has written, signed into a cookie that the other nodes read (COHERENCE, rule 19).
+//! The position of a visitor's last write, signed into a cookie that the other nodes read
+//! (COHERENCE, rule 19).
 //!
-//! The answer to a form goes out when this node's feed has applied the change; that of the node which answers the visitor's next request may
-//! be behind. So the cookie says how far that one must have come: whose history it is, the place in it, and when it is over, a
-//! little after `max_staleness`: from then on every node shows the write to everybody. Where the place is not known, the number of the
-//! answer helps ([`Position::told_by`]). It is signed, for whoever could
-//! make up a place would have all his pages made anew. It is nothing that a visitor is known by: it changes no key, and
-//! templates do not see it.
+//! The response to a form is sent once this node's feed has applied the change. The feed of the
+//! node that handles the visitor's next request may be behind. So the cookie carries the position
+//! of the write: its source, the position in it, and an expiry a little after `max_staleness`, from
+//! which on every node shows the write to every visitor. If the position is unknown, the number of
+//! the response is used ([`Position::with_write_number`]). The cookie is signed, because a forged
+//! position would make the server render all pages of that visitor again. It does not identify a
+//! visitor: it changes no key, and templates do not see it.
 //!
 //! `w1.PAYLOAD.TAG`, as a session's token is, so that neither can be taken for the other.
 
@@ -19,7 +21,8 @@ use super::{Sessions, Until, keys::Keys, token};
 
 const VERSION: &str = "w1";
 
-/// Writes a position that is to be seen until `expires`, in seconds since 1970; none if there is no key to sign with.
+/// Writes a position that is to be seen until `expires`, in seconds since 1970; none if there is no
+/// key to sign with.
 pub(crate) fn seal(position: &Position, expires: u64, keys: &Keys) -> Option<String> {
     let payload = format!(
         "{expires} {} {} {} {}",
@@ -38,13 +41,18 @@ pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<(Position, u64)> {
     let mut number = || parts.next()?.parse::<u64>().ok();
     let (expires, at, number) = (number()?, number()?, number()?);
     let (node, source) = (parts.next()?, parts.next()?);
-    Some((Position::new(source, at).told_by(node, number), expires))
+    Some((
+        Position::new(source, at).with_write_number(node, number),
+        expires,
+    ))
 }
 
 impl Sessions {
-    /// The field value that tells the other nodes what the visitor has written with this `request`; none if nothing can be signed here.
+    /// The field value that reports the visitor's write in this `request` to the other nodes;
+    /// `None` if there is no key to sign with.
     ///
-    /// ✗ *Over plain http browsers drop a cookie that is `Secure`, and the visitor would not see on another node what he has written.*
+    /// Counterexample: over plain http browsers drop a cookie that is `Secure`, and the visitor
+    /// would not see the write on another node.
     pub(crate) fn note_write(
         &self,
         position: &Position,
@@ -62,7 +70,8 @@ impl Sessions {
         Some(cookie.set(&token, self.seen_for))
     }
 
-    /// What the visitor has written lately, through any node that has a key of these: the last over https, and the last over http.
+    /// What the visitor has written lately, through any node that has a key of these: the last over
+    /// https, and the last over http.
     pub(crate) fn written(&self, request: &Request<'_>) -> impl Iterator<Item = Position> {
         // Most requests have none: they are looked through once.
         let may_have = !self.keys.is_empty() && request.fields.get("cookie").is_some();
@@ -77,7 +86,8 @@ impl Sessions {
         })
     }
 
-    /// A field of cookies without those in which servers tell each other something; none if nothing else is in it.
+    /// The Cookie field without the cookies by which servers inform each other; `None` if no other
+    /// cookie is left.
     pub(super) fn without_seen<'r>(&self, line: &'r [u8]) -> Option<Cow<'r, [u8]>> {
         let rest = self.seen.without(line)?;
         let Some(plain) = &self.plain_seen else {
@@ -104,8 +114,8 @@ mod tests {
         for position in [
             Position::new("7311, timeline 1", 0x16_b374_d848),
             Position::new("7311, timeline 2", u64::MAX),
-            Position::new("7311, timeline 1", 7).told_by("0a", u64::MAX),
-            Position::new("", 0).told_by("0a", 3),
+            Position::new("7311, timeline 1", 7).with_write_number("0a", u64::MAX),
+            Position::new("", 0).with_write_number("0a", 3),
             Position::new("", 0),
         ] {
             let token = seal(&position, 20, &keys()).unwrap();

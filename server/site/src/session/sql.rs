@@ -1,9 +1,10 @@
-//! Claims in the text of a query: `:claims.user` becomes the parameter `:claims_user`, which no request can give.
+//! Claims in the text of a query: `:claims.user` becomes the parameter `:claims_user`, which no
+//! request can give.
 //!
 //! The names have the same length, so that a fault that the database finds stays in its place.
 
-/// How the names of such parameters begin. They are the claims' alone: a site cannot write them, so no form or query string fills
-/// one.
+/// How the names of such parameters begin. They are the claims' alone: a site cannot write them, so
+/// no form or query string fills one.
 pub(crate) const PREFIX: &str = "claims_";
 const WRITTEN: &str = ":claims.";
 
@@ -55,7 +56,8 @@ fn starts_with_prefix(name: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
 }
 
-/// The length of a text, a quoted name or a comment with which `rest` begins: nothing in it is a parameter.
+/// The length of a text, a quoted name or a comment with which `rest` begins: nothing in it is a
+/// parameter.
 fn passive(rest: &[u8]) -> Option<usize> {
     let until = |end: &[u8], from: usize| {
         let found = rest[from..].windows(end.len()).position(|part| part == end);

@@ -1,7 +1,8 @@
-//! What stands in the cookie: claims and their time, signed.
+//! The content of the session cookie: claims and their expiry, signed.
 //!
-//! `1.PAYLOAD.TAG`, the version first, then in base64 a small JSON text and the tag over all that stands before it. Nothing of the
-//! payload is looked at before its tag was found good, and what is wrong with a token is told to nobody: it is none.
+//! `1.PAYLOAD.TAG`: the version, then in base64 a small JSON text and the tag over everything
+//! before it. The payload is parsed only after its tag was verified. The reason why a token is
+//! invalid is not reported: an invalid token is no token.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use millpond_db::Value;
@@ -11,7 +12,7 @@ use super::{Claims, Session, keys::Keys};
 
 /// The longest token. Browsers keep a cookie of 4,096 bytes, its name and attributes counted.
 pub(crate) const LONGEST: usize = 3_800;
-/// A token has at most so many claims.
+/// The most claims in a token.
 pub(crate) const MOST_CLAIMS: usize = 32;
 const VERSION: &str = "1";
 
@@ -28,7 +29,8 @@ pub(crate) fn seal(session: &Session, keys: &Keys) -> Option<String> {
     sign(VERSION, payload.to_string().as_bytes(), keys)
 }
 
-/// Reads a token, if one of the keys has signed it. Whether its time is over is the caller's question.
+/// Reads a token, if one of the keys has signed it. Whether its time is over is the caller's
+/// question.
 pub(crate) fn open(token: &[u8], keys: &Keys) -> Option<Session> {
     read(&verify(VERSION, token, keys)?)
 }

@@ -1,12 +1,15 @@
-//! Codings that the owner made beforehand: `app.js.br`, `app.js.zst` and `app.js.gz` beside `app.js`.
+//! Codings that the owner made beforehand: `app.js.br`, `app.js.zst` and `app.js.gz` beside
+//! `app.js`.
 //!
-//! One is used if it is not older than the file (a time that is equal will do, as copying and unpacking leave it), has
-//! content, and is shorter than the file. An older one is left from another version, and would be served for ever.
+//! One is used if it is not older than the file (a time that is equal will do, as copying and
+//! unpacking leave it), has content, and is shorter than the file. An older one is left from
+//! another version, and would be served for ever.
 //!
-//! Times are not enough: a tool that is still writing has made it newer than the file, and a file that was put back to
-//! an older version is older than what was made of the newer one. Where both are copies, the one is therefore decoded
-//! once and compared with the other. Of files that stay open nothing is read, and there are the times only; but a
-//! coding that was written within the last two seconds is not sent (see [`Loaded::has_changed`]).
+//! Times are not enough: a tool that is still writing has made it newer than the file, and a file
+//! that was put back to an older version is older than what was made of the newer one. Where both
+//! are copies, the one is therefore decoded once and compared with the other. Of files that stay
+//! open nothing is read, and there are the times only; but a coding that was written within the
+//! last two seconds is not sent (see [`Loaded::has_changed`]).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,8 +35,8 @@ const fn ending(coding: Coding) -> &'static str {
     }
 }
 
-/// The files beside the one at `url` that hold its codings. What was found to be one for `before` is not decoded again.
-/// The addresses of those that only look like one are put into `wrong`.
+/// The files beside the one at `url` that hold its codings. What was found to be one for `before`
+/// is not decoded again. The addresses of those that only look like one are put into `wrong`.
 pub(super) fn find<S: std::hash::BuildHasher>(
     url: &str,
     loaded: &Loaded,
@@ -81,7 +84,7 @@ fn may_be_coding_of(beside: &Plain, plain: &Plain) -> bool {
         && (1..plain.stamp.size).contains(&beside.stamp.size)
 }
 
-/// Whether `beside` decodes to `plain`, as far as copies tell.
+/// True if `beside` decodes to `plain`, as far as copies show it.
 fn is_coding_of(coding: Coding, beside: &Plain, plain: &Plain) -> bool {
     if !(beside.is_copy() && plain.is_copy()) {
         return true;
@@ -93,8 +96,8 @@ fn is_coding_of(coding: Coding, beside: &Plain, plain: &Plain) -> bool {
     }
 }
 
-/// The representation of `plain` with the codings beside it; none if there are none. Its entity tag tells every state
-/// of all these files from every other.
+/// The representation of `plain` with the codings beside it; none if there are none. Its entity tag
+/// tells every state of all these files from every other.
 pub(super) fn prepare(plain: &Plain, beside: &Beside) -> Option<Arc<Prepared>> {
     let own = plain.prepared()?;
     let mut tag = Vec::from(own.etag());

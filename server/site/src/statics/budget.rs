@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Resource, getrlimit};
 
 use super::options::StaticOptions;
-use super::plain::{Keep, Plain, Source};
+use super::plain::{ContentSource, Keep, Plain};
 use crate::problem::Problem;
 
 /// Descriptors for static files at most.
@@ -60,7 +60,7 @@ impl Budget {
     pub(super) fn spend(&mut self, plain: &Plain) {
         self.memory = self.memory.saturating_sub(plain.memory());
         self.descriptors = self.descriptors.saturating_sub(plain.descriptors());
-        self.closed += usize::from(matches!(plain.source, Source::Closed(_)));
+        self.closed += usize::from(matches!(plain.source, ContentSource::Closed(_)));
     }
 
     /// Bytes of memory that are left.

@@ -1,7 +1,7 @@
 //! Copies of files' contents, which nothing changes afterwards.
 //!
-//! A file that stays on disk may be written while it is sent. Its copy cannot: so a response from a copy needs no look
-//! at the file, and is never mixed from two states of it.
+//! A file that stays on disk may be written while it is sent. Its copy cannot: so a response from a
+//! copy needs no look at the file, and is never mixed from two states of it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,15 +13,16 @@ use bytes::Bytes;
 use millpond_http::Body;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, open};
 
-/// Where files without a name are made: what is meant to be on a disk even where `/tmp` is in memory (Filesystem Hierarchy
-/// Standard, section 5.15).
+/// Where files without a name are made: what is meant to be on a disk even where `/tmp` is in
+/// memory (Filesystem Hierarchy Standard, section 5.15).
 const SHELF: &str = "/var/tmp";
 
-/// `content` in a file that has no name, to be sent by `sendfile`: the socket then refers to its pages, where a write would
-/// copy them. Costs a descriptor.
+/// `content` in a file that has no name, to be sent by `sendfile`: the socket then refers to its
+/// pages, where a write would copy them. Costs a descriptor.
 ///
-/// It is a file of a disk's file system where that can be had, and else one in memory: of a disk's file the kernel hands over
-/// many pages at once, of one in memory each by itself, which took a fifth more for 100 KiB.
+/// It is a file of a disk's file system where that can be had, and else one in memory: of a disk's
+/// file the kernel hands over many pages at once, of one in memory each by itself, which took a
+/// fifth more for 100 KiB.
 pub(super) fn in_kernel(content: &[u8]) -> io::Result<Body> {
     let file = on_disk(content).or_else(|_| in_memory(content))?;
     Ok(Body::File {
@@ -31,7 +32,7 @@ pub(super) fn in_kernel(content: &[u8]) -> io::Result<Body> {
     })
 }
 
-/// A file that nobody else can find, and that is gone with its descriptor.
+/// A file without a path that other processes could open, removed when its descriptor is closed.
 fn on_disk(content: &[u8]) -> io::Result<File> {
     let unnamed = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mut file = File::from(open(SHELF, unnamed, Mode::RUSR | Mode::WUSR)?);
@@ -50,7 +51,8 @@ fn in_memory(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// What `body` sends: no more than `most` bytes of it. None if it has more, or its file cannot be read.
+/// What `body` sends: no more than `most` bytes of it. None if it has more, or its file cannot be
+/// read.
 pub(super) fn content(body: &Body, most: u64) -> Option<Bytes> {
     match body {
         _ if body.len() > most => None,

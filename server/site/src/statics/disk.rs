@@ -1,9 +1,10 @@
 //! Files that are sent from disk, where others may write them meanwhile.
 //!
-//! What is prepared of an open file is right as long as the file is in the state in which it was looked at. The notice
-//! of a change takes a moment, and some writes make none (through a memory map, or on another machine's side of a
-//! network file system), so each response with content from the file begins with one `fstat`: a few tenths of a
-//! microsecond beside the sending of megabytes. 304 and HEAD need none.
+//! What is prepared of an open file is right as long as the file is in the state in which it was
+//! looked at. The notice of a change takes a moment, and some writes make none (through a memory
+//! map, or on another machine's side of a network file system), so each response with content from
+//! the file begins with one `fstat`: a few tenths of a microsecond beside the sending of megabytes.
+//! 304 and HEAD need none.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +17,15 @@ use millpond_http::{Body, Content, Parts, Prepared, Request, Response};
 
 use super::media::Media;
 use super::open::open;
-use super::scan::{Found, has_gone, is_descriptor_limit};
+use super::scan::{ScannedFile, has_gone, is_descriptor_limit};
 use super::stamp::Stamp;
 
 /// Tells one description of a file that is being written from the next.
 static DESCRIPTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The representation of an open file in the state of `stamp`. Hashing gigabytes would take too long, so the entity tag
-/// is a hash of the stamp. One that is not `settled` may outlive a write, so it is told from every other.
+/// The representation of an open file in the state of `stamp`. Hashing gigabytes would take too
+/// long, so the entity tag is a hash of the stamp. One that is not `settled` may outlive a write,
+/// so it is told from every other.
 pub(super) fn describe(file: &Arc<File>, stamp: &Stamp, media: &Media, settled: bool) -> Prepared {
     let mut tag = stamp.bytes();
     if !settled {
@@ -55,7 +57,8 @@ pub(super) fn describe(file: &Arc<File>, stamp: &Stamp, media: &Media, settled: 
     Prepared::with_content(&parts, Content { identity, codings })
 }
 
-/// The state of an open file; none if its file system does not say, which only those over a network do.
+/// The state of an open file; none if its file system does not say, which only those over a network
+/// do.
 pub(super) fn state(file: &File) -> Option<Stamp> {
     file.metadata().ok().map(|metadata| Stamp::of(&metadata))
 }
@@ -70,7 +73,11 @@ pub(super) fn respond(file: &Arc<File>, media: &Media, request: &Request<'_>) ->
 }
 
 /// The response of a file that is opened for it.
-pub(super) fn open_and_respond(found: &Found, media: &Media, request: &Request<'_>) -> Response {
+pub(super) fn open_and_respond(
+    found: &ScannedFile,
+    media: &Media,
+    request: &Request<'_>,
+) -> Response {
     match open(&found.real) {
         Ok(Some((file, _))) => respond(&Arc::new(file), media, request),
         Ok(None) => refused(404),

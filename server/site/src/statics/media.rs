@@ -13,10 +13,12 @@ pub(super) struct Media {
     pub(super) compressible: bool,
 }
 
-/// `application/octet-stream` for an ending that is not known. Text is taken to be UTF-8, as it is nearly everywhere.
+/// `application/octet-stream` for an ending that is not known. Text is taken to be UTF-8, as it is
+/// nearly everywhere.
 pub(super) fn media_of(path: &Path, cache_control: &'static str) -> Media {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
-    // RFC 9239 section 6: the older names of JavaScript are aliases, and only this one takes the charset with it.
+    // RFC 9239 section 6: the older names of JavaScript are aliases, and only this one takes the
+    // charset with it.
     let essence = match guess.essence_str() {
         "application/javascript" | "application/x-javascript" => "text/javascript",
         other => other,

@@ -1,9 +1,9 @@
 //! Static files: found once, prepared once, and prepared anew when the folder changes.
 //!
-//! [`Statics::load`] reads the folder; a request is then one look-up in a map from normalized paths to prepared
-//! responses. No name that a client sent is ever given to the system, so none reaches outside the folder. The feed of
-//! changes is the watch over the site's folder (`watch`): a value never changes, but another is loaded beside it, which
-//! takes over what is still the same.
+//! [`Statics::load`] reads the folder; a request is then one look-up in a map from normalized paths
+//! to prepared responses. No name that a client sent is ever given to the system, so none reaches
+//! outside the folder. The feed of changes is the watch over the site's folder (`watch`): a value
+//! never changes, but another is loaded beside it, which takes over what is still the same.
 //!
 //! | what | how it is kept | what a request costs beside the response |
 //! |---|---|---|
@@ -40,7 +40,7 @@ use crate::problem::Problem;
 use beside::Beside;
 use budget::Budget;
 pub use options::StaticOptions;
-use plain::{Loaded, Source, Wanted};
+use plain::{ContentSource, Loaded, ServingOptions};
 use room::Room;
 pub(crate) use scan::WELL_KNOWN;
 
@@ -60,12 +60,12 @@ pub(crate) struct Statics {
 }
 
 impl Statics {
-    /// Reads the folder `dir`; one that is not there has no files. What has the same device, inode, times and size as
-    /// in `previous` is taken from there and not read again.
+    /// Reads the folder `dir`; one that is not there has no files. What has the same device, inode,
+    /// times and size as in `previous` is taken from there and not read again.
     ///
-    /// Left out are names that begin with a dot (but `.well-known` in the folder itself), symbolic links that lead out
-    /// of the folder unless `options` allow it (or to such a name, or nowhere), names that are not UTF-8, and what is
-    /// neither file nor folder.
+    /// Left out are names that begin with a dot (but `.well-known` in the folder itself), symbolic
+    /// links that lead out of the folder unless `options` allow it (or to such a name, or nowhere),
+    /// names that are not UTF-8, and what is neither file nor folder.
     ///
     /// # Errors
     /// The folder itself cannot be read, or is too large or too deep.
@@ -87,13 +87,14 @@ impl Statics {
         mut budget: Budget,
     ) -> Result<Self, Problem> {
         let (mut found, mut notes) = scan::scan(dir, options.follow_links)?;
-        // The smallest first, so that what does not fit is the largest; the path makes it the same every time.
+        // The smallest first, so that what does not fit is the largest; the path makes it the same
+        // every time.
         found.sort_unstable_by(|a, b| (a.stamp.size, &a.url).cmp(&(b.stamp.size, &b.url)));
         let mut all = ByPath::default();
         for file in found {
             let before = previous.and_then(|previous| previous.files.get(&file.url));
             let before = before.map(|before| &before.loaded);
-            let wanted = Wanted {
+            let wanted = ServingOptions {
                 keep: budget.keep(file.stamp.size),
                 cache_control: settings.cache_control(&file.url),
             };
@@ -129,8 +130,8 @@ impl Statics {
         Ok(statics)
     }
 
-    /// The file at a path in the form that [`millpond_http::path::normalize`] gives; a path that ends with a slash is
-    /// that folder's index. Costs one look-up.
+    /// The file at a path in the form that [`millpond_http::path::normalize`] gives; a path that
+    /// ends with a slash is that folder's index. Costs one look-up.
     pub(crate) fn find(&self, normalized_path: &str) -> Option<&StaticFile> {
         if normalized_path.ends_with('/') {
             self.indexes.get(normalized_path)
@@ -139,8 +140,8 @@ impl Statics {
         }
     }
 
-    /// Has a coding of `file` made that the sender of `request` could use, for the next who asks. Nothing happens once
-    /// all codings are made, or if there is no memory left for it.
+    /// Has a coding of `file` made that the sender of `request` could use, for the next who asks.
+    /// Nothing happens once all codings are made, or if there is no memory left for it.
     pub(crate) fn wish(&self, file: &StaticFile, request: &Request<'_>, compressor: &Compressor) {
         if let Some(prepared) = file.prepared()
             && let Some(coding) = prepared.wanted(request)
@@ -206,7 +207,7 @@ impl StaticFile {
         };
         let looks = std::iter::once(loaded)
             .chain(beside.iter().flatten())
-            .any(|part| matches!(part.plain.source, Source::Open(..)));
+            .any(|part| matches!(part.plain.source, ContentSource::Open(..)));
         let mut file = Self {
             loaded: loaded.clone(),
             beside,
@@ -232,15 +233,17 @@ impl StaticFile {
     pub(crate) fn respond(&self, request: &Request<'_>) -> Response {
         let plain = &*self.loaded.plain;
         let own = match &plain.source {
-            Source::Copy(own) | Source::Open(_, own) => own,
-            Source::Closed(found) => return disk::open_and_respond(found, &plain.media, request),
-            Source::Refused(status) => return disk::refused(*status),
+            ContentSource::Copy(own) | ContentSource::Open(_, own) => own,
+            ContentSource::Closed(found) => {
+                return disk::open_and_respond(found, &plain.media, request);
+            }
+            ContentSource::Refused(status) => return disk::refused(*status),
         };
         let prepared = self.coded.as_ref().unwrap_or(own);
         let response = prepared.respond(request, Bytes::new());
         if self.looks && self.has_changed(&response) {
             return match &plain.source {
-                Source::Open(file, _) => disk::respond(file, &plain.media, request),
+                ContentSource::Open(file, _) => disk::respond(file, &plain.media, request),
                 _ => own.respond(request, Bytes::new()),
             };
         }
@@ -263,12 +266,14 @@ impl StaticFile {
         self.coded.as_ref().or_else(|| self.loaded.plain.prepared())
     }
 
-    /// Its content, if it is kept and has at most so many bytes. Of a file that stays on disk, what is in it now.
+    /// The content, if it is kept and has at most `most` bytes. For a file that stays on disk, its
+    /// current content.
     pub(crate) fn content(&self, most: u64) -> Option<Bytes> {
         copy::content(self.prepared()?.body(), most)
     }
 
-    /// What its responses are made of, if they need no look at the file: then they are the same until the folder changes.
+    /// What its responses are made of, if they need no look at the file: then they are the same
+    /// until the folder changes.
     pub(crate) fn steady(&self) -> Option<&Arc<Prepared>> {
         self.prepared().filter(|_| !self.looks)
     }

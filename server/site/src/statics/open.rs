@@ -10,10 +10,11 @@ use rustix::io::Errno;
 
 use super::stamp::Stamp;
 
-/// Opens the file at `real`, a path without symbolic links. None if what is there is no regular file (any more).
+/// Opens the file at `real`, a path without symbolic links. None if what is there is no regular
+/// file (any more).
 ///
-/// The path was resolved when it was found to be allowed; a link anywhere in it is a change, and is refused. A pipe or
-/// a device in the file's place is opened without waiting for anybody, and closed again.
+/// The path was resolved when it was admitted. A link anywhere in it is a change, and is refused. A
+/// pipe or a device in the file's place is opened without blocking, and closed again.
 pub(super) fn open(real: &Path) -> io::Result<Option<(File, Stamp)>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -26,7 +27,8 @@ pub(super) fn open(real: &Path) -> io::Result<Option<(File, Stamp)>> {
     );
     let file = match opened {
         Ok(file) => File::from(file),
-        // Older kernels, and sandboxes that do not know the call: then only the last part is sure to be no link.
+        // Older kernels, and sandboxes that do not know the call: then only the last part is sure
+        // to be no link.
         Err(Errno::NOSYS | Errno::PERM) => OpenOptions::new()
             .read(true)
             .custom_flags(flags.bits().cast_signed())

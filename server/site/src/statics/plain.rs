@@ -11,12 +11,12 @@ use super::copy;
 use super::disk::{describe, state};
 use super::media::{Media, media_of};
 use super::open::open;
-use super::scan::{Found, has_gone, is_descriptor_limit, unreadable};
+use super::scan::{ScannedFile, has_gone, is_descriptor_limit, unreadable};
 use super::stamp::Stamp;
 use crate::problem::Problem;
 
-/// How often a file that changes while it is read is read again. One that goes on changing is sent from disk, where
-/// each response looks at it anew.
+/// How often a file that changes while it is read is read again. One that goes on changing is sent
+/// from disk, where each response looks at it anew.
 const ATTEMPTS: usize = 4;
 
 /// How a file is to be kept.
@@ -32,7 +32,7 @@ pub(super) enum Keep {
 
 /// What is wanted of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ServingOptions {
     pub(super) keep: Keep,
     /// The value of Cache-Control.
     pub(super) cache_control: &'static str,
@@ -44,18 +44,18 @@ pub(super) struct Plain {
     /// The state of the file in which it was looked at.
     pub(super) stamp: Stamp,
     pub(super) media: Media,
-    pub(super) source: Source,
+    pub(super) source: ContentSource,
 }
 
 /// Where the content comes from.
 #[derive(Debug)]
-pub(super) enum Source {
-    /// From a copy, which nobody changes.
+pub(super) enum ContentSource {
+    /// From a copy, which does not change.
     Copy(Arc<Prepared>),
-    /// From the open file, which anybody may write while it is sent.
+    /// From the open file, which other processes may write while it is sent.
     Open(Arc<File>, Arc<Prepared>),
     /// From the file as it is found when it is asked for.
-    Closed(Box<Found>),
+    Closed(Box<ScannedFile>),
     /// It cannot be read; the status that says so.
     Refused(u16),
 }
@@ -64,14 +64,14 @@ impl Plain {
     /// The representation that was prepared of it, if one was.
     pub(super) fn prepared(&self) -> Option<&Arc<Prepared>> {
         match &self.source {
-            Source::Copy(prepared) | Source::Open(_, prepared) => Some(prepared),
-            Source::Closed(_) | Source::Refused(_) => None,
+            ContentSource::Copy(prepared) | ContentSource::Open(_, prepared) => Some(prepared),
+            ContentSource::Closed(_) | ContentSource::Refused(_) => None,
         }
     }
 
     /// Whether its content is a copy.
     pub(super) fn is_copy(&self) -> bool {
-        matches!(self.source, Source::Copy(_))
+        matches!(self.source, ContentSource::Copy(_))
     }
 
     /// Bytes of content in memory.
@@ -85,13 +85,14 @@ impl Plain {
         self.prepared().map_or(0, |prepared| held(prepared.body()))
     }
 
-    /// Whether it is as it is wanted; how the kernel sends a copy makes no difference to what is sent.
-    fn is_as(&self, wanted: Wanted) -> bool {
+    /// Whether it is as it is wanted; how the kernel sends a copy makes no difference to what is
+    /// sent.
+    fn is_as(&self, wanted: ServingOptions) -> bool {
         let is_kept = matches!(
             (&self.source, wanted.keep),
-            (Source::Copy(_), Keep::Copy { .. })
-                | (Source::Open(..), Keep::Open)
-                | (Source::Closed(_), Keep::Closed)
+            (ContentSource::Copy(_), Keep::Copy { .. })
+                | (ContentSource::Open(..), Keep::Open)
+                | (ContentSource::Closed(_), Keep::Closed)
         );
         is_kept && self.media.cache_control == wanted.cache_control
     }
@@ -110,15 +111,16 @@ impl Loaded {
         Arc::ptr_eq(&self.plain, &other.plain)
     }
 
-    /// Whether `file` is this one, open, and no longer in the state in which it was looked at. Costs an `fstat`.
+    /// Whether `file` is this one, open, and no longer in the state in which it was looked at.
+    /// Costs an `fstat`.
     pub(super) fn has_changed(&self, file: &Arc<File>) -> bool {
-        matches!(&self.plain.source, Source::Open(open, _) if Arc::ptr_eq(open, file))
+        matches!(&self.plain.source, ContentSource::Open(open, _) if Arc::ptr_eq(open, file))
             && self.is_another()
     }
 
     /// Whether it is open, and no longer in the state in which it was looked at. Costs an `fstat`.
     pub(super) fn is_another(&self) -> bool {
-        let Source::Open(file, _) = &self.plain.source else {
+        let ContentSource::Open(file, _) = &self.plain.source else {
             return false;
         };
         let stamp = &self.plain.stamp;
@@ -127,11 +129,11 @@ impl Loaded {
     }
 }
 
-/// Loads a file, or takes it from `before`. None if it has gone since it was found. What keeps it from being read is
-/// put into `notes`.
+/// Loads a file, or takes it from `before`. None if it has gone since it was found. What keeps it
+/// from being read is put into `notes`.
 pub(super) fn load(
-    found: &Found,
-    wanted: Wanted,
+    found: &ScannedFile,
+    wanted: ServingOptions,
     before: Option<&Loaded>,
     notes: &mut Vec<Problem>,
 ) -> Option<Loaded> {
@@ -152,13 +154,13 @@ pub(super) fn load(
                 io::ErrorKind::PermissionDenied => 403,
                 _ => 500,
             };
-            Some(unread(found, media, Source::Refused(status)))
+            Some(unread(found, media, ContentSource::Refused(status)))
         }
     }
 }
 
 fn read(
-    found: &Found,
+    found: &ScannedFile,
     media: &Media,
     keep: Keep,
     before: Option<&Loaded>,
@@ -190,7 +192,7 @@ fn read(
         let plain = Plain {
             stamp,
             media: media.clone(),
-            source: Source::Open(file, Arc::new(prepared)),
+            source: ContentSource::Open(file, Arc::new(prepared)),
         };
         Loaded {
             plain: Arc::new(plain),
@@ -199,11 +201,11 @@ fn read(
     }))
 }
 
-fn closed(found: &Found, media: Media) -> Loaded {
-    unread(found, media, Source::Closed(Box::new(found.clone())))
+fn closed(found: &ScannedFile, media: Media) -> Loaded {
+    unread(found, media, ContentSource::Closed(Box::new(found.clone())))
 }
 
-fn unread(found: &Found, media: Media, source: Source) -> Loaded {
+fn unread(found: &ScannedFile, media: Media, source: ContentSource) -> Loaded {
     let plain = Plain {
         stamp: found.stamp,
         media,
@@ -217,7 +219,8 @@ fn unread(found: &Found, media: Media, source: Source) -> Loaded {
 
 /// The content, if it was that of `stamp` from the first byte to the last.
 fn read_unchanged(file: &File, stamp: &Stamp) -> io::Result<Option<Vec<u8>>> {
-    // One byte more than expected, so that a file that has grown is noticed and the buffer need not grow.
+    // One byte more than expected, so that a file that has grown is noticed and the buffer need not
+    // grow.
     let expected = usize::try_from(stamp.size).unwrap_or(usize::MAX);
     let mut body = Vec::with_capacity(expected.saturating_add(1));
     file.take(stamp.size + 1).read_to_end(&mut body)?;
@@ -225,8 +228,8 @@ fn read_unchanged(file: &File, stamp: &Stamp) -> io::Result<Option<Vec<u8>>> {
     Ok((after == *stamp && body.len() == expected).then_some(body))
 }
 
-/// `before` has the same stamp, but was read so soon after it was written that this did not prove the same content: the
-/// entity tags do, being hashes of it.
+/// `before` has the same stamp, but was read so soon after it was written that this did not prove
+/// the same content: the entity tags do, being hashes of it.
 fn copied(
     media: &Media,
     stamp: Stamp,
@@ -243,7 +246,8 @@ fn copied(
         last_modified: Some(stamp.modified_time()),
         compressible: media.compressible,
     };
-    // Where the kernel makes no file in memory (for want of descriptors, say), memory serves as well.
+    // Where the kernel makes no file in memory (for want of descriptors, say), memory serves as
+    // well.
     let identity = in_kernel
         .then(|| copy::in_kernel(&tag).ok())
         .flatten()
@@ -252,7 +256,7 @@ fn copied(
     let prepared = Prepared::with_content(&parts, Content { identity, codings });
     if let Some(before) = before.filter(|before| before.plain.stamp == stamp)
         && before.plain.media == *media
-        && let Source::Copy(same) = &before.plain.source
+        && let ContentSource::Copy(same) = &before.plain.source
         && same.etag() == prepared.etag()
     {
         return Arc::clone(&before.plain);
@@ -260,6 +264,6 @@ fn copied(
     Arc::new(Plain {
         stamp,
         media: media.clone(),
-        source: Source::Copy(Arc::new(prepared)),
+        source: ContentSource::Copy(Arc::new(prepared)),
     })
 }

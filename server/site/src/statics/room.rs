@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room(Arc<AtomicUsize>);
 
-/// Bytes that somebody has taken; given back when it is dropped.
+/// Reserved bytes; released on drop.
 #[derive(Debug)]
 pub(super) struct Taken {
     room: Room,
@@ -19,7 +19,7 @@ impl Room {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes `bytes`, if there are so many.
+    /// Reserves `bytes`, if they are available.
     pub(super) fn take(&self, bytes: usize) -> Option<Taken> {
         let less = |left: usize| left.checked_sub(bytes);
         let taken = self

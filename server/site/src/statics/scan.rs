@@ -17,7 +17,7 @@ pub(crate) const WELL_KNOWN: &str = ".well-known";
 
 /// A file to be served.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct ScannedFile {
     /// The path that a client asks for, in normal form.
     pub(super) url: String,
     /// Where the file is, without symbolic links.
@@ -31,7 +31,10 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// The folder itself cannot be read; it has too many names, or folders too deep.
-pub(super) fn scan(dir: &Path, follow_links: bool) -> Result<(Vec<Found>, Vec<Problem>), Problem> {
+pub(super) fn scan(
+    dir: &Path,
+    follow_links: bool,
+) -> Result<(Vec<ScannedFile>, Vec<Problem>), Problem> {
     scan_within(dir, follow_links, MAX_NAMES)
 }
 
@@ -39,7 +42,7 @@ fn scan_within(
     dir: &Path,
     follow_links: bool,
     max_names: usize,
-) -> Result<(Vec<Found>, Vec<Problem>), Problem> {
+) -> Result<(Vec<ScannedFile>, Vec<Problem>), Problem> {
     let shown = PathBuf::from(dir.file_name().unwrap_or(dir.as_os_str()));
     let root = match dir.canonicalize() {
         Ok(root) => root,
@@ -82,8 +85,8 @@ pub(super) fn is_descriptor_limit(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Whether the file went away, or became something else, since its folder was listed. Then it is not an error: the
-/// folder has changed, and will be loaded again.
+/// Whether the file went away, or became something else, since its folder was listed. Then it is
+/// not an error: the folder has changed, and will be loaded again.
 pub(super) fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
         || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
@@ -93,10 +96,11 @@ struct Scan<'a> {
     root: &'a Path,
     follow_links: bool,
     max_names: usize,
-    /// The folders above the present one, by the way that led here: a link to one of them is a circle.
+    /// The folders above the present one, by the way that led here: a link to one of them is a
+    /// circle.
     ancestors: Vec<PathBuf>,
     names: usize,
-    found: Vec<Found>,
+    found: Vec<ScannedFile>,
     notes: Vec<Problem>,
 }
 
@@ -162,7 +166,7 @@ impl Scan<'_> {
             return self.folder(&real, &format!("{url}{name}/"), &shown);
         }
         if metadata.is_file() {
-            self.found.push(Found {
+            self.found.push(ScannedFile {
                 url: format!("{url}{name}"),
                 real,
                 shown,
@@ -179,8 +183,9 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether a target outside of the folder is hidden: beside `.sites/one/static`, `.sites/one/.git` is, and what merely lies
-    /// below the same hidden folder as the site itself is not.
+    /// Whether a target outside of the folder is hidden: beside `.sites/one/static`,
+    /// `.sites/one/.git` is, and what merely lies below the same hidden folder as the site itself
+    /// is not.
     fn is_hidden(&self, target: &Path) -> bool {
         let mut root = self.root.components();
         target
@@ -189,7 +194,8 @@ impl Scan<'_> {
             .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
     }
 
-    /// Whether the target of a link is not hidden in the folder, and not outside of it if that is not allowed.
+    /// Whether the target of a link is not hidden in the folder, and not outside of it if that is
+    /// not allowed.
     fn may_be_served(&self, target: &Path) -> bool {
         let Ok(inside) = target.strip_prefix(self.root) else {
             // A link to what contains the folder would show what is hidden beside it.

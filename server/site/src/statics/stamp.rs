@@ -1,11 +1,11 @@
-//! What tells one state of a file from another without reading it.
+//! Distinguishes the states of a file without reading it.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-/// File times move in steps: of a timer tick (10 ms at most) on Linux's own file systems, of up to two seconds on
-/// others. Two writes within one step leave the same times.
+/// File times move in steps: of a timer tick (10 ms at most) on Linux's own file systems, of up to
+/// two seconds on others. Two writes within one step leave the same times.
 const TIME_STEP: Duration = Duration::from_secs(2);
 
 /// One state of one file.

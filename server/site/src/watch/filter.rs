@@ -19,7 +19,8 @@ pub(super) enum Meaning {
     Lost,
 }
 
-/// None for what changes nothing that is served: above all reading, or a reload would lead to the next.
+/// None for what changes nothing that is served: above all reading, or a reload would lead to the
+/// next.
 pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
     let Ok(event) = event else {
         return Some(Meaning::Lost);
@@ -37,9 +38,9 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
     matters.then_some(meaning)
 }
 
-/// What is hidden: version control, what editors keep beside a file. And databases with their journals, lists of hot pages, and logs: the
-/// server itself writes them, all the time; but not where they are files to be served, as are those outside that are
-/// watched.
+/// What is hidden: version control, what editors keep beside a file. And databases with their
+/// journals, lists of hot pages, and logs: the server itself writes them, all the time; but not
+/// where they are files to be served, as are those outside that are watched.
 fn is_ignored(path: &Path, root: &Path) -> bool {
     let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
@@ -89,7 +90,7 @@ mod tests {
         for (kind, expected) in [
             (EventKind::Access(AccessKind::Open(AccessMode::Any)), None),
             (EventKind::Access(AccessKind::Close(AccessMode::Read)), None),
-            // What was written was told as Modify.
+            // The write was reported as Modify.
             (
                 EventKind::Access(AccessKind::Close(AccessMode::Write)),
                 None,

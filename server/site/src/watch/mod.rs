@@ -1,13 +1,14 @@
-//! Tells when a site folder changes, so that what is served follows what is on disk.
+//! Reports changes of a site folder, so that the served content follows the files on disk.
 //!
-//! inotify says what happened; this module says when to look. Events are not passed on one by one: a save is several
-//! of them, a checkout thousands. After the first, one call follows as soon as nothing has happened for [`QUIET`], and
-//! in any case after [`DELAY_LIMIT`].
+//! inotify says what happened; this module says when to look. Events are not passed on one by one:
+//! a save is several of them, a checkout thousands. After the first, one call follows as soon as
+//! nothing has happened for [`QUIET`], and in any case after [`DELAY_LIMIT`].
 //!
-//! No change goes unseen: a folder is watched before it is listed, and new folders are watched before the change is
-//! told of, so a write is either told by an event or was there when the listener looked. Whatever breaks that chain (an
-//! overflow of the kernel's queue, an error, the folder replaced by another) is told as [`Changed::Rescan`], after
-//! everything is watched anew; while that does not succeed, `Rescan` is repeated every [`CHECK_EVERY`].
+//! No change is missed. A folder is watched before it is listed, and new folders are watched before
+//! the change is reported. So a write is either reported by an event, or was there when the
+//! listener read the folder. If that chain breaks (the kernel's queue overflows, an error occurs,
+//! another folder replaces the watched one), everything is watched again and [`Changed::Rescan`] is
+//! reported. Until that succeeds, `Rescan` is repeated every [`CHECK_EVERY`].
 
 mod filter;
 #[cfg(test)]
@@ -31,11 +32,11 @@ use tree::Tree;
 const QUIET: Duration = Duration::from_millis(20);
 /// The longest time from an event to the call, while events go on.
 const DELAY_LIMIT: Duration = Duration::from_millis(200);
-/// How often it is checked that the path still leads to the folder that is watched. A link set to another folder (as
-/// deployments do) and a mount make no event in the folder itself.
+/// How often it is checked that the path still leads to the folder that is watched. A link set to
+/// another folder (as deployments do) and a mount make no event in the folder itself.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a listener is told.
+/// A notification to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     /// Something in the folder.
@@ -47,20 +48,21 @@ pub(crate) enum Changed {
 /// A folder being watched, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    shared: Arc<Shared>,
+    shared: Arc<WatchShared>,
 }
 
 impl Watch {
-    /// Watches `dir` and all folders in it but those that are hidden, and those that links lead to; with
-    /// `outside_files` also files outside that links lead to. `changed` is called on a thread of
-    /// its own, never twice at a time; it is not told of database files and logs (see `filter`). A call that runs when
-    /// the `Watch` is dropped ends by itself, and none begins after that. A panic in it does not end the watch.
+    /// Watches `dir` and all folders in it but those that are hidden, and those that links lead to;
+    /// with `outside_files` also files outside that links lead to. `changed` is called on a thread
+    /// of its own, never twice at a time; it is not told of database files and logs (see `filter`).
+    /// A call that runs when the `Watch` is dropped ends by itself, and none begins after that. A
+    /// panic in it does not end the watch.
     pub(crate) fn start(
         dir: &Path,
         outside_files: bool,
         changed: impl Fn(Changed) + Send + 'static,
     ) -> Result<Self, Problem> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WatchShared::default());
         let tree = plant(dir, outside_files, &shared)?;
         let follower = Follower {
             dir: dir.to_owned(),
@@ -88,13 +90,13 @@ impl Drop for Watch {
 
 /// Between the thread that reads inotify and the one that calls the listener.
 #[derive(Debug, Default)]
-struct Shared {
-    pending: Mutex<Pending>,
+struct WatchShared {
+    pending: Mutex<PendingChanges>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingChanges {
     /// The first and the last event that the listener does not know of.
     span: Option<(Boottime, Boottime)>,
     /// The gravest of them.
@@ -102,7 +104,7 @@ struct Pending {
     stopped: bool,
 }
 
-impl Shared {
+impl WatchShared {
     fn note(&self, meaning: Meaning) {
         let now = Boottime::now();
         let mut pending = self.pending.lock();
@@ -116,13 +118,14 @@ impl Shared {
         }
     }
 
-    /// Waits for a burst of events to be over, but not longer than [`CHECK_EVERY`] for one to begin.
-    fn next(&self) -> Next {
+    /// Waits for a burst of events to be over, but not longer than [`CHECK_EVERY`] for one to
+    /// begin.
+    fn next(&self) -> FollowerAction {
         let idle_until = Boottime::now().plus(CHECK_EVERY);
         let mut pending = self.pending.lock();
         loop {
             if pending.stopped {
-                return Next::Stop;
+                return FollowerAction::Stop;
             }
             let due = pending.span.map_or(idle_until, |(first, last)| {
                 first.plus(DELAY_LIMIT).min(last.plus(QUIET))
@@ -130,7 +133,10 @@ impl Shared {
             let now = Boottime::now();
             if now >= due {
                 pending.span = None;
-                return pending.meaning.take().map_or(Next::Idle, Next::Burst);
+                return pending
+                    .meaning
+                    .take()
+                    .map_or(FollowerAction::Idle, FollowerAction::Burst);
             }
             self.wake.wait_for(&mut pending, due.since(now));
         }
@@ -141,13 +147,13 @@ impl Shared {
     }
 }
 
-enum Next {
+enum FollowerAction {
     Burst(Meaning),
     Idle,
     Stop,
 }
 
-fn plant(dir: &Path, outside_files: bool, shared: &Arc<Shared>) -> Result<Tree, Problem> {
+fn plant(dir: &Path, outside_files: bool, shared: &Arc<WatchShared>) -> Result<Tree, Problem> {
     let shared = Arc::clone(shared);
     Tree::plant(dir, outside_files, move |meaning| shared.note(meaning))
 }
@@ -156,10 +162,10 @@ fn plant(dir: &Path, outside_files: bool, shared: &Arc<Shared>) -> Result<Tree, 
 struct Follower {
     dir: PathBuf,
     outside_files: bool,
-    shared: Arc<Shared>,
+    shared: Arc<WatchShared>,
     /// None if not everything is watched.
     tree: Option<Tree>,
-    /// Whether the listener has been told that there is no folder.
+    /// True if the listener was notified that the folder is missing.
     gone: bool,
 }
 
@@ -167,9 +173,9 @@ impl Follower {
     fn run(mut self, changed: impl Fn(Changed)) {
         loop {
             let meaning = match self.shared.next() {
-                Next::Stop => return,
-                Next::Burst(meaning) => Some(meaning),
-                Next::Idle => None,
+                FollowerAction::Stop => return,
+                FollowerAction::Burst(meaning) => Some(meaning),
+                FollowerAction::Idle => None,
             };
             // `notify` panics where its own thread has died; then everything is watched anew.
             let told = catch_unwind(AssertUnwindSafe(|| self.follow(meaning)));
@@ -180,13 +186,14 @@ impl Follower {
             if let Some(told) = told
                 && !self.shared.stopped()
             {
-                // A panic of the listener has been reported by the panic hook; the next change is told as ever.
+                // The panic hook has reported the panic of the listener; the next change is
+                // reported as usual.
                 let _ = catch_unwind(AssertUnwindSafe(|| changed(told)));
             }
         }
     }
 
-    /// Watches what is new, and says what the listener is to be told.
+    /// Watches new folders, and returns the notification for the listener.
     fn follow(&mut self, meaning: Option<Meaning>) -> Option<Changed> {
         let here = fs::metadata(&self.dir).is_ok();
         if !here && self.gone {

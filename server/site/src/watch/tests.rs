@@ -1,5 +1,5 @@
-//! What the listener sees, by what it can read when it is called. Calls may come in any number; what counts is that
-//! one comes after the change is there to be read.
+//! What the listener sees, by what it can read when it is called. Calls may come in any number;
+//! what counts is that one comes after the change is there to be read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,13 +32,13 @@ fn read(dir: &Path) -> Contents {
     contents
 }
 
-struct Watched {
+struct WatchedFolder {
     dir: PathBuf,
     calls: Receiver<(Changed, Contents)>,
     watch: Watch,
 }
 
-impl Watched {
+impl WatchedFolder {
     fn start(dir: &Path) -> Self {
         let (call, calls) = channel();
         let read_from = dir.to_owned();
@@ -52,7 +52,8 @@ impl Watched {
         }
     }
 
-    /// Waits for a call that sees the folder as it is now, and returns what all calls until then said.
+    /// Waits for a call that sees the folder as it is now, and returns what all calls until then
+    /// said.
     fn wait(&self, why: &str) -> Vec<Changed> {
         let now = read(&self.dir);
         let mut said = Vec::new();
@@ -84,7 +85,7 @@ fn site() -> (TempDir, PathBuf) {
 #[test]
 fn files_written_made_renamed_and_removed() {
     let (_temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     fs::write(site.path("pages/index.html"), "second").unwrap();
     let said = site.wait("written");
     assert!(!said.contains(&Changed::Rescan), "{said:?}");
@@ -106,7 +107,7 @@ fn files_written_made_renamed_and_removed() {
 #[test]
 fn rights() {
     let (_temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     let mode = fs::Permissions::from_mode(0o600);
     fs::set_permissions(site.path("pages/index.html"), mode).unwrap();
     assert_eq!(site.wait("chmod"), [Changed::Some]);
@@ -115,7 +116,7 @@ fn rights() {
 #[test]
 fn folders_that_come_later_are_watched() {
     let (temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     fs::create_dir_all(site.path("a/b/c")).unwrap();
     fs::write(site.path("a/b/c/x"), "1").unwrap();
     site.wait("a file in new folders");
@@ -145,11 +146,12 @@ fn folders_that_come_later_are_watched() {
     }
 }
 
-/// Folders made, moved and removed faster than they can be watched: in the end each one that is left is.
+/// Folders made, moved and removed faster than they can be watched: in the end each one that is
+/// left is.
 #[test]
 fn after_any_turmoil_every_folder_is_watched() {
     let (_temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     for seed in 1..=8_u64 {
         let mut state = seed;
         let mut random = |below: u64| {
@@ -205,7 +207,7 @@ fn a_linked_site_and_the_link_set_to_another() {
     let (temp, dir) = site();
     let link = temp.path().join("current");
     symlink(&dir, &link).unwrap();
-    let site = Watched::start(&link);
+    let site = WatchedFolder::start(&link);
     fs::write(dir.join("pages/index.html"), "second").unwrap();
     let said = site.wait("written behind the link");
     assert!(!said.contains(&Changed::Rescan), "{said:?}");
@@ -223,7 +225,7 @@ fn a_linked_site_and_the_link_set_to_another() {
 #[test]
 fn a_site_that_goes_and_comes_back() {
     let (temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     fs::rename(&dir, temp.path().join("away")).unwrap();
     site.wait("gone");
     fs::create_dir(&dir).unwrap();
@@ -236,7 +238,7 @@ fn a_site_that_goes_and_comes_back() {
 #[test]
 fn lost_events_are_a_rescan_and_the_watch_goes_on() {
     let (_temp, dir) = site();
-    let site = Watched::start(&dir);
+    let site = WatchedFolder::start(&dir);
     site.watch.shared.note(Meaning::Lost);
     assert_eq!(site.wait("lost"), [Changed::Rescan]);
     fs::write(site.path("pages/index.html"), "second").unwrap();
@@ -261,7 +263,7 @@ fn a_panic_of_the_listener_does_not_end_the_watch() {
 #[test]
 fn dropping_ends_it() {
     let (_temp, dir) = site();
-    let Watched { calls, watch, .. } = Watched::start(&dir);
+    let WatchedFolder { calls, watch, .. } = WatchedFolder::start(&dir);
     watch.shared.note(Meaning::Data);
     drop(watch);
     // The listener is dropped with the thread; at most one call was under way.
@@ -275,28 +277,34 @@ fn dropping_ends_it() {
 
 #[test]
 fn a_burst_is_one_call() {
-    let shared = Shared::default();
+    let shared = WatchShared::default();
     for _ in 0..1000 {
         shared.note(Meaning::Data);
     }
     shared.note(Meaning::Names);
     shared.note(Meaning::Data);
-    assert!(matches!(shared.next(), Next::Burst(Meaning::Names)));
+    assert!(matches!(
+        shared.next(),
+        FollowerAction::Burst(Meaning::Names)
+    ));
     assert!(shared.pending.lock().span.is_none());
 }
 
 #[test]
 fn events_without_end_are_told_in_time() {
-    let shared = Shared::default();
+    let shared = WatchShared::default();
     let now = Boottime::now();
     let begun = Boottime::from_nanos(now.as_nanos() - DELAY_LIMIT.as_nanos() as u64);
     // The last event is in the future: only the limit can end the burst.
-    *shared.pending.lock() = Pending {
+    *shared.pending.lock() = PendingChanges {
         span: Some((begun, now.plus(PATIENCE * 10))),
         meaning: Some(Meaning::Data),
         stopped: false,
     };
-    assert!(matches!(shared.next(), Next::Burst(Meaning::Data)));
+    assert!(matches!(
+        shared.next(),
+        FollowerAction::Burst(Meaning::Data)
+    ));
 }
 
 #[test]

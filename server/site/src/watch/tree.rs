@@ -1,8 +1,9 @@
 //! The folders of a site, each watched.
 //!
-//! `notify` can watch recursively by itself, but then it watches version control as well, a file's folder may be
-//! watched only after the file was written, and a folder that goes away at the wrong moment leaves its neighbours
-//! unwatched without a word. So the walk is done here, and repeated whenever a name has changed.
+//! `notify` can watch recursively by itself, but then it watches version control as well, a file's
+//! folder may be watched only after the file was written, and a folder that goes away at the wrong
+//! moment leaves its neighbours unwatched without a word. So the walk is done here, and repeated
+//! whenever a name has changed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -33,7 +34,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of the watcher.
+    /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of
+    /// the watcher.
     pub(super) fn plant(
         dir: &Path,
         outside_files: bool,
@@ -66,8 +68,8 @@ impl Tree {
         identity(dir).is_ok_and(|identity| identity == self.identity)
     }
 
-    /// Watches all folders; those that are watched already stay so. Each is watched before it is listed, so what is
-    /// made in it later makes an event.
+    /// Watches all folders; those that are watched already stay so. Each is watched before it is
+    /// listed, so what is made in it later makes an event.
     pub(super) fn grow(&mut self) -> Result<(), Problem> {
         let mut seen = HashSet::new();
         let mut folders = vec![self.root.clone()];
@@ -89,7 +91,8 @@ impl Tree {
                     folders.extend(folders_in(&folder));
                     self.watch_outside_files(&folder)?;
                 }
-                // It went away, and its parent has told; or it may not be read, and nothing in it is served.
+                // The folder was removed, and its parent has reported that; or it is not readable,
+                // and nothing in it is served.
                 Err(error) if folder != self.root && is_no_loss(&error) => {}
                 Err(error) => return Err(unwatchable(&folder, &error)),
             }
@@ -103,9 +106,9 @@ impl Tree {
 }
 
 impl Tree {
-    /// Watches the files outside that links in `folder` lead to: a write to them, and another file in their place, make
-    /// no event in the folder. The path of a link's target is looked up anew each time, so what is watched is what the
-    /// link leads to now.
+    /// Watches the files outside that links in `folder` lead to: a write to them, and another file
+    /// in their place, make no event in the folder. The path of a link's target is looked up anew
+    /// each time, so what is watched is what the link leads to now.
     fn watch_outside_files(&mut self, folder: &Path) -> Result<(), Problem> {
         if !self.outside_files {
             return Ok(());

@@ -7,7 +7,7 @@ use tokio_postgres::types::{Kind as Shape, Type};
 use crate::postgres::catalog::Catalog;
 use crate::postgres::tags::Class;
 use crate::query::Param;
-use crate::{Kind, Value};
+use crate::{Value, ValueKind};
 
 /// Words that PostgreSQL reads as a time near the present.
 const CLOCK_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
@@ -38,16 +38,16 @@ pub(crate) fn all(types: &[Type], names: &[String], catalog: &Catalog) -> Arc<[P
 }
 
 /// The kind of value that a type's values are given as.
-fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
+fn kind(param: &Type, catalog: &Catalog) -> Option<ValueKind> {
     let base = Type::from_oid(catalog.base_type(param.oid()));
     let base = base.as_ref().unwrap_or(param);
     Some(match *base {
-        Type::BOOL => Kind::Boolean,
-        Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => Kind::Integer,
-        Type::FLOAT4 | Type::FLOAT8 => Kind::Real,
-        Type::BYTEA => Kind::Blob,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Kind::Text,
-        _ => Kind::Other,
+        Type::BOOL => ValueKind::Boolean,
+        Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => ValueKind::Integer,
+        Type::FLOAT4 | Type::FLOAT8 => ValueKind::Real,
+        Type::BYTEA => ValueKind::Blob,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => ValueKind::Text,
+        _ => ValueKind::Other,
     })
 }
 

@@ -17,7 +17,7 @@ use crate::postgres::run::Failure;
 use crate::postgres::seen::{self, Seen};
 use crate::postgres::statement::Found;
 use crate::postgres::wire::{Failed, Item, Wrong};
-use crate::{Call, Deps, Read, Rows, Snapshot};
+use crate::{Call, Deps, ReadResult, ResultRows, Snapshot};
 
 /// Why a replica has not answered.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) async fn attempt(
     needed: &Needed,
     calls: &[Call],
     found: &[Found],
-) -> Result<Read, Refused> {
+) -> Result<ReadResult, Refused> {
     let asked = Cell::new(false);
     let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found, &asked)).await;
     done.unwrap_or_else(|_| Err(Refused::Late { asked: asked.get() }))
@@ -76,7 +76,7 @@ async fn at_leisure(
     calls: &[Call],
     found: &[Found],
     asked: &Cell<bool>,
-) -> Result<Read, Refused> {
+) -> Result<ReadResult, Refused> {
     let before = replayed(lease, needed).await?;
     asked.set(true);
     let question = question(&lease.connection, found);
@@ -137,14 +137,14 @@ fn assemble(
     tables: impl Iterator<Item = Table>,
     before: &Probe,
     after: &Probe,
-) -> Read {
+) -> ReadResult {
     let deps = calls.iter().zip(found);
     let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
-    let rows = found.iter().zip(tables).map(|(found, rows)| Rows {
+    let rows = found.iter().zip(tables).map(|(found, rows)| ResultRows {
         columns: Arc::clone(&found.shape.columns),
         rows,
     });
-    Read {
+    ReadResult {
         deps: deps.collect(),
         results: rows.collect(),
         snapshot: Snapshot::Applied(before.replayed),

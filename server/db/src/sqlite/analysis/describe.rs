@@ -1,12 +1,12 @@
-//! What a query depends on, in the owner's words, and what would make that less.
+//! The dependencies of a query as text for the owner, and what would reduce them.
 
 use super::restrict::Operand;
-use super::{Analysis, TableDep};
+use super::{Analysis, TableDependency};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
 
 impl Analysis {
-    /// What would make it depend on less, or have it kept.
+    /// What would reduce the dependencies, or make the results cacheable.
     pub(crate) fn advice(&self) -> Vec<Advice> {
         if let Some(reason) = &self.uncacheable {
             return vec![advice::uncacheable(reason)];
@@ -25,7 +25,7 @@ impl Analysis {
             .iter()
             .map(|reason| format!("not cacheable: {reason}"))
             .collect();
-        for TableDep {
+        for TableDependency {
             table, references, ..
         } in &self.depends
         {

@@ -7,8 +7,8 @@ use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, Visit, Visitor,
 };
 
-/// SQLite's own functions whose results depend on nothing but their arguments, the rows they are given and the
-/// tables that the query reads anyway (those of full-text search).
+/// SQLite's own functions whose results depend on nothing but their arguments, the rows they are
+/// given and the tables that the query reads anyway (those of full-text search).
 const DETERMINISTIC: &[&str] = &[
     "->",
     "->>",
@@ -137,8 +137,8 @@ const DETERMINISTIC: &[&str] = &[
     "zeroblob",
 ];
 
-/// They depend on their arguments, unless those say `'now'`; whether they did is noticed while they run
-/// (`sqlite/clockwatch.rs`).
+/// Functions that depend on their arguments, unless an argument is `'now'`. Whether it was is
+/// detected while they run (`sqlite/clockwatch.rs`).
 const DATE: &[&str] = &[
     "date",
     "datetime",
@@ -149,7 +149,7 @@ const DATE: &[&str] = &[
     "unixepoch",
 ];
 
-/// Why one of the functions makes a query uncacheable, if one does.
+/// Why one of the functions makes a query uncacheable, if any does.
 pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) -> Option<String> {
     let unknown = functions.iter().find(|function| {
         let function = function.as_str();
@@ -164,17 +164,18 @@ pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) ->
     })
 }
 
-/// Finds a date function that reads the clock by its own words, so that `check` can say it before anything runs.
+/// Finds a date function whose text shows that it reads the clock, so that `check` can report it
+/// without running the statement.
 pub(crate) fn reads_clock(tree: &impl Visit) -> Option<String> {
-    match tree.visit(&mut Dates) {
+    match tree.visit(&mut ClockReadFinder) {
         ControlFlow::Break(function) => Some(format!("{function}() reads the clock")),
         ControlFlow::Continue(()) => None,
     }
 }
 
-struct Dates;
+struct ClockReadFinder;
 
-impl Visitor for Dates {
+impl Visitor for ClockReadFinder {
     type Break = String;
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {

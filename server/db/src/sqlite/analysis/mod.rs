@@ -1,15 +1,16 @@
-//! What a statement depends on (COHERENCE, rules 9 to 14).
+//! The dependencies of a statement (COHERENCE, rules 9 to 14).
 //!
-//! The base truth is SQLite's authorizer: the tables that the prepared statement reads, through views and whatever else
-//! stands between. Each of them is a dependency as a whole, unless the statement's text shows that every reference to it
-//! is restricted to rows with certain values. Text that is not understood therefore only widens.
+//! The authority is SQLite's authorizer: it lists the tables that the prepared statement reads,
+//! through views and virtual tables. Each of them is a dependency as a whole, unless the
+//! statement's text shows that every reference to it is restricted to rows with certain values. So
+//! text that is not understood only widens.
 
 mod describe;
 mod functions;
-mod kinds;
-mod nearest;
+mod parameter_kinds;
 mod restrict;
 mod scope;
+mod widening;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,43 +25,46 @@ use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
-use crate::sqlite::interest::Wanted;
-use crate::sqlite::recorder::{Policy, Recorded, Recorder};
+use crate::sqlite::interest::SelectedColumn;
+use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags;
 use crate::{SqlError, Value};
 use restrict::{Operand, References, Restriction};
 
-/// What one statement is, for one state of the schema.
+/// The analysis of one statement, for one state of the schema.
 #[derive(Debug)]
 pub(crate) struct Analysis {
     pub(crate) key: SchemaKey,
     pub(crate) params: Arc<[Param]>,
     pub(crate) columns: Arc<[Arc<str>]>,
     pub(crate) readonly: bool,
-    /// What it reads and writes, by name.
+    /// The names of the tables that it reads and writes.
     pub(crate) tables: Vec<String>,
-    depends: Vec<TableDep>,
+    depends: Vec<TableDependency>,
     uncacheable: Option<Arc<str>>,
 }
 
 /// A table that a query depends on.
 #[derive(Debug)]
-struct TableDep {
+struct TableDependency {
     table: String,
-    /// One entry for each reference to the table, each with alternatives; none: the whole table.
+    /// One entry for each reference to the table, each with alternatives. An empty list means the
+    /// whole table.
     references: Vec<Vec<Restriction>>,
-    /// Why the whole table counts, if it does.
+    /// Why the dependency is the whole table, if it is.
     cause: Option<Cause>,
 }
 
-/// Prepares `sql` on `connection`, whose schema is `catalog`, and finds out what it depends on.
+/// Prepares `sql` on `connection`, whose schema is `catalog`, and determines its dependencies.
 pub(crate) fn analyse(
     connection: &Connection,
     recorder: &Recorder,
     catalog: &Catalog,
     sql: &str,
 ) -> Result<Analysis, SqlError> {
-    let (prepared, recorded) = recorder.record(Policy::Owner, || Facts::prepare(connection, sql));
+    let (prepared, recorded) = recorder.record(StatementPolicy::Owner, || {
+        PreparedFacts::prepare(connection, sql)
+    });
     let facts = prepared.map_err(|error| hint::explain(&error, sql, &recorded, catalog))?;
     if facts.readonly && facts.columns.is_empty() {
         return Err(SqlError {
@@ -76,16 +80,16 @@ pub(crate) fn analyse(
         .enumerate()
         .map(|(index, name)| (name.clone(), index))
         .collect();
-    let kinds = tree
-        .as_ref()
-        .map(|tree| kinds::kinds(tree, catalog, &indexes, facts.parameters.len()));
+    let kinds = tree.as_ref().map(|tree| {
+        parameter_kinds::parameter_kinds(tree, catalog, &indexes, facts.parameters.len())
+    });
     let kind = |index: usize| kinds.as_ref().and_then(|kinds| kinds[index]);
     let params = facts
         .parameters
         .iter()
         .enumerate()
         .map(|(index, name)| Param {
-            name: bare(name).to_owned(),
+            name: strip_sigil(name).to_owned(),
             kind: kind(index),
         })
         .collect();
@@ -94,8 +98,8 @@ pub(crate) fn analyse(
         .as_ref()
         .map(|tree| restrict::references(tree, catalog, &indexes))
         .unwrap_or_default();
-    let mut readings = Readings {
-        expressions: references.shadowed.clone(),
+    let mut resolver = TableResolver {
+        common_table_expressions: references.shadowed.clone(),
         connection,
         recorder,
         catalog,
@@ -103,17 +107,17 @@ pub(crate) fn analyse(
         tables: BTreeSet::new(),
         objection: None,
     };
-    readings.all(&recorded);
+    resolver.resolve_all(&recorded);
     let clock = tree.as_ref().and_then(functions::reads_clock);
     let objection = clock
         .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
-        .or(readings.objection.take())
+        .or(resolver.objection.take())
         .or_else(|| {
             facts
                 .explain
                 .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
         });
-    let depends = readings.depends(references);
+    let depends = resolver.dependencies(references);
     let tables = recorded
         .reads
         .union(&recorded.writes)
@@ -131,18 +135,18 @@ pub(crate) fn analyse(
     })
 }
 
-/// What SQLite says about a prepared statement.
-struct Facts {
-    /// The names as they are written, `:id`.
+/// What SQLite reports about a prepared statement.
+struct PreparedFacts {
+    /// The parameter names as they are written, `:id`.
     parameters: Vec<String>,
     columns: Arc<[Arc<str>]>,
     readonly: bool,
     explain: bool,
 }
 
-impl Facts {
+impl PreparedFacts {
     fn prepare(connection: &Connection, sql: &str) -> rusqlite::Result<Self> {
-        // Not from the cache: the authorizer is asked only when a statement is really prepared.
+        // Not from the cache: SQLite calls the authorizer only when it compiles a statement.
         let statement = connection.prepare(sql)?;
         let parameters = (1..=statement.parameter_count())
             .map(|index| {
@@ -171,27 +175,27 @@ fn parse(sql: &str) -> Option<Statement> {
     }
 }
 
-/// A parameter's name without the character that marks it as one.
-fn bare(name: &str) -> &str {
+/// The name of a parameter without its leading `:`, `@`, `$` or `?`.
+fn strip_sigil(name: &str) -> &str {
     name.strip_prefix([':', '@', '$', '?']).unwrap_or(name)
 }
 
-/// Follows what is read down to tables whose changes the feed tells.
-struct Readings<'a> {
+/// Resolves what a statement reads to tables whose changes the feed reports.
+struct TableResolver<'a> {
     connection: &'a Connection,
     recorder: &'a Recorder,
     catalog: &'a Catalog,
-    /// Dependencies as a whole, whatever the text says.
+    /// Tables that are dependencies as a whole, for any text.
     whole: BTreeMap<String, Cause>,
-    /// Dependencies that the text may narrow.
+    /// Tables whose dependency the text may narrow.
     tables: BTreeSet<String>,
     /// The names of common table expressions.
-    expressions: BTreeSet<String>,
+    common_table_expressions: BTreeSet<String>,
     objection: Option<String>,
 }
 
-/// Tables of SQLite's that are there without being in the schema. A table expression may have the name of one, and then it cannot be
-/// told which of the two a reading was of.
+/// True for tables of SQLite that exist without being in the schema. A common table expression may
+/// have the same name, and then it is unknown which of the two was read.
 fn is_eponymous(name: &str) -> bool {
     name.starts_with("sqlite_")
         || name.starts_with("pragma_")
@@ -206,10 +210,10 @@ fn is_eponymous(name: &str) -> bool {
         )
 }
 
-impl Readings<'_> {
-    fn all(&mut self, recorded: &Recorded) {
-        if let Some(name) = recorded.elsewhere.iter().next() {
-            self.object(format!("{name} is outside the main database"));
+impl TableResolver<'_> {
+    fn resolve_all(&mut self, recorded: &AuthorizerRecord) {
+        if let Some(name) = recorded.outside_main.iter().next() {
+            self.set_objection(format!("{name} is outside the main database"));
         }
         for name in &recorded.reads {
             match self.catalog.table(name).map(|table| &table.kind) {
@@ -221,22 +225,23 @@ impl Readings<'_> {
                         Some(TableKind::View) => "view",
                         _ => "index",
                     };
-                    self.behind(name, &Cause::Behind(format!("the {what} {name}")), 0);
+                    self.add_underlying(name, &Cause::Behind(format!("the {what} {name}")), 0);
                 }
             }
         }
     }
 
-    /// Adds what stands behind a view or a virtual table.
-    fn behind(&mut self, name: &str, cause: &Cause, depth: usize) {
-        // SQLite refuses views that are nested a hundred deep; an index over a view over an index goes no deeper.
+    /// Adds the tables behind a view or a virtual table.
+    fn add_underlying(&mut self, name: &str, cause: &Cause, depth: usize) {
+        // SQLite refuses views that are nested more than a hundred deep. An index over a view over
+        // an index is at most as deep.
         const MAX_DEPTH: usize = 16;
         let catalog = self.catalog;
         let Some(table) = catalog.table(name) else {
-            return self.unknown(name);
+            return self.resolve_unknown(name);
         };
         if depth > MAX_DEPTH {
-            return self.object(format!("{name} is nested too deeply"));
+            return self.set_objection(format!("{name} is nested too deeply"));
         }
         match &table.kind {
             TableKind::Table | TableKind::Shadow => {
@@ -244,33 +249,34 @@ impl Readings<'_> {
             }
             TableKind::View => {
                 let quoted = name.replace('"', "\"\"");
-                let (prepared, recorded) = self.recorder.record(Policy::Own, || {
+                let (prepared, recorded) = self.recorder.record(StatementPolicy::Own, || {
                     self.connection
                         .prepare(&format!("SELECT * FROM \"{quoted}\""))
                         .map(drop)
                 });
                 if prepared.is_err() {
-                    return self.object(format!("the view {name} cannot be expanded"));
+                    return self.set_objection(format!("the view {name} cannot be expanded"));
                 }
-                // The functions and other databases in it were seen when the statement itself was prepared.
+                // Its functions and other databases were recorded when the statement itself was
+                // prepared.
                 for inner in recorded.reads.iter().filter(|inner| inner.as_str() != name) {
                     if catalog
                         .table(inner)
                         .is_some_and(|table| table.kind == TableKind::View)
                     {
-                        // Its tables are in the list already: the authorizer sees through all levels.
+                        // Its tables are in the list already: the authorizer reports all levels.
                         continue;
                     }
-                    self.behind(inner, cause, depth + 1);
+                    self.add_underlying(inner, cause, depth + 1);
                 }
             }
             TableKind::Virtual(virtual_table) => {
-                // Only modules that are known to keep all their rows in their shadow tables.
+                // Only modules that are known to store all their rows in their shadow tables.
                 const KEPT_IN_SHADOWS: [&str; 5] = ["fts3", "fts4", "fts5", "rtree", "rtree_i32"];
                 if virtual_table.shadows.is_empty()
                     || !KEPT_IN_SHADOWS.contains(&virtual_table.module.as_str())
                 {
-                    return self.object(format!(
+                    return self.set_objection(format!(
                         "{name} is a virtual table ({}) whose changes cannot be seen",
                         virtual_table.module
                     ));
@@ -279,30 +285,31 @@ impl Readings<'_> {
                 self.whole
                     .extend(shadows.map(|shadow| (shadow, cause.clone())));
                 if let Some(content) = &virtual_table.content {
-                    self.behind(content, cause, depth + 1);
+                    self.add_underlying(content, cause, depth + 1);
                 }
             }
         }
     }
 
-    fn unknown(&mut self, name: &str) {
+    fn resolve_unknown(&mut self, name: &str) {
         match name {
-            // They depend on their arguments alone.
+            // These depend on their arguments alone.
             "json_each" | "json_tree" | "jsonb_each" | "jsonb_tree" => {}
-            // A recursive table expression is said to read itself; what it is made of is in the list by itself.
-            _ if self.expressions.contains(name) && !is_eponymous(name) => {}
-            _ if name.starts_with("sqlite_") => self.object(format!(
+            // A recursive table expression is reported to read itself; its sources are in the list
+            // too.
+            _ if self.common_table_expressions.contains(name) && !is_eponymous(name) => {}
+            _ if name.starts_with("sqlite_") => self.set_objection(format!(
                 "changes to SQLite's own table {name} cannot be seen"
             )),
-            _ => self.object(format!("{name} is not a table whose changes can be seen")),
+            _ => self.set_objection(format!("{name} is not a table whose changes can be seen")),
         }
     }
 
-    fn object(&mut self, reason: String) {
+    fn set_objection(&mut self, reason: String) {
         self.objection.get_or_insert(reason);
     }
 
-    fn depends(self, mut references: References) -> Vec<TableDep> {
+    fn dependencies(self, mut references: References) -> Vec<TableDependency> {
         let mut depends = BTreeMap::new();
         for (table, cause) in self.whole {
             depends.insert(table, (Vec::new(), Some(cause)));
@@ -310,7 +317,8 @@ impl Readings<'_> {
         for table in self.tables {
             let named = references.named.get(&table).copied().unwrap_or(0);
             let restricted = references.restricted.remove(&table).unwrap_or_default();
-            // Every reference in the text is restricted, and the name can mean nothing else.
+            // Narrow only if every reference in the text is restricted, and the name can mean
+            // nothing else.
             let is_shadowed = references.shadowed.contains(&table);
             let narrow = named > 0 && restricted.len() == named && !is_shadowed;
             let cause = if is_shadowed {
@@ -324,8 +332,8 @@ impl Readings<'_> {
                 (Vec::new(), cause)
             });
         }
-        // A name in the text that the authorizer was not asked about is of a table that was optimised away, or of
-        // something that is not a table. It costs little to depend on the former.
+        // A name in the text that the authorizer did not report is a table that was optimised away,
+        // or is not a table. A dependency on the former costs little.
         for name in references.named.keys() {
             let is_table = self
                 .catalog
@@ -341,7 +349,7 @@ impl Readings<'_> {
         }
         depends
             .into_iter()
-            .map(|(table, (references, cause))| TableDep {
+            .map(|(table, (references, cause))| TableDependency {
                 table,
                 references,
                 cause,
@@ -351,18 +359,22 @@ impl Readings<'_> {
 }
 
 impl Analysis {
-    /// The columns whose values the feed must name for these dependencies.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
+    /// The columns whose values the feed must report for these dependencies.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = SelectedColumn> + '_ {
         self.depends.iter().flat_map(|dep| {
-            dep.references.iter().flatten().map(|restriction| Wanted {
-                table: dep.table.clone(),
-                column: restriction.column.clone(),
-                class: restriction.class,
-            })
+            dep.references
+                .iter()
+                .flatten()
+                .map(|restriction| SelectedColumn {
+                    table: dep.table.clone(),
+                    column: restriction.column.clone(),
+                    class: restriction.class,
+                })
         })
     }
 
-    /// The tables that its results are read from, with what every change to them touches.
+    /// The tables that its results are read from, each with the tag that every change to it
+    /// touches.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (String, millpond_store::Tag)> + '_ {
         let depends = self.depends.iter();
         depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)))
@@ -384,11 +396,12 @@ impl Analysis {
     }
 }
 
-impl TableDep {
+impl TableDependency {
     fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
-            // A value whose equality has no canonical form ('07' for an integer column) rules an alternative out.
+            // A value without a canonical form ('07' for an integer column) excludes an
+            // alternative.
             match alternatives
                 .iter()
                 .find_map(|restriction| restriction.tags(params))

@@ -1,13 +1,15 @@
 //! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
 //!
-//! Nothing here has to be complete, but everything has to be certain: a reference that this module does not report as
-//! restricted makes its table a dependency as a whole. The caller checks that *every* reference to a table was
-//! reported, by counting, so a construct that is overlooked widens.
+//! The result need not be complete, but it must be certain: a reference that this module does not
+//! report as restricted makes its table a dependency as a whole. The caller counts the reports and
+//! checks that *every* reference to a table was reported, so a construct that is overlooked only
+//! widens.
 //!
-//! Why an equality `t.c = v` in the top-level conjunction of WHERE restricts whatever the joins: a row of `t` with another
-//! value in `c` gives only combined rows for which the conjunction is not true; and where its absence would make an outer
-//! join fill in NULLs, the comparison with NULL is not true either. An inner join's ON is such a conjunction as long as
-//! there is no RIGHT or FULL join; a LEFT join's ON decides only which rows of its right side match.
+//! An equality `t.c = v` in the top-level conjunction of WHERE restricts for any joins, for two
+//! reasons. A row of `t` with another value in `c` gives only combined rows for which the
+//! conjunction is not true. Where its absence would make an outer join fill in NULLs, the
+//! comparison with NULL is not true either. An inner join's ON is such a conjunction if there is no
+//! RIGHT or FULL join. A LEFT join's ON decides only which rows of its right side match.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -17,17 +19,17 @@ use sqlparser::ast::{
     Value as Literal, Visit, Visitor,
 };
 
-use super::nearest;
 use super::scope::{Scope, base_name, last_part, lower};
+use super::widening;
 use crate::Value;
 use crate::advice::Cause;
-use crate::sqlite::catalog::{Catalog, Found};
-use crate::sqlite::tags::{Class, ColumnName};
+use crate::sqlite::catalog::{Catalog, ResolvedColumn};
+use crate::sqlite::tags::{ColumnHash, EqualityClass};
 
-/// Values in one `IN (…)`; a longer list makes the whole table a dependency.
+/// The most values in one `IN (…)`; a longer list makes the whole table a dependency.
 pub(super) const MAX_VALUES: usize = 64;
 
-/// What a column is compared with.
+/// The other side of a comparison with a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     /// A parameter, by its index from 0.
@@ -38,35 +40,37 @@ pub(crate) enum Operand {
 /// `column = value`, or `column IN (values)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
-    /// Lower-case; the name that the rowid has if it is that.
+    /// Lower-case; [`ROWID`](crate::sqlite::tags::ROWID) for a rowid without a column.
     pub(crate) column: String,
-    pub(crate) class: Class,
-    pub(crate) name: ColumnName,
+    pub(crate) class: EqualityClass,
+    pub(crate) name: ColumnHash,
     pub(crate) values: Vec<Operand>,
 }
 
 /// The table references of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// How often each table is named, by its lower-case name without a schema.
+    /// The number of references to each table, by its lower-case name without a schema.
     pub(crate) named: HashMap<String, usize>,
-    /// For each reference that is restricted, the restrictions of which each one alone would do, the best first.
+    /// For each restricted reference, its restrictions, the best first. Each one alone is
+    /// sufficient.
     pub(crate) restricted: HashMap<String, Vec<Vec<Restriction>>>,
-    /// Why a reference to a table has no restriction, of those that have none.
+    /// Why a reference has no restriction, for tables with such references.
     pub(crate) causes: HashMap<String, Cause>,
     /// The names of common table expressions.
     pub(crate) shadowed: BTreeSet<String>,
 }
 
-/// Finds the references in `tree`. `parameters` gives the index of each parameter by its name as it is written.
+/// Finds the references in `tree`. `parameters` maps each parameter's name, as it is written, to
+/// its index.
 pub(crate) fn references(
     tree: &impl Visit,
     catalog: &Catalog,
     parameters: &HashMap<String, usize>,
 ) -> References {
-    let mut names = Shadowing(BTreeSet::new());
+    let mut names = CteNames(BTreeSet::new());
     let _ = tree.visit(&mut names);
-    let mut walk = Walk {
+    let mut finder = RestrictionFinder {
         catalog,
         parameters,
         found: References {
@@ -75,14 +79,14 @@ pub(crate) fn references(
         },
         takes_first: false,
     };
-    let _ = tree.visit(&mut walk);
-    walk.found
+    let _ = tree.visit(&mut finder);
+    finder.found
 }
 
-/// Collects the names of common table expressions, wherever they are.
-pub(crate) struct Shadowing(pub(crate) BTreeSet<String>);
+/// Collects the names of common table expressions at any depth.
+pub(crate) struct CteNames(pub(crate) BTreeSet<String>);
 
-impl Visitor for Shadowing {
+impl Visitor for CteNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -97,15 +101,15 @@ impl Visitor for Shadowing {
     }
 }
 
-struct Walk<'a> {
+struct RestrictionFinder<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
     found: References,
-    /// Whether the query whose text begins here takes the first rows in some order.
+    /// True if the current query takes the first rows in some order.
     takes_first: bool,
 }
 
-impl Visitor for Walk<'_> {
+impl Visitor for RestrictionFinder<'_> {
     type Break = ();
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
@@ -127,7 +131,7 @@ impl Visitor for Walk<'_> {
     }
 }
 
-impl Walk<'_> {
+impl RestrictionFinder<'_> {
     fn select(&mut self, select: &Select) {
         let scope = Scope::of(select, self.catalog, &self.found.shadowed);
         let mut restrictions: Vec<Vec<Restriction>> =
@@ -135,11 +139,11 @@ impl Walk<'_> {
         if let Some(selection) = &select.selection {
             self.conjunction(&scope, selection, None, &mut restrictions);
         }
-        for (on, only) in joined(select) {
+        for (on, only) in join_conditions(select) {
             self.conjunction(&scope, on, only, &mut restrictions);
         }
         let is_value = |expr: &Expr| self.operand(expr).is_some();
-        let mut causes = nearest::causes(select, &scope, &is_value, self.takes_first);
+        let mut causes = widening::causes(select, &scope, &is_value, self.takes_first);
         for (index, (factor, mut alternatives)) in
             scope.factors.iter().zip(restrictions).enumerate()
         {
@@ -154,7 +158,8 @@ impl Walk<'_> {
                     .extend(cause.map(|cause| (name.to_owned(), cause)));
                 continue;
             }
-            // The rowid finds one row; of the others nothing is known, so the first that was written.
+            // The rowid selects one row. The selectivity of the others is unknown, so the first
+            // written one comes first.
             let rowid = table
                 .rowid_column
                 .map(|index| table.columns[index].name.as_str());
@@ -167,7 +172,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the equalities out of a conjunction; those on factor `only`, if one is given.
+    /// Collects the equalities of a conjunction; only those on factor `only`, if it is given.
     fn conjunction(
         &self,
         scope: &Scope<'_>,
@@ -194,7 +199,7 @@ impl Walk<'_> {
                     if let (Some((factor, found)), Some(value)) =
                         (scope.resolve(column), self.operand(value))
                     {
-                        restrict(scope, factor, found, vec![value], only, into);
+                        add_restriction(scope, factor, found, vec![value], only, into);
                     }
                 }
             }
@@ -206,14 +211,15 @@ impl Walk<'_> {
                 let values: Option<Vec<Operand>> =
                     list.iter().map(|value| self.operand(value)).collect();
                 if let (Some((factor, found)), Some(values)) = (scope.resolve(expr), values) {
-                    restrict(scope, factor, found, values, only, into);
+                    add_restriction(scope, factor, found, values, only, into);
                 }
             }
             _ => {}
         }
     }
 
-    /// A parameter or a constant, without any operator that could give it an affinity or a collation.
+    /// A parameter or a constant, without an operator that could give it an affinity or a
+    /// collation.
     fn operand(&self, expr: &Expr) -> Option<Operand> {
         match expr {
             Expr::Nested(inner) => self.operand(inner),
@@ -243,10 +249,10 @@ impl Walk<'_> {
     }
 }
 
-fn restrict(
+fn add_restriction(
     scope: &Scope<'_>,
     factor: usize,
-    found: Found,
+    found: ResolvedColumn,
     values: Vec<Operand>,
     only: Option<usize>,
     into: &mut [Vec<Restriction>],
@@ -260,7 +266,7 @@ fn restrict(
     let Some((column, class)) = table.narrowing(found) else {
         return;
     };
-    let name = ColumnName::new(table_name, &column, class);
+    let name = ColumnHash::new(table_name, &column, class);
     into[factor].push(Restriction {
         column,
         class,
@@ -269,8 +275,8 @@ fn restrict(
     });
 }
 
-/// The conditions of the joins that restrict something: everything, or the one factor that is given.
-fn joined(select: &Select) -> Vec<(&Expr, Option<usize>)> {
+/// The ON conditions that restrict rows: of every factor, or of the given factor only.
+fn join_conditions(select: &Select) -> Vec<(&Expr, Option<usize>)> {
     let operators = || {
         select
             .from
@@ -285,10 +291,12 @@ fn joined(select: &Select) -> Vec<(&Expr, Option<usize>)> {
         for join in &tables.joins {
             index += 1;
             match side(&join.join_operator) {
-                Some((Side::Both, JoinConstraint::On(on))) if only_left_joins => {
+                Some((RestrictedSide::Both, JoinConstraint::On(on))) if only_left_joins => {
                     found.push((on, None));
                 }
-                Some((Side::Right, JoinConstraint::On(on))) => found.push((on, Some(index))),
+                Some((RestrictedSide::Right, JoinConstraint::On(on))) => {
+                    found.push((on, Some(index)))
+                }
                 _ => {}
             }
         }
@@ -297,20 +305,20 @@ fn joined(select: &Select) -> Vec<(&Expr, Option<usize>)> {
     found
 }
 
-/// Which sides of a join its ON restricts.
-enum Side {
+/// The sides of a join that its ON condition restricts.
+enum RestrictedSide {
     Both,
     Right,
 }
 
-/// `None` for RIGHT and FULL joins, and for what SQLite does not have.
-fn side(operator: &JoinOperator) -> Option<(Side, &JoinConstraint)> {
+/// `None` for RIGHT and FULL joins, and for joins that SQLite does not have.
+fn side(operator: &JoinOperator) -> Option<(RestrictedSide, &JoinConstraint)> {
     match operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
-        | JoinOperator::CrossJoin(constraint) => Some((Side::Both, constraint)),
+        | JoinOperator::CrossJoin(constraint) => Some((RestrictedSide::Both, constraint)),
         JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-            Some((Side::Right, constraint))
+            Some((RestrictedSide::Right, constraint))
         }
         _ => None,
     }

@@ -1,22 +1,22 @@
-//! The tables that one SELECT (or UPDATE, DELETE) names, and what a column name means among them.
+//! The tables of one SELECT (or UPDATE, DELETE), and the resolution of column names among them.
 
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{Expr, ObjectName, Select, TableFactor, TableWithJoins};
 
-use crate::sqlite::catalog::{Catalog, Found, Table, TableKind};
+use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
 
 /// One entry of a FROM clause.
 pub(crate) struct Factor<'a> {
-    /// The name by which columns are qualified, lower-case.
+    /// The name that qualifies its columns, lower-case.
     alias: Option<String>,
-    /// The table behind it, by its lower-case name; `None` for everything else, whose columns are not known.
-    table: Option<(String, &'a Table)>,
+    /// The table and its lower-case name; `None` for any other source, whose columns are unknown.
+    table: Option<(String, &'a CatalogTable)>,
 }
 
 impl<'a> Factor<'a> {
     /// The stored table behind the factor.
-    pub(crate) fn base(&self) -> Option<(&str, &'a Table)> {
+    pub(crate) fn base(&self) -> Option<(&str, &'a CatalogTable)> {
         self.table
             .as_ref()
             .map(|(name, table)| (name.as_str(), *table))
@@ -96,15 +96,15 @@ impl<'a> Scope<'a> {
         Self { factors }
     }
 
-    /// The factor and column that an expression names, if it is a bare column name and there is no doubt.
-    pub(crate) fn resolve(&self, expr: &Expr) -> Option<(usize, Found)> {
+    /// The factor and column of an expression, if it is a bare column name without ambiguity.
+    pub(crate) fn resolve(&self, expr: &Expr) -> Option<(usize, ResolvedColumn)> {
         match expr {
             Expr::Nested(inner) => self.resolve(inner),
             Expr::Identifier(column) => {
                 let column = lower(&column.value);
                 let mut hits = Vec::new();
                 for (index, factor) in self.factors.iter().enumerate() {
-                    // A factor whose columns are not known might have this one.
+                    // A factor with unknown columns might have this one.
                     let (_, table) = factor.base()?;
                     hits.extend(table.column(&column).map(|found| (index, found)));
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lab_pgtest::Options;
-use millpond_db::{Call, Database, Error, Query, Read, Value};
+use millpond_db::{Call, Database, Error, Query, ReadResult, Value};
 
 use super::{Fixture, options, prepare, try_read};
 use crate::support::{int, text, wait};
@@ -15,7 +15,7 @@ fn call(query: &Query, params: Vec<Value>) -> Call {
     }
 }
 
-pub(super) fn first(read: &Read, index: usize) -> Value {
+pub(super) fn first(read: &ReadResult, index: usize) -> Value {
     read.results[index].rows[0][0].clone()
 }
 

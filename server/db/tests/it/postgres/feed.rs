@@ -7,13 +7,13 @@ use std::time::Duration;
 use base_clock::Boottime;
 use lab_pgtest::Options;
 use millpond_db::{
-    Bind, Call, Database, DatabaseFeed, Expect, Migration, Position, PostgresOptions, Query, Rows,
-    Step, Value,
+    Bind, Call, Database, DatabaseFeed, Expect, Migration, Position, PostgresOptions, Query,
+    ResultRows, Value, WriteStep,
 };
 use millpond_store::Sink;
 
 use super::{options, prepare, server, try_read};
-use crate::support::{Witness, int, text, wait};
+use crate::support::{RecordingSink, int, text, wait};
 
 const SCHEMA: &str = "
 create table t (id integer primary key, n integer not null default 0, word text);
@@ -26,7 +26,7 @@ create publication millpond for all tables;
 /// A database with a feed that runs, and a small cache that it tells.
 pub(super) struct Fed {
     pub(super) database: Database,
-    pub(super) sink: Arc<Witness>,
+    pub(super) sink: Arc<RecordingSink>,
     scratch: lab_pgtest::Database<'static>,
 }
 
@@ -37,9 +37,9 @@ impl Drop for Fed {
     }
 }
 
-pub(super) fn started(options: PostgresOptions) -> (Database, Arc<Witness>) {
+pub(super) fn started(options: PostgresOptions) -> (Database, Arc<RecordingSink>) {
     let database = Database::connect(options).unwrap();
-    let sink = Arc::new(Witness::default());
+    let sink = Arc::new(RecordingSink::default());
     database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
     (database, sink)
 }
@@ -98,7 +98,7 @@ impl Fed {
     }
 
     pub(super) fn write(&self, sql: &str, params: Vec<Value>) -> Position {
-        let step = Step {
+        let step = WriteStep {
             query: self.prepare(sql),
             bind: params.into_iter().map(Bind::Value).collect(),
             expect: Expect::Exec,
@@ -121,7 +121,7 @@ fn a_result_is_kept_until_another_program_changes_it() {
     fed.sink.settle();
     assert!(fed.sink.cached("one").is_none());
     assert!(fed.sink.cached("two").is_some());
-    assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+    assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.calls().last());
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn an_own_write_has_been_applied_when_it_is_answered() {
         let epoch = fed.sink.epoch();
         fed.write("update t set n = :n where id = 1", vec![int(n)]);
         assert!(fed.sink.cached("row").is_none());
-        assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+        assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.calls().last());
         let read = try_read(&fed.database, &query, vec![int(1)]).unwrap();
         assert_eq!(read.results[0].rows, [[int(n)]]);
     }
 }
 
 /// A heartbeat that was sent later has come back, and was taken note of everywhere: the one before the last.
-fn settled(sink: &Witness) {
+fn settled(sink: &RecordingSink) {
     sink.settle();
     sink.settle();
 }
@@ -193,7 +193,7 @@ fn a_write_has_a_position_that_each_node_passes_with_its_own_feed() {
         assert!(!wait(other.pass(never)));
     }
     // Of another history, but an answer that some node has numbered.
-    let met = elsewhere.told_by("a", 7);
+    let met = elsewhere.with_write_number("a", 7);
     assert!(!other.has_passed(&met) && !wait(other.pass(met.clone())));
     settled(&sink);
     assert!(other.has_passed(&met));
@@ -208,7 +208,7 @@ fn a_write_that_is_rolled_back_touches_nothing_and_nobody_waits_for_it() {
     let fed = Fed::new(|_| {});
     let query = fed.prepare("select count(*) from t");
     fed.fill("count", &query, &[]);
-    let steps = ["delete from t", "insert into t (id) values (1), (1)"].map(|sql| Step {
+    let steps = ["delete from t", "insert into t (id) values (1), (1)"].map(|sql| WriteStep {
         query: fed.prepare(sql),
         bind: vec![],
         expect: Expect::Exec,
@@ -236,7 +236,7 @@ fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
         assert!(sent.unwrap().success());
     };
     signal("-STOP");
-    let before = fed.sink.told().len();
+    let before = fed.sink.calls().len();
     let position = fed.write("delete from t where id = 1", vec![]);
     let cached = fed.sink.cached("count");
     signal("-CONT");
@@ -264,7 +264,7 @@ fn a_statement_is_looked_at_again_when_the_schema_has_changed() {
     fed.sink.settle();
     let query = fed.prepare("select * from v");
     fed.fill("view", &query, &[]);
-    let before = fed.sink.told().len();
+    let before = fed.sink.calls().len();
     foreign
         .batch_execute("create or replace view v as select id::text as word from other")
         .unwrap();
@@ -312,7 +312,7 @@ fn without_logical_replication_nothing_is_kept_and_the_owner_is_told() {
     assert_eq!(read.results[0].rows, [[int(20)]]);
     assert!(!sink.store("count", sink.epoch(), &read));
     // Nothing was kept, so there is nothing to wait for either.
-    let step = Step {
+    let step = WriteStep {
         query: prepare(&database, "delete from t where id = 1"),
         bind: vec![],
         expect: Expect::Exec,
@@ -342,7 +342,7 @@ pub(super) fn keeps_the_promise(fed: &Fed) {
             scope.spawn(move || {
                 let key = id.to_string();
                 for round in 1..=40 {
-                    let step = Step {
+                    let step = WriteStep {
                         query: update.clone(),
                         bind: vec![Bind::Value(int(id))],
                         expect: Expect::One,
@@ -426,14 +426,14 @@ fn columns_that_swap_their_names_are_read_anew_on_every_connection() {
     });
     let query = fed.prepare("select w.*, pg_sleep(0.2)::text as pause from w");
     // Both connections at once, since each is busy for a while.
-    let both = || -> Vec<Rows> {
+    let both = || -> Vec<ResultRows> {
         std::thread::scope(|scope| {
             let reads = [(); 2].map(|()| scope.spawn(|| try_read(&fed.database, &query, vec![])));
             let reads = reads.into_iter().map(|read| read.join().unwrap().unwrap());
             reads.map(|mut read| read.results.remove(0)).collect()
         })
     };
-    let price = |rows: &Rows| {
+    let price = |rows: &ResultRows| {
         let at = rows.columns.iter().position(|name| &**name == "price");
         rows.rows[0][at.unwrap()].clone()
     };

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{
-    Bind, Call, Database, Error, Expect, PostgresOptions, Query, Read, Rows, Step, Value, Written,
+    Bind, Call, Database, Error, Expect, PostgresOptions, Query, ReadResult, ResultRows, Value,
+    WriteResult, WriteStep,
 };
 
 use crate::support::wait;
@@ -86,7 +87,7 @@ impl Fixture {
         prepare(&self.database, sql)
     }
 
-    pub(super) fn try_read(&self, query: &Query, params: Vec<Value>) -> Result<Read, Error> {
+    pub(super) fn try_read(&self, query: &Query, params: Vec<Value>) -> Result<ReadResult, Error> {
         try_read(&self.database, query, params)
     }
 
@@ -100,15 +101,15 @@ impl Fixture {
         self.rows(sql, params).remove(0).remove(0)
     }
 
-    pub(super) fn step(&self, sql: &str, bind: Vec<Bind>, expect: Expect) -> Step {
-        Step {
+    pub(super) fn step(&self, sql: &str, bind: Vec<Bind>, expect: Expect) -> WriteStep {
+        WriteStep {
             query: self.prepare(sql),
             bind,
             expect,
         }
     }
 
-    pub(super) fn try_write(&self, sql: &str, params: Vec<Value>) -> Result<Written, Error> {
+    pub(super) fn try_write(&self, sql: &str, params: Vec<Value>) -> Result<WriteResult, Error> {
         let bind = params.into_iter().map(Bind::Value).collect();
         wait(
             self.database
@@ -116,7 +117,7 @@ impl Fixture {
         )
     }
 
-    pub(super) fn write(&self, sql: &str, params: Vec<Value>) -> Rows {
+    pub(super) fn write(&self, sql: &str, params: Vec<Value>) -> ResultRows {
         self.try_write(sql, params)
             .unwrap_or_else(|error| panic!("{error}, in: {sql}"))
             .results
@@ -134,7 +135,7 @@ pub(super) fn try_read(
     database: &Database,
     query: &Query,
     params: Vec<Value>,
-) -> Result<Read, Error> {
+) -> Result<ReadResult, Error> {
     let query = query.clone();
     wait(database.read(vec![Call { query, params }]))
 }

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{
-    Bind, Call, Database, Expect, PostgresOptions, Query, Read, Snapshot, Step, Transactions, Value,
+    Bind, Call, Database, Expect, PostgresOptions, Query, ReadResult, Snapshot, Transactions,
+    Value, WriteStep,
 };
 
 use super::batches::first;
 use super::feed::started;
 use super::{PATIENCE, options, prepare};
-use crate::support::{Witness, int, wait};
+use crate::support::{RecordingSink, int, wait};
 
 const SCHEMA: &str = "
 create table t (id integer primary key, n integer not null);
@@ -37,7 +38,7 @@ create publication millpond for table t, other;
 /// A primary, its standby, and a database that may read both.
 struct Pair {
     database: Database,
-    sink: Arc<Witness>,
+    sink: Arc<RecordingSink>,
     standby: Postgres,
     primary: Postgres,
 }
@@ -67,7 +68,7 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn is_replicas(read: &Read) -> bool {
+fn is_replicas(read: &ReadResult) -> bool {
     matches!(read.snapshot, Snapshot::Applied(_))
 }
 
@@ -105,21 +106,21 @@ impl Pair {
             "create function trap(n integer) returns text language plpgsql stable as \
              $$ begin if pg_is_in_recovery() then {what}; end if; return n; end $$"
         );
-        let told = self.sink.told().len();
+        let told = self.sink.calls().len();
         client(&self.primary).batch_execute(&trap).unwrap();
         self.sink.wait_for_epoch(told, "the schema has changed");
         let sql = "select trap(n) from t where id = 1";
         self.database.prepare_depending(sql, Some(&[])).unwrap()
     }
 
-    fn read(&self, query: &Query) -> Read {
+    fn read(&self, query: &Query) -> ReadResult {
         let query = query.clone();
         let params = vec![];
         wait(self.database.read_spread(vec![Call { query, params }])).unwrap()
     }
 
     /// What the replica reads, once it does.
-    fn replicas(&self, query: &Query) -> Read {
+    fn replicas(&self, query: &Query) -> ReadResult {
         let began = Instant::now();
         loop {
             let read = self.read(query);
@@ -138,7 +139,7 @@ impl Pair {
 
     /// `query` is prepared already: what was just looked at is not read on a replica for a moment.
     fn write(&self, query: &Query, value: i64) {
-        let step = Step {
+        let step = WriteStep {
             query: query.clone(),
             bind: vec![Bind::Value(int(value))],
             expect: Expect::Exec,
@@ -305,7 +306,7 @@ fn a_transaction_that_a_standby_takes_for_ended_keeps_its_fill_out() {
 
     open.commit().unwrap();
     pair.sink.settle();
-    let by_list = Read {
+    let by_list = ReadResult {
         snapshot: Snapshot::Transactions(Arc::new(listed)),
         ..read.clone()
     };
@@ -340,7 +341,7 @@ fn what_another_node_has_written_is_read_once_its_position_is_passed() {
     let (other, _) = started(options(pair.primary.url()));
     pair.replicas(&query);
     pair.pause();
-    let step = Step {
+    let step = WriteStep {
         query: prepare(&other, "update t set n = 60 where id = 1"),
         bind: vec![],
         expect: Expect::Exec,
@@ -362,7 +363,7 @@ fn a_change_of_the_schema_is_waited_for_too() {
     let query = pair.prepare("select n from v");
     assert_eq!(first(&pair.replicas(&query), 0), int(0));
     pair.pause();
-    let told = pair.sink.told().len();
+    let told = pair.sink.calls().len();
     client(&pair.primary)
         .batch_execute("create or replace view v as select n from other")
         .unwrap();
@@ -385,7 +386,7 @@ fn what_was_under_way_when_its_table_was_published_is_waited_for_too() {
     let mut writer = client(&pair.primary);
     let mut open = writer.transaction().unwrap();
     open.batch_execute("update late set n = 1").unwrap();
-    let before = pair.sink.told().len();
+    let before = pair.sink.calls().len();
     client(&pair.primary)
         .batch_execute("alter publication millpond add table late")
         .unwrap();

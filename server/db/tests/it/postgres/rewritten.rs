@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::thread;
 
-use millpond_db::{Call, Query, Read};
+use millpond_db::{Call, Query, ReadResult};
 use postgres::Transaction;
 
 use super::feed::Fed;
@@ -83,7 +83,7 @@ impl Counted {
         Self { fed, queries }
     }
 
-    fn read(&self) -> Read {
+    fn read(&self) -> ReadResult {
         let calls = self.queries.iter().map(|query| Call {
             query: query.clone(),
             params: vec![],
@@ -92,7 +92,7 @@ impl Counted {
     }
 
     /// What is read by one who has a snapshot from before the change, and waits for the table until it is committed.
-    fn read_during(&self, change: Change) -> Read {
+    fn read_during(&self, change: Change) -> ReadResult {
         let mut foreign = self.fed.foreign();
         let mut writing = foreign.transaction().unwrap();
         writing.batch_execute("update size set n = n + 1").unwrap();
@@ -196,7 +196,7 @@ fn what_was_read_again_is_kept() {
         counted.fed.sink.epoch(),
         epoch,
         "{:?}",
-        counted.fed.sink.told().last()
+        counted.fed.sink.calls().last()
     );
     // Another connection's memory is of no use here, and the next read needs no second attempt.
     assert_eq!(counted.read().results[1].rows, [[int(3)]]);

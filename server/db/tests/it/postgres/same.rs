@@ -1,6 +1,6 @@
 //! What a batch reads is what the driver reads, which runs the same queries in writes.
 
-use millpond_db::{Bind, Call, Expect, Step, Value};
+use millpond_db::{Bind, Call, Expect, Value, WriteStep};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -80,7 +80,7 @@ fn results_are_those_of_the_driver() {
             .map(|(_, value)| value.as_deref().map_or(Value::Null, text))
             .collect();
         params.push(int(rows));
-        let step = Step {
+        let step = WriteStep {
             query: query.clone(),
             bind: params.iter().cloned().map(Bind::Value).collect(),
             expect: Expect::Many,

@@ -8,7 +8,7 @@ use millpond_db::{Database, FeedKind, PostgresOptions, Query, Requirement};
 
 use super::feed::{Fed, keeps_the_promise};
 use super::{model, options, prepare, try_read};
-use crate::support::{Told, int};
+use crate::support::{SinkCall, int};
 
 /// A server as managed ones often are: `wal_level` is replica.
 static SERVER: LazyLock<Postgres> = LazyLock::new(|| Postgres::start().expect("PostgreSQL starts"));
@@ -83,14 +83,14 @@ fn a_result_is_kept_until_somebody_changes_it() {
     }
     // A write that changes nothing has nothing to wait for.
     fed.write("update t set n = 0 where id = 77", vec![]);
-    assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.told().last());
+    assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.calls().last());
 }
 
 /// How far the feed has come.
 fn position(fed: &Fed) -> u64 {
-    let told = fed.sink.told();
+    let told = fed.sink.calls();
     let last = told.iter().rev().find_map(|told| match told {
-        Told::Heartbeat(_, position) => Some(*position),
+        SinkCall::Heartbeat(_, position) => Some(*position),
         _ => None,
     });
     last.expect("it has come somewhere")
@@ -168,7 +168,7 @@ fn a_table_whose_triggers_are_not_all_there_is_read_and_not_kept() {
         ),
     ] {
         fed.fill("one", &query, &[]);
-        let before = fed.sink.told().len();
+        let before = fed.sink.calls().len();
         owner
             .batch_execute("set allow_system_table_mods = on")
             .unwrap();
@@ -179,7 +179,7 @@ fn a_table_whose_triggers_are_not_all_there_is_read_and_not_kept() {
         let read = try_read(&fed.database, &query, vec![]).unwrap();
         let why = read.deps[0].uncacheable.as_deref().unwrap_or_default();
         assert!(why.contains("triggers"), "{harm}: {why:?}");
-        let before = fed.sink.told().len();
+        let before = fed.sink.calls().len();
         for statement in cure.split("; ") {
             owner.batch_execute(statement).unwrap();
         }

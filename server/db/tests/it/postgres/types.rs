@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millpond_db::{Kind, Value};
+use millpond_db::{Value, ValueKind};
 
 use super::Fixture;
 use crate::support::{int, text};
@@ -245,11 +245,11 @@ fn parameters_have_the_servers_types() {
     assert_eq!(
         kinds,
         [
-            Kind::Integer,
-            Kind::Real,
-            Kind::Boolean,
-            Kind::Text,
-            Kind::Blob
+            ValueKind::Integer,
+            ValueKind::Real,
+            ValueKind::Boolean,
+            ValueKind::Text,
+            ValueKind::Blob
         ]
         .map(Some)
     );

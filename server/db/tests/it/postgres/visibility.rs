@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
-use millpond_db::{Database, DatabaseFeed, Query, Read, Snapshot, Value};
+use millpond_db::{Database, DatabaseFeed, Query, ReadResult, Snapshot, Value};
 use millpond_store::{
     Change, Class, Config, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value as Stored, Why,
 };
@@ -187,7 +187,7 @@ impl Both {
 
     /// One read for both of them; each keeps of it what its rules allow.
     fn fill(&self, database: &Database, query: &Query) -> (Value, Outcome) {
-        let read = || -> Read { try_read(database, query, vec![int(1)]).unwrap() };
+        let read = || -> ReadResult { try_read(database, query, vec![int(1)]).unwrap() };
         let tags = read().deps.remove(0).tags;
         let Joined::Lead(mut permit) = self.store.join(KEY.as_bytes(), Need::Any) else {
             panic!("nobody else asks");

@@ -219,7 +219,7 @@ fn a_coding_on_disk_that_is_written_is_not_sent_under_its_old_head() {
     assert_eq!(get(&statics, "/a.css", "br").0.as_deref(), Some("br"));
     write(&temp, "a.css.br", &noise(coded.len(), 2));
     assert_eq!(get(&statics, "/a.css", "br"), (None, text.clone()));
-    // Nor is one that was written just now, by whoever may still be writing.
+    // Nor is a coding that was written just now, because another program may still be writing it.
     let fresh = load(&temp, Some(&statics));
     assert_eq!(get(&fresh, "/a.css", "br"), (None, text));
 }

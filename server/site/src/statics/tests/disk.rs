@@ -186,7 +186,8 @@ fn a_file_that_is_replaced_or_written_is_never_sent_under_another_ones_head() {
     let statics = load(&temp, None);
     let file = statics.find("/big").unwrap();
     let first = respond(file, "GET", &[]);
-    // Replaced: whoever began with the old one gets the old one, and so does everybody until the folder is loaded again.
+    // The file is replaced: a client that began with the old one gets the old one, and so does
+    // every client until the folder is loaded again.
     write(&temp, "new", &[b'2'; 100_000]);
     let at = |name: &str| temp.path().join("static").join(name);
     fs::rename(at("new"), at("big")).unwrap();
@@ -202,7 +203,8 @@ fn a_file_that_is_replaced_or_written_is_never_sent_under_another_ones_head() {
     write(&temp, "big", &[b'3'; 100_000]);
     let third = respond(file, "GET", &[("If-Range", before), ("Range", "bytes=0-9")]);
     assert_eq!((third.status(), body(&third)), (200, vec![b'3'; 100_000]));
-    // While it may still be written within one step of its time, no two responses claim to be the same.
+    // While it may still be written within one step of its time, no two responses claim to be the
+    // same.
     assert_ne!(third.field("etag"), respond(file, "GET", &[]).field("etag"));
 }
 

@@ -64,7 +64,7 @@ fn load_with(temp: &TempDir, options: &StaticOptions, previous: Option<&Statics>
     Statics::load(&temp.path().join("static"), options, &settings(), previous).unwrap()
 }
 
-/// The same with so many descriptors at most.
+/// The same with a limit on descriptors.
 fn load_open(temp: &TempDir, descriptors: usize, previous: Option<&Statics>) -> Statics {
     let budget = Budget::new(&OPTIONS, descriptors);
     Statics::load_within(
@@ -269,7 +269,7 @@ fn codings_are_made_within_the_memory() {
             &request.as_request(),
             &compressor,
         );
-        // Whatever was wished for is done when a later wish is.
+        // An earlier request is done once a later one is.
         let (done, end) = std::sync::mpsc::channel();
         let other = folder(&[("x.txt", "x".repeat(1000).as_bytes())]);
         let other = load(&other, None);

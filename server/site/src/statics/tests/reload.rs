@@ -36,7 +36,7 @@ fn a_settled_file_is_not_read_again() {
     file.loaded.plain = Arc::new(Plain {
         stamp: file.loaded.plain.stamp,
         media: other_plain.media.clone(),
-        source: Source::Copy(Arc::clone(other_plain.prepared().unwrap())),
+        source: ContentSource::Copy(Arc::clone(other_plain.prepared().unwrap())),
     });
     other.files.insert("/x".to_owned(), file);
     assert_eq!(content(&load(&temp, Some(&other)), "/x").unwrap(), b"y");
@@ -54,7 +54,7 @@ fn a_write_that_left_the_same_times_is_noticed() {
     loaded.plain = Arc::new(Plain {
         stamp: Stamp::of(&file.metadata().unwrap()),
         media: loaded.plain.media.clone(),
-        source: Source::Copy(Arc::clone(loaded.plain.prepared().unwrap())),
+        source: ContentSource::Copy(Arc::clone(loaded.plain.prepared().unwrap())),
     });
     assert_eq!(content(&load(&temp, Some(&before)), "/x").unwrap(), b"two");
 }

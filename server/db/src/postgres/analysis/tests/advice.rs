@@ -94,7 +94,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to author ends its results: name is not compared with a plain value of its own type
                 compare it with the parameter alone, "name = :parameter" (nothing)
         select a.id from article a left join comment c on a.id = $1 where c.id = $2
-            every change to article ends its results: the outer join keeps rows whatever its ON says of id
+            every change to article ends its results: the outer join keeps rows even if its ON is false for id
                 put the equality into WHERE, if rows without it are not wanted (nothing)
         select * from recent where id = $1
             every change to article, author ends its results: it is read behind the view recent, where nothing is narrowed

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
 use super::support::Fixture;
-use crate::{Kind, Value};
+use crate::{Value, ValueKind};
 
 #[test]
 fn statements_that_write_and_those_that_are_none() {
@@ -67,12 +67,12 @@ fn parameters_and_columns_are_known() {
     assert_eq!(
         kinds,
         [
-            Some(Kind::Integer),
-            Some(Kind::Text),
-            Some(Kind::Boolean),
-            Some(Kind::Other),
-            Some(Kind::Text),
-            Some(Kind::Integer)
+            Some(ValueKind::Integer),
+            Some(ValueKind::Text),
+            Some(ValueKind::Boolean),
+            Some(ValueKind::Other),
+            Some(ValueKind::Text),
+            Some(ValueKind::Integer)
         ]
     );
     assert_eq!(analysis.params[0].name, "a");

@@ -1,6 +1,6 @@
 //! Statements whose columns have changed on the primary, and not yet on a replica.
 
-use millpond_db::{Call, Read};
+use millpond_db::{Call, ReadResult};
 
 use super::{Pair, client};
 use crate::support::{text, wait};
@@ -16,7 +16,7 @@ create view plain as select 2 as b, 1 as a from t where id = 1;
 create view wrapped as select '(2,2)'::point as b, '(1,1)'::point as a from t where id = 1;
 ";
 
-fn is_unmixed(read: &Read) {
+fn is_unmixed(read: &ReadResult) {
     let rows = &read.results[0];
     let at = rows.columns.iter().position(|name| &**name == "a").unwrap();
     assert_eq!(rows.rows[0][at], text("(1,1)"));
@@ -27,7 +27,7 @@ fn is_unmixed(read: &Read) {
 #[test]
 fn columns_that_were_looked_at_again_are_waited_for() {
     let pair = Pair::new();
-    let told = pair.sink.told().len();
+    let told = pair.sink.calls().len();
     client(&pair.primary).batch_execute(BEFORE).unwrap();
     pair.sink.wait_for_epoch(told, "the schema has changed");
     let page = ["plain", "wrapped"].map(|view| pair.prepare(&format!("select * from {view}")));

@@ -1,4 +1,4 @@
-//! What kind of value each parameter wants, from the columns that it is compared with or stored in.
+//! The kind of value of each parameter, from the columns that it is compared with or stored in.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -8,32 +8,33 @@ use sqlparser::ast::{
     Select, SetExpr, Statement, TableObject, Value as Literal, Visit, Visitor,
 };
 
-use super::restrict::Shadowing;
+use super::restrict::CteNames;
 use super::scope::{Factor, Scope, last_part};
-use crate::Kind;
+use crate::ValueKind;
 use crate::sqlite::catalog::Catalog;
 
-/// The kind of each parameter, by its index; `None` where nothing or more than one thing is asked of it.
-pub(crate) fn kinds(
+/// The kind of each parameter, by its index; `None` if no kind or more than one kind is required.
+pub(crate) fn parameter_kinds(
     tree: &Statement,
     catalog: &Catalog,
     parameters: &HashMap<String, usize>,
     count: usize,
-) -> Vec<Option<Kind>> {
-    let mut shadowed = Shadowing(BTreeSet::new());
+) -> Vec<Option<ValueKind>> {
+    let mut shadowed = CteNames(BTreeSet::new());
     let _ = tree.visit(&mut shadowed);
-    let mut walk = Walk {
+    let mut finder = KindFinder {
         catalog,
         parameters,
         shadowed: shadowed.0,
         scopes: Vec::new(),
-        asked: vec![Asked::Nothing; count],
+        inferred: vec![InferredKind::Unknown; count],
     };
-    let _ = tree.visit(&mut walk);
-    walk.asked
+    let _ = tree.visit(&mut finder);
+    finder
+        .inferred
         .into_iter()
-        .map(|asked| {
-            if let Asked::One(kind) = asked {
+        .map(|inferred| {
+            if let InferredKind::One(kind) = inferred {
                 Some(kind)
             } else {
                 None
@@ -43,22 +44,22 @@ pub(crate) fn kinds(
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Nothing,
-    One(Kind),
-    Several,
+enum InferredKind {
+    Unknown,
+    One(ValueKind),
+    Conflicting,
 }
 
-struct Walk<'a> {
+struct KindFinder<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
     shadowed: BTreeSet<String>,
-    /// The innermost last.
+    /// The innermost scope is the last.
     scopes: Vec<Scope<'a>>,
-    asked: Vec<Asked>,
+    inferred: Vec<InferredKind>,
 }
 
-impl Visitor for Walk<'_> {
+impl Visitor for KindFinder<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -68,12 +69,12 @@ impl Visitor for Walk<'_> {
                     .iter()
                     .chain(offset.as_ref().map(|offset| &offset.value))
                 {
-                    self.ask(expr, Some(Kind::Integer));
+                    self.infer(expr, Some(ValueKind::Integer));
                 }
             }
             Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
-                self.ask(offset, Some(Kind::Integer));
-                self.ask(limit, Some(Kind::Integer));
+                self.infer(offset, Some(ValueKind::Integer));
+                self.infer(limit, Some(ValueKind::Integer));
             }
             None => {}
         }
@@ -112,7 +113,7 @@ impl Visitor for Walk<'_> {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> KindFinder<'a> {
     fn statement(&mut self, statement: &Statement) {
         let catalog = self.catalog;
         match statement {
@@ -132,7 +133,7 @@ impl<'a> Walk<'a> {
                     for row in &values.rows {
                         for (index, value) in row.content.iter().enumerate() {
                             let column = insert.columns.get(index).and_then(last_part);
-                            self.ask_for_column(name, column.as_deref(), index, value);
+                            self.infer_for_column(name, column.as_deref(), index, value);
                         }
                     }
                 }
@@ -161,7 +162,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn ask_for_column(
+    fn infer_for_column(
         &mut self,
         table: &ObjectName,
         column: Option<&str>,
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
             Some(column) => table.column(column).and_then(|found| table.kind_of(found)),
             None => table.columns.get(index).and_then(|column| column.kind),
         };
-        self.ask(value, kind);
+        self.infer(value, kind);
     }
 
     fn assignments(&mut self, assignments: &[Assignment]) {
@@ -207,7 +208,7 @@ impl<'a> Walk<'a> {
                 right: pattern,
                 ..
             }
-            | Expr::Like { pattern, .. } => self.ask(pattern, Some(Kind::Text)),
+            | Expr::Like { pattern, .. } => self.infer(pattern, Some(ValueKind::Text)),
             Expr::InList { expr, list, .. } => {
                 for value in list {
                     self.compare(expr, value);
@@ -225,7 +226,7 @@ impl<'a> Walk<'a> {
 
     /// `value` is compared with, or stored in, `column`.
     fn compare(&mut self, column: &Expr, value: &Expr) {
-        // The innermost SELECT that has such a column; where it cannot be told, nothing is asked.
+        // Uses the innermost SELECT that has such a column; without one, no kind is inferred.
         let found = self.scopes.iter().rev().find_map(|scope| {
             let (factor, found) = scope.resolve(column)?;
             scope.factors[factor]
@@ -233,27 +234,29 @@ impl<'a> Walk<'a> {
                 .map(|(_, table)| table.kind_of(found))
         });
         if let Some(kind) = found {
-            self.ask(value, kind);
+            self.infer(value, kind);
         }
     }
 
-    fn ask(&mut self, value: &Expr, kind: Option<Kind>) {
+    fn infer(&mut self, value: &Expr, kind: Option<ValueKind>) {
         let index = match value {
-            Expr::Nested(inner) => return self.ask(inner, kind),
+            Expr::Nested(inner) => return self.infer(inner, kind),
             Expr::Value(value) => match &value.value {
                 Literal::Placeholder(name) => self.parameters.get(name),
                 _ => None,
             },
             _ => None,
         };
-        let Some(asked) = index.and_then(|index| self.asked.get_mut(*index)) else {
+        let Some(inferred) = index.and_then(|index| self.inferred.get_mut(*index)) else {
             return;
         };
-        *asked = match (*asked, kind) {
-            (Asked::Nothing, Some(kind)) => Asked::One(kind),
-            (Asked::One(one), Some(kind)) if one == kind => Asked::One(one),
-            // A column that takes anything asks for nothing in particular.
-            (_, None) | (Asked::Several | Asked::One(_), Some(_)) => Asked::Several,
+        *inferred = match (*inferred, kind) {
+            (InferredKind::Unknown, Some(kind)) => InferredKind::One(kind),
+            (InferredKind::One(one), Some(kind)) if one == kind => InferredKind::One(one),
+            // A column that accepts any value requires no kind.
+            (_, None) | (InferredKind::Conflicting | InferredKind::One(_), Some(_)) => {
+                InferredKind::Conflicting
+            }
         };
     }
 }

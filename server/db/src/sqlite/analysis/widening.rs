@@ -1,6 +1,8 @@
-//! What came nearest to a restriction, for those references that have none: the owner is told why, and what would help.
+//! Why references have no restriction: the condition that came closest to one, for advice to the
+//! owner.
 //!
-//! Nothing depends on it but the advice, so it may be wrong where a query is odd; `restrict` alone decides.
+//! Only the advice uses this module, so it may be wrong for unusual queries; `restrict` alone
+//! decides.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -12,18 +14,19 @@ use sqlparser::ast::{
 use super::restrict::MAX_VALUES;
 use super::scope::Scope;
 use crate::advice::Cause;
-use crate::sqlite::catalog::Found;
+use crate::sqlite::catalog::ResolvedColumn;
 use crate::sqlite::tags::ROWID;
 
-/// Why each factor of the FROM clause has no restriction, if it has none. `is_value` says whether an expression is a parameter or a
-/// constant, `takes_first` whether only the first rows in some order are wanted.
+/// Why each factor of the FROM clause has no restriction, if it has none. `is_value` is true for a
+/// parameter or a constant. `takes_first` is true if the query takes only the first rows in some
+/// order.
 pub(crate) fn causes(
     select: &Select,
     scope: &Scope<'_>,
     is_value: &dyn Fn(&Expr) -> bool,
     takes_first: bool,
 ) -> HashMap<usize, Cause> {
-    let mut search = Search {
+    let mut search = CauseSearch {
         scope,
         is_value,
         found: HashMap::new(),
@@ -61,14 +64,15 @@ pub(crate) fn causes(
     found
 }
 
-struct Search<'a> {
+struct CauseSearch<'a> {
     scope: &'a Scope<'a>,
     is_value: &'a dyn Fn(&Expr) -> bool,
     found: HashMap<usize, Cause>,
 }
 
-impl Search<'_> {
-    /// Looks at a condition. `restricts` says whether it would restrict any side of its join.
+impl CauseSearch<'_> {
+    /// Inspects a condition. `restricts` is true if the condition would restrict any side of its
+    /// join.
     fn condition(&mut self, expr: &Expr, restricts: bool) {
         match expr {
             Expr::Nested(inner) => self.condition(inner, restricts),
@@ -91,25 +95,25 @@ impl Search<'_> {
             Expr::BinaryOp {
                 op: BinaryOperator::Or,
                 ..
-            } => self.all(expr, &Cause::Or),
+            } => self.note_all(expr, &Cause::Or),
             Expr::InList {
                 expr: column,
                 list,
                 negated: false,
             } => {
                 if list.len() > MAX_VALUES {
-                    self.all(expr, &Cause::TooMany);
+                    self.note_all(expr, &Cause::TooMany);
                 } else {
                     let values: Vec<&Expr> = list.iter().collect();
                     self.equality(column, &values, restricts);
                 }
             }
-            _ if has_subquery(expr) => self.all(expr, &Cause::Subquery),
-            _ => self.all(expr, &Cause::NoEquality),
+            _ if has_subquery(expr) => self.note_all(expr, &Cause::Subquery),
+            _ => self.note_all(expr, &Cause::NoEquality),
         }
     }
 
-    /// Looks at `side`, which is to equal one of `others`.
+    /// Inspects an equality of `side` with one of `others`.
     fn equality(&mut self, side: &Expr, others: &[&Expr], restricts: bool) {
         let Some((factor, found)) = self.scope.resolve(side) else {
             let cause = if has_subquery(side) {
@@ -117,14 +121,14 @@ impl Search<'_> {
             } else {
                 Cause::Computed
             };
-            return self.all(side, &cause);
+            return self.note_all(side, &cause);
         };
         let Some((_, table)) = self.scope.factors[factor].base() else {
             return;
         };
         let name = match found {
-            Found::Column(index) => table.columns[index].name.clone(),
-            Found::Rowid => ROWID.to_owned(),
+            ResolvedColumn::Column(index) => table.columns[index].name.clone(),
+            ResolvedColumn::Rowid => ROWID.to_owned(),
         };
         let cause = if others.iter().any(|other| has_subquery(other)) {
             Cause::Subquery
@@ -140,8 +144,8 @@ impl Search<'_> {
         self.note(factor, cause);
     }
 
-    /// Notes the cause for every factor of which a column stands in `expr`.
-    fn all(&mut self, expr: &Expr, cause: &Cause) {
+    /// Notes the cause for every factor that has a column in `expr`.
+    fn note_all(&mut self, expr: &Expr, cause: &Cause) {
         let mut named = BTreeSet::new();
         let _ = visit_expressions(expr, |inner| {
             named.extend(self.scope.resolve(inner).map(|(factor, _)| factor));
@@ -177,7 +181,7 @@ fn has_subquery(expr: &Expr) -> bool {
     })
 }
 
-/// Whether the rows are put together: in groups, or as one row.
+/// True if the rows are aggregated: in groups, or into one row.
 fn aggregates(select: &Select) -> bool {
     const FUNCTIONS: [&str; 7] = ["count", "sum", "total", "avg", "min", "max", "group_concat"];
     let groups = match &select.group_by {

@@ -1,4 +1,4 @@
-//! A database with another's schema and none of its rows, to prepare queries against.
+//! A database with the schema of another one and none of its rows, for preparing queries.
 
 use std::path::Path;
 
@@ -6,11 +6,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::{Error, migration};
 
-/// Makes the database `to` with the tables, views, indexes and triggers of `from`, and with the record of the migrations that `from`
-/// has seen. Nothing is written to `from`, and of its rows only that record is read.
+/// Creates the database `to` with the tables, views, indexes and triggers of `from`, and with its
+/// record of applied migrations. Nothing is written to `from`, and of its rows only that record is
+/// read.
 ///
-/// # Errors
-/// If `from` cannot be read, or has a definition that this SQLite cannot repeat (a virtual table of a module that it lacks).
+/// If `from` cannot be read, or has a definition that this SQLite cannot execute (a virtual table
+/// of a missing module).
 pub fn copy_schema(from: &Path, to: &Path) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
@@ -23,7 +24,8 @@ pub fn copy_schema(from: &Path, to: &Path) -> Result<(), Error> {
     copy_record(&source, &target).map_err(Error::unavailable)
 }
 
-/// The statements that made everything, in an order in which they can be repeated. A virtual table makes its shadow tables itself.
+/// The statements that created the schema, in an order in which they can be repeated. A virtual
+/// table creates its shadow tables itself.
 fn definitions(source: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = source.prepare(
         "select sql from sqlite_schema s where sql is not null and name not like 'sqlite\\_%' escape '\\'
