@@ -12,7 +12,7 @@
 //!   collects what they touch into `sqlite::tags`.
 //! * `postgres` has threads with connections, a feed by logical replication, and what the two share.
 //!
-//! `docs/coherence.md` has the rules that this follows; those of SQLite are 9 to 14 and 17, those of PostgreSQL 7 and 18 to 20.
+//! `docs/reference/coherence.md` has the rules that this follows; those of SQLite are 9 to 14 and 17, those of PostgreSQL 7 and 18 to 20.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! `millpond.toml`: the settings of a site, each checked where it stands.
 //!
 //! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning; reading, the hints of
-//! [`Problem`]s and the reference manual (`docs/configuration.md`) all come from it. Nothing here opens what a setting
+//! [`Problem`]s and the reference manual (`docs/reference/configuration.md`) all come from it. Nothing here opens what a setting
 //! names: no socket, no database.
 
 mod database;
@@ -176,7 +176,7 @@ impl Config {
         !self.hosts.is_empty()
     }
 
-    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a test keeps equal.
+    /// The reference manual of the settings, in Markdown; `docs/reference/configuration.md` is a copy that a test keeps equal.
     #[must_use]
     pub fn manual() -> String {
         manual::manual()

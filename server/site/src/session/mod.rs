@@ -2,7 +2,7 @@
 //!
 //! There is no table of sessions. A cookie holds the claims, the moments at which they were made and end, and a tag that only this
 //! site's keys can make. So a request is known without a look at the database, and nothing has to be kept, shared or swept. The price:
-//! a session cannot be taken back before it ends, unless a query compares a claim with a column (`docs/site.md`).
+//! a session cannot be taken back before it ends, unless a query compares a claim with a column (`docs/reference/site.md`).
 //!
 //! Whatever a query makes of claims has them in its key; whatever a template makes of them is this visitor's alone (COHERENCE, rule
 //! 15). A session that is over is none, also for an answer that was kept: see [`Until`].
