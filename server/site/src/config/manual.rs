@@ -97,6 +97,7 @@ fn values(kind: &Kind) -> String {
 mod tests {
     #[test]
     fn the_manual_is_up_to_date() {
-        expect_test::expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&super::manual());
+        expect_test::expect_file!["../../../../docs/reference/configuration.md"]
+            .assert_eq(&super::manual());
     }
 }
