@@ -54,7 +54,7 @@ pub(crate) fn on_sqlite(millpond: &Path, folder: &Path) -> Result<Server> {
     const HEAD: &str = "---\ntitle: What a cache promises\ndate: 2026-01-15\nauthors: [Ann Author]\ntopics: [caches]\n---\n";
     let site = copy(folder)?;
     let texts = folder.join("texts");
-    let article = project().join("docs/coherence.md");
+    let article = project().join("docs/reference/coherence.md");
     let text =
         fs::read_to_string(&article).map_err(|error| format!("{}: {error}", article.display()))?;
     fs::create_dir(&texts).map_err(|error| format!("{}: {error}", texts.display()))?;

@@ -1,6 +1,6 @@
 //! A site folder to routes, pages, forms and static files: requests in, responses out.
 //!
-//! This crate knows the folder's format (`docs/site.md`), templates, and how a page is made of queries; it wires the store, the database
+//! This crate knows the folder's format (`docs/reference/site.md`), templates, and how a page is made of queries; it wires the store, the database
 //! and HTTP together. It must not know sockets, signals or the command line.
 //!
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;

@@ -1,11 +1,11 @@
-//! Every rule in `docs/conformance.md` names tests that there are, or says why it is none of ours.
+//! Every rule in `docs/reference/conformance.md` names tests that there are, or says why it is none of ours.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Offence, files::File};
 
-const PAGE: &str = "docs/conformance.md";
+const PAGE: &str = "docs/reference/conformance.md";
 /// How the last cell begins for a rule that has no test.
 const APART: &str = "not applicable: ";
 
@@ -118,7 +118,7 @@ mod tests {
         let files = [
             file("server/http/src/h1/tests.rs", SOURCE),
             file("server/site/tests/it/pages.rs", "#[test]\nfn five() {}\n"),
-            file("docs/conformance.md", rows),
+            file("docs/reference/conformance.md", rows),
         ];
         check(&files).iter().map(|offence| offence.line).collect()
     }

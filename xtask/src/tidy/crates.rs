@@ -1,4 +1,4 @@
-//! Every crate from outside has one line in `docs/dependencies.md`, which names who uses it.
+//! Every crate from outside has one line in `docs/reference/dependencies.md`, which names who uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::edges::{crate_folder, dependencies, is_ours};
 use super::{Offence, files::File};
 
-const PAGE: &str = "docs/dependencies.md";
+const PAGE: &str = "docs/reference/dependencies.md";
 
 /// A line of the page's tables.
 struct Row<'a> {
@@ -152,7 +152,7 @@ mod tests {
                 "[dependencies]\nx = '1'\ny = '1'\nmillpond-b = '1'\n[dev-dependencies]\nz = '1'\n",
             ),
             file("lab/bench/Cargo.toml", "[dependencies]\nx = '1'\n"),
-            file("docs/dependencies.md", rows),
+            file("docs/reference/dependencies.md", rows),
         ];
         let offences = check(&files);
         offences

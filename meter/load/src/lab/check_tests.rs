@@ -19,7 +19,7 @@ fn project() -> &'static Path {
 
 #[test]
 fn the_example_of_the_manual_is_an_experiment() {
-    let manual = fs::read_to_string(project().join("docs/experiments.md")).unwrap();
+    let manual = fs::read_to_string(project().join("docs/reference/experiments.md")).unwrap();
     let (_, rest) = manual.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     assert_eq!(faults(example), []);

@@ -18,7 +18,7 @@ use super::{check, fill::Values};
 use crate::awake::Awake;
 use crate::{Error, Ladder};
 
-/// An experiment, read and checked; nothing of it has been started. Its format is in `docs/experiments.md`.
+/// An experiment, read and checked; nothing of it has been started. Its format is in `docs/reference/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {

@@ -208,7 +208,7 @@ fn wrong(path: &Path, faults: &[Fault]) -> Failure {
         .map(|fault| format!("{}:{fault}", path.display()))
         .collect();
     Failure::new(lines.join("\nerror: "))
-        .hint("docs/experiments.md describes the format of an experiment")
+        .hint("docs/reference/experiments.md describes the format of an experiment")
 }
 
 /// Takes the servers out that cannot be started, and says so.

@@ -19,7 +19,7 @@ pub(crate) const SEED: u64 = 1;
 #[derive(Args)]
 #[command(next_help_heading = WORKLOAD)]
 pub(crate) struct WorkloadOptions {
-    /// Ask for what this plan says: sessions, templates, checks (docs/plans.md)
+    /// Ask for what this plan says: sessions, templates, checks (docs/reference/plans.md)
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["from_log", "method", "body"])]
     plan: Option<PathBuf>,
     /// Ask as the visitors in this access log did (common or combined; .gz)

@@ -1,4 +1,4 @@
-//! What RFC 9110 and RFC 9112 ask of a connection, seen from the other end of it. `docs/conformance.md` says which
+//! What RFC 9110 and RFC 9112 ask of a connection, seen from the other end of it. `docs/reference/conformance.md` says which
 //! rule has which test.
 
 use std::net::Shutdown;

@@ -8,7 +8,7 @@ use super::{
     value::{show_size, show_time},
 };
 
-/// `docs/configuration.md`.
+/// `docs/reference/configuration.md`.
 pub(super) fn manual() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
@@ -99,6 +99,7 @@ fn values(kind: &SettingKind) -> String {
 mod tests {
     #[test]
     fn the_manual_is_up_to_date() {
-        expect_test::expect_file!["../../../../docs/configuration.md"].assert_eq(&super::manual());
+        expect_test::expect_file!["../../../../docs/reference/configuration.md"]
+            .assert_eq(&super::manual());
     }
 }

@@ -11,7 +11,7 @@ use crate::workload::{Judged, Workload};
 
 /// The example of the document.
 fn example() -> &'static str {
-    let document = include_str!("../../../../../docs/plans.md");
+    let document = include_str!("../../../../../docs/reference/plans.md");
     let example = document.split("```toml\n").nth(1).unwrap();
     example.split("```").next().unwrap()
 }
