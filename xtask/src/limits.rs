@@ -1,4 +1,4 @@
-//! `docs/limits.md`: every limit, with the value that the code has.
+//! `docs/reference/limits.md`: every limit, with the value that the code has.
 //!
 //! The values are read from the source text of the server, so a constant may stay private and xtask
 //! does not link the server. The texts of the table are in `limits/rows.rs`.
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use rows::{Place, ROWS, Row};
 
 /// The page that is made.
-pub(crate) const PAGE: &str = "docs/limits.md";
+pub(crate) const PAGE: &str = "docs/reference/limits.md";
 
 /// A source file by its path in the workspace.
 pub(crate) type Source<'a> = (&'a str, &'a str);

@@ -41,7 +41,7 @@ usage: cargo xtask COMMAND
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
-  limits  writes docs/limits.md from the values in the code
+  limits  writes docs/reference/limits.md from the values in the code
   results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
   flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";

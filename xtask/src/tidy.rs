@@ -118,7 +118,7 @@ impl Rule {
     }
 }
 
-/// `docs/limits.md` has the values that the code has.
+/// `docs/reference/limits.md` has the values that the code has.
 fn limits_page(files: &[File]) -> Vec<Offence> {
     let is_page = |file: &&File| file.path == Path::new(limits::PAGE);
     let written = files.iter().find(is_page).map(|file| file.text.as_str());
@@ -134,7 +134,7 @@ fn limits_page(files: &[File]) -> Vec<Offence> {
     }]
 }
 
-/// Writes `docs/limits.md`.
+/// Writes `docs/reference/limits.md`.
 pub(crate) fn write_limits() -> Result<(), String> {
     let page = limits::page(&sources(&all_files()?))?;
     let write = std::fs::write(root().join(limits::PAGE), page);

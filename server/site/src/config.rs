@@ -1,7 +1,7 @@
 //! `millpond.toml`: the settings of a site, each checked at its position in the file.
 //!
 //! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning. The
-//! parser, the hints of [`Problem`]s and the reference manual (`docs/configuration.md`) use it.
+//! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`) use it.
 //! This module opens neither sockets nor databases.
 
 mod database;
@@ -177,7 +177,7 @@ impl Config {
         !self.hosts.is_empty()
     }
 
-    /// The reference manual of the settings, in Markdown; `docs/configuration.md` is a copy that a
+    /// The reference manual of the settings, in Markdown; `docs/reference/configuration.md` is a copy that a
     /// test keeps equal.
     #[must_use]
     pub fn manual() -> String {

@@ -1,4 +1,5 @@
-//! Every rule in `docs/reference/conformance.md` names tests that there are, or says why it is none of ours.
+//! Every rule in `docs/reference/conformance.md` names tests that exist, or says why it does not
+//! apply.
 
 use std::collections::BTreeSet;
 use std::path::Path;

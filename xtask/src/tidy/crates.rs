@@ -1,4 +1,5 @@
-//! Every crate from outside has one line in `docs/reference/dependencies.md`, which names who uses it.
+//! Every crate from outside has one line in `docs/reference/dependencies.md`, with the names of its
+//! users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
