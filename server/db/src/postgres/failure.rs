@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::said::{Position, Said};
-pub(crate) use super::said::{Trouble, chain};
+pub(crate) use super::server_error::{DatabaseError, chain};
+use super::server_error::{Position, ServerError};
 use super::sql::{Rewritten, byte_at};
 use crate::{ConstraintKind, Error, SqlError};
 
@@ -20,7 +20,7 @@ mod state {
     pub(super) const QUERY_CANCELED: &str = "57014";
 }
 
-impl Said {
+impl ServerError {
     /// Whether the connection is of no more use.
     fn is_the_end(&self) -> bool {
         matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
@@ -34,10 +34,10 @@ impl Said {
     }
 }
 
-impl Trouble {
+impl DatabaseError {
     /// Whether the connection is of no more use: what was sent last may or may not have been carried out.
     pub(crate) fn is_lost(&self) -> bool {
-        self.said().is_none_or(Said::is_the_end)
+        self.said().is_none_or(ServerError::is_the_end)
     }
 
     /// Two transactions were in each other's way; trying again may do.
@@ -67,7 +67,7 @@ impl Trouble {
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::Said(said) => said.sentence(),
+            Self::Server(said) => said.sentence(),
             Self::Gone(why) => why.clone(),
         }
     }
@@ -75,14 +75,19 @@ impl Trouble {
 
 /// Whether the connection is of no more use.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    Trouble::from(error).is_lost()
+    DatabaseError::from(error).is_lost()
 }
 
 /// Sorts the error of a statement that ran. `names` are those of its parameters.
-pub(crate) fn sort(trouble: &Trouble, sql: &Arc<str>, names: &[String], place: &str) -> Error {
+pub(crate) fn sort(
+    trouble: &DatabaseError,
+    sql: &Arc<str>,
+    names: &[String],
+    place: &str,
+) -> Error {
     let said = match trouble {
-        Trouble::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
-        Trouble::Said(said) => said,
+        DatabaseError::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
+        DatabaseError::Server(said) => said,
     };
     if let Some(kind) = ConstraintKind::of_state(&said.code) {
         // Its detail has the row that was refused, and with it what nobody should read in a log, such as the hash of a password.
@@ -113,7 +118,7 @@ pub(crate) fn sort(trouble: &Trouble, sql: &Arc<str>, names: &[String], place: &
 }
 
 /// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'`, in whatever language.
-fn parameter<'a>(said: &Said, names: &'a [String]) -> Option<&'a str> {
+fn parameter<'a>(said: &ServerError, names: &'a [String]) -> Option<&'a str> {
     let context = said.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
     let bound = !said.is_by("exec_simple_query") && said.position.is_none();
@@ -132,7 +137,7 @@ pub(crate) fn refused(
     rewritten: &Rewritten,
     shift: u32,
 ) -> SqlError {
-    let trouble = Trouble::from(error);
+    let trouble = DatabaseError::from(error);
     let offset = match trouble.said().and_then(|said| said.position) {
         Some(Position::Statement(character)) if character > shift => {
             Some(rewritten.place(character - shift))
@@ -147,7 +152,7 @@ pub(crate) fn refused(
 }
 
 /// PostgreSQL's advice, or ours where it has none.
-fn hint(said: &Said) -> Option<String> {
+fn hint(said: &ServerError) -> Option<String> {
     let indeterminate = said.code == state::INDETERMINATE_DATATYPE;
     let ours = || indeterminate.then(|| "say what the parameter is, as in :name::integer".into());
     said.hint.clone().or_else(ours)
@@ -155,7 +160,7 @@ fn hint(said: &Said) -> Option<String> {
 
 /// The byte of a script at which it went wrong, where PostgreSQL says so.
 pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<usize> {
-    match Trouble::from(error).said()?.position? {
+    match DatabaseError::from(error).said()?.position? {
         Position::Statement(character) => Some(byte_at(script, character)),
         Position::Inner => None,
     }
@@ -163,7 +168,7 @@ pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<us
 
 /// PostgreSQL's sentence with its detail.
 pub(crate) fn sentence(error: &tokio_postgres::error::DbError) -> String {
-    Said::from(error).sentence()
+    ServerError::from(error).sentence()
 }
 
 impl ConstraintKind {

@@ -95,7 +95,7 @@ impl Form {
 
 /// What the answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Files {
+pub(super) enum FileComparison {
     /// All tables were found as the snapshot knows them.
     Same,
     /// The same, but some of those that the statements were found to read are not there any more: others stand in their place.
@@ -108,16 +108,16 @@ pub(super) enum Files {
 
 /// The files of tables, as a connection has seen them.
 #[derive(Default)]
-pub(super) struct Known(HashMap<u32, u32, RandomState>);
+pub(super) struct KnownFiles(HashMap<u32, u32, RandomState>);
 
 /// What is asked behind the statements of a read.
-pub(super) struct Question {
+pub(super) struct FileQuery {
     tables: Vec<u32>,
     pub(super) form: Form,
     pub(super) params: Vec<Value>,
 }
 
-impl Question {
+impl FileQuery {
     fn of(form: Form) -> Self {
         Self {
             tables: Vec::new(),
@@ -127,12 +127,12 @@ impl Question {
     }
 }
 
-impl Known {
+impl KnownFiles {
     /// What is to be asked behind these statements. To be called before their snapshot is taken.
     pub(super) fn question<'a>(
         &self,
         mut statements: impl Iterator<Item = &'a Analysis>,
-    ) -> Question {
+    ) -> FileQuery {
         let mut tables: Vec<u32> = Vec::new();
         let all = statements.try_for_each(|analysis| {
             tables.extend(analysis.files.as_ref()?);
@@ -141,10 +141,10 @@ impl Known {
         tables.sort_unstable();
         tables.dedup();
         if all.is_none() || tables.len() > FEW {
-            return Question::of(Form::Locked);
+            return FileQuery::of(Form::Locked);
         }
         if tables.is_empty() {
-            return Question::of(Form::Nothing);
+            return FileQuery::of(Form::Nothing);
         }
         let known: Option<Vec<u32>> = tables.iter().map(|oid| self.0.get(oid).copied()).collect();
         let (form, params) = match known {
@@ -156,7 +156,7 @@ impl Known {
                 (Form::Same(tables.len()), params.collect())
             }
         };
-        Question {
+        FileQuery {
             tables,
             form,
             params,
@@ -164,29 +164,29 @@ impl Known {
     }
 
     /// What was said to the question. If it is not that all is the same, the next question is a longer one.
-    pub(super) fn answer(&mut self, question: &Question, said: &Value) -> Files {
+    pub(super) fn answer(&mut self, question: &FileQuery, said: &Value) -> FileComparison {
         let text = match said {
             Value::Text(text) => text,
             _ => "",
         };
         match question.form {
-            Form::Nothing => Files::Same,
+            Form::Nothing => FileComparison::Same,
             Form::Which => self.learn(text, question.tables.len()),
             // Nothing was locked: the statements read from no table.
-            Form::Locked if text == "true" || *said == Value::Null => Files::Same,
-            Form::Same(_) if text == "true" => Files::Same,
-            Form::Locked => Files::Changed,
+            Form::Locked if text == "true" || *said == Value::Null => FileComparison::Same,
+            Form::Same(_) if text == "true" => FileComparison::Same,
+            Form::Locked => FileComparison::Changed,
             Form::Same(_) => {
                 for table in &question.tables {
                     self.0.remove(table);
                 }
-                Files::Unsure
+                FileComparison::Unsure
             }
         }
     }
 
     /// Remembers the files on which the snapshot and the catalog agree, and says whether these are all.
-    fn learn(&mut self, files: &str, count: usize) -> Files {
+    fn learn(&mut self, files: &str, count: usize) -> FileComparison {
         if self.0.len() + count > MAX_KNOWN {
             self.0.clear();
         }
@@ -195,18 +195,18 @@ impl Known {
             let mut numbers = file.split(' ').map(|number| number.parse::<u32>().ok());
             let mut next = || numbers.next().flatten();
             let (Some(relation), Some(known)) = (next(), next()) else {
-                return Files::Changed;
+                return FileComparison::Changed;
             };
             if next() != Some(known) {
-                return Files::Changed;
+                return FileComparison::Changed;
             }
             self.0.insert(relation, known);
             found += 1;
         }
         if found == count {
-            Files::Same
+            FileComparison::Same
         } else {
-            Files::Gone
+            FileComparison::Gone
         }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         Value::Text(text.into())
     }
 
-    fn ask(known: &Known, tables: &[u32]) -> Question {
+    fn ask(known: &KnownFiles, tables: &[u32]) -> FileQuery {
         let analysis = Analysis::of_files(Some(tables.to_vec()));
         known.question([analysis].iter())
     }
@@ -237,23 +237,26 @@ mod tests {
 
     #[test]
     fn what_is_known_is_asked_for_in_short_until_it_has_changed() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let nothing = ask(&known, &[]);
         assert_eq!(nothing.form, Form::Nothing);
-        assert_eq!(known.answer(&nothing, &text("true")), Files::Same);
+        assert_eq!(known.answer(&nothing, &text("true")), FileComparison::Same);
         let long = ask(&known, &[2, 1, 2]);
         assert_eq!((&long.tables[..], long.form), (&[1, 2][..], Form::Which));
-        assert_eq!(known.answer(&long, &text("1 11 11,2 12 12")), Files::Same);
+        assert_eq!(
+            known.answer(&long, &text("1 11 11,2 12 12")),
+            FileComparison::Same
+        );
         let short = ask(&known, &[1, 2]);
         assert_eq!(short.form, Form::Same(2));
         assert_eq!(short.params, [1, 11, 2, 12].map(Value::Integer));
-        assert_eq!(known.answer(&short, &text("true")), Files::Same);
+        assert_eq!(known.answer(&short, &text("true")), FileComparison::Same);
         for changed in [text("false"), Value::Null] {
             let short = ask(&known, &[1]);
-            assert_eq!(known.answer(&short, &changed), Files::Unsure);
+            assert_eq!(known.answer(&short, &changed), FileComparison::Unsure);
             let long = ask(&known, &[1]);
             assert_eq!(long.form, Form::Which);
-            assert_eq!(known.answer(&long, &text("1 13 13")), Files::Same);
+            assert_eq!(known.answer(&long, &text("1 13 13")), FileComparison::Same);
         }
         assert_eq!(
             ask(&known, &[2]).form,
@@ -264,29 +267,41 @@ mod tests {
 
     #[test]
     fn another_file_than_the_snapshots_is_not_the_same_nor_remembered() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let question = ask(&known, &[1, 2, 3]);
         for changed in ["2 12 12,1 11 14", "3 13 -", "?"] {
-            assert_eq!(known.answer(&question, &text(changed)), Files::Changed);
+            assert_eq!(
+                known.answer(&question, &text(changed)),
+                FileComparison::Changed
+            );
         }
         assert_eq!(ask(&known, &[2]).form, Form::Same(1));
         let forms = [1, 3].map(|table| ask(&known, &[table]).form);
         assert_eq!(forms, [Form::Which; 2]);
         // It is not there any more, and was not for the snapshot.
-        assert_eq!(known.answer(&ask(&known, &[3]), &Value::Null), Files::Gone);
-        assert_eq!(known.answer(&question, &text("1 11 11")), Files::Gone);
+        assert_eq!(
+            known.answer(&ask(&known, &[3]), &Value::Null),
+            FileComparison::Gone
+        );
+        assert_eq!(
+            known.answer(&question, &text("1 11 11")),
+            FileComparison::Gone
+        );
     }
 
     #[test]
     fn many_tables_and_those_that_nobody_knows_are_found_by_their_locks() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let many: Vec<u32> = (1..=17).collect();
         let unknown = [Analysis::of_files(Some(vec![1])), Analysis::of_files(None)];
         for question in [ask(&known, &many), known.question(unknown.iter())] {
             assert_eq!(question.form, Form::Locked);
-            assert_eq!(known.answer(&question, &text("true")), Files::Same);
-            assert_eq!(known.answer(&question, &text("false")), Files::Changed);
-            assert_eq!(known.answer(&question, &Value::Null), Files::Same);
+            assert_eq!(known.answer(&question, &text("true")), FileComparison::Same);
+            assert_eq!(
+                known.answer(&question, &text("false")),
+                FileComparison::Changed
+            );
+            assert_eq!(known.answer(&question, &Value::Null), FileComparison::Same);
         }
         assert_eq!(ask(&known, &many[1..]).form, Form::Which);
     }

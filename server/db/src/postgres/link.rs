@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::interest::{Interest, Wanted};
-use super::passed::Passed;
-use super::pending::Pending;
+use super::feed_progress::FeedProgress;
+use super::interest::{ColumnInterest, WatchedColumn};
+use super::pending_writes::PendingWrites;
 use super::replay::Replay;
 use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
@@ -16,11 +16,11 @@ use crate::feed::{Delivery, Transactions};
 const NONE: u64 = u64::MAX;
 
 /// Between the feed's thread and the connections that read and write.
-pub(crate) struct Link {
+pub(crate) struct FeedLink {
     pub(crate) delivery: Delivery,
-    pub(crate) interest: Interest,
-    pub(crate) pending: Pending,
-    pub(crate) passed: Passed,
+    pub(crate) interest: ColumnInterest,
+    pub(crate) pending: PendingWrites,
+    pub(crate) passed: FeedProgress,
     pub(crate) replay: Replay,
     pub(crate) wake: Wake,
     floor: AtomicU64,
@@ -37,13 +37,13 @@ struct Failures {
     last: Option<Arc<str>>,
 }
 
-impl Default for Link {
+impl Default for FeedLink {
     fn default() -> Self {
         Self {
             delivery: Delivery::default(),
-            interest: Interest::default(),
-            pending: Pending::default(),
-            passed: Passed::default(),
+            interest: ColumnInterest::default(),
+            pending: PendingWrites::default(),
+            passed: FeedProgress::default(),
             replay: Replay::default(),
             wake: Wake::default(),
             floor: AtomicU64::new(NONE),
@@ -55,7 +55,7 @@ impl Default for Link {
     }
 }
 
-impl Link {
+impl FeedLink {
     /// Whether a result that was read in `snapshot` may be kept at all (COHERENCE, rule 7): every transaction that may have
     /// written its commit record before the feed began must have ended in it. Never while there is no feed.
     pub(crate) fn may_keep(&self, snapshot: &Transactions) -> bool {
@@ -97,7 +97,7 @@ impl Link {
         self.pending.seen(seen, self.passed.reached());
     }
 
-    /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result
+    /// A write was committed that had been given no token to wait for ([`PendingWrites::expect`]). If the feed has begun meanwhile, a result
     /// from before the write may have been kept, and its change may not have come yet.
     pub(crate) fn committed_unawaited(&self) {
         if self.floor.load(Ordering::SeqCst) != NONE {
@@ -127,7 +127,7 @@ impl Link {
             .is_none_or(|server| server == started)
     }
 
-    /// As [`Link::schema_changed`], and what was under way when the feed found it out, whose ids are below `transaction`, may
+    /// As [`FeedLink::schema_changed`], and what was under way when the feed found it out, whose ids are below `transaction`, may
     /// never be told: tables that are published from now on were not before.
     pub(crate) fn schema_changed_below(&self, transaction: u64, reason: &str) {
         self.floor.store(transaction, Ordering::SeqCst);
@@ -143,7 +143,7 @@ impl Link {
     /// Registers columns that a statement selects by. Must come before dependencies on them are given to anybody.
     ///
     /// One at a time, epoch included: whoever finds the column registered already must not go on before the epoch has begun.
-    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = Wanted>) {
+    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = WatchedColumn>) {
         let _one_at_a_time = self.registering.lock();
         if self.interest.add(wanted) {
             self.new_epoch("a query selects by a column that was not watched");
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_without_a_feed_nor_from_before_it() {
-        let link = Link::default();
+        let link = FeedLink::default();
         let snapshot = |xmin| Transactions::new(xmin, xmin + 10, Vec::new());
         assert!(!link.may_keep(&snapshot(100)));
         link.began(100, "noon", "a test");
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn it_is_waited_for_while_a_write_or_a_visitor_waits() {
-        let link = Link::default();
+        let link = FeedLink::default();
         link.began(1, "noon", "a test");
         link.passed.began("here");
         assert!(!link.is_waited_for());

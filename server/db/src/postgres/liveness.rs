@@ -78,12 +78,12 @@ mod tests {
     };
 
     use super::watch;
-    use crate::postgres::options::Target;
+    use crate::postgres::options::ConnectionTarget;
 
     fn watched(url: &str) -> TcpStream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        watch(&socket, &Target::parse(url).unwrap().config).unwrap();
+        watch(&socket, &ConnectionTarget::parse(url).unwrap().config).unwrap();
         socket
     }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::Shared;
-use super::connect::{Connection, connect};
+use super::DatabaseContext;
+use super::connect::{PooledConnection, connect};
 use super::failure::{chain, is_lost, place_in, sentence};
-use super::sql::{Piece, ends_transaction, statements};
+use super::sql::{ScriptStatement, ends_transaction, statements};
 use crate::migration::{fingerprint, place};
 use crate::{Error, Migration};
 
@@ -27,7 +27,7 @@ const NO_TRANSACTION: &str = "-- millpond: no transaction";
 
 /// Applies what was not applied before, on a connection of its own; gives the names.
 pub(super) async fn migrate(
-    shared: &Shared,
+    shared: &DatabaseContext,
     migrations: &[Migration],
 ) -> Result<Vec<String>, Error> {
     let connection = connect(shared).await?;
@@ -42,8 +42,8 @@ pub(super) async fn migrate(
 }
 
 async fn locked(
-    shared: &Shared,
-    connection: &Connection,
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
     migrations: &[Migration],
 ) -> Result<Vec<String>, Error> {
     let client = &connection.client;
@@ -72,7 +72,7 @@ async fn locked(
 }
 
 /// Something went wrong that is no statement's of a migration.
-pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &Shared) -> Error {
+pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &DatabaseContext) -> Error {
     match error.as_db_error() {
         Some(database) if !is_lost(error) => Error::Sql {
             message: sentence(database),
@@ -89,7 +89,11 @@ pub(super) fn is_alone(migration: &Migration) -> bool {
 }
 
 /// Applies a migration unless it was applied before; says whether it was now.
-async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Result<bool, Error> {
+async fn apply(
+    shared: &DatabaseContext,
+    client: &Client,
+    migration: &Migration,
+) -> Result<bool, Error> {
     let Migration { name, sql } = migration;
     let own = |error: tokio_postgres::Error| own_failure(&error, shared);
     let hash = fingerprint(sql);
@@ -122,10 +126,10 @@ async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Resul
 
 /// Runs one statement. If it fails, the transaction ends with the connection.
 pub(super) async fn execute(
-    shared: &Shared,
+    shared: &DatabaseContext,
     client: &Client,
     migration: &Migration,
-    piece: Piece<'_>,
+    piece: ScriptStatement<'_>,
     alone: bool,
 ) -> Result<(), Error> {
     if !alone && ends_transaction(piece.text) {
@@ -141,7 +145,7 @@ pub(super) async fn execute(
 
 fn failed(
     error: &tokio_postgres::Error,
-    shared: &Shared,
+    shared: &DatabaseContext,
     migration: &Migration,
     offset: usize,
 ) -> Error {

@@ -8,35 +8,35 @@ pub(crate) mod analysis;
 mod backoff;
 pub(crate) mod catalog;
 mod connect;
+mod connection_permits;
+mod connection_thread;
 mod failure;
 pub(crate) mod families;
 pub(crate) mod feed;
+pub(crate) mod feed_progress;
 mod files;
 pub(crate) mod interest;
-mod lane;
 pub(crate) mod link;
 mod liveness;
 mod migrate;
 mod options;
-pub(crate) mod passed;
-pub(crate) mod pending;
+pub(crate) mod pending_writes;
 mod pool;
 mod prepare;
 mod read;
+mod read_snapshot;
 mod rehearsal;
 mod replay;
 mod replica;
 pub(crate) mod requirements;
 mod run;
-mod said;
-mod seen;
+mod server_error;
 mod session;
 mod shape;
 mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
-mod turns;
 mod types;
 pub(crate) mod wake;
 mod wire;
@@ -56,10 +56,10 @@ use tokio::time::timeout;
 
 use crate::feed::DatabaseFeed;
 use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlError, Step, Written};
+use connection_thread::{ConnectionThread, Job, QueueLengths};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
-use lane::{Job, Lane, Waiting};
-use link::Link;
-use options::Target;
+use link::FeedLink;
+use options::ConnectionTarget;
 pub use options::{FeedKind, PostgresOptions};
 pub use rehearsal::Rehearsal;
 pub use session::{PostgresSession, TextRow};
@@ -74,32 +74,32 @@ const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 const CATCHING_UP: Duration = Duration::from_millis(250);
 
 /// What all threads of a database share.
-pub(crate) struct Shared {
+pub(crate) struct DatabaseContext {
     options: PostgresOptions,
-    target: Target,
+    target: ConnectionTarget,
     /// Its hosts and ports, for messages.
     place: String,
     tls: Tls,
-    link: Arc<Link>,
+    link: Arc<FeedLink>,
     catalogs: Catalogs,
-    waiting: Waiting,
+    waiting: QueueLengths,
     /// Whether the one connection is in a transaction that is never committed.
     rehearsing: AtomicBool,
     /// Tells this program's messages in the log from those of others.
     node: String,
     /// The same for each replica.
-    replicas: Vec<Arc<Shared>>,
+    replicas: Vec<Arc<DatabaseContext>>,
 }
 
 /// An open PostgreSQL database. Cheap to clone. Its methods are those of [`crate::Database`].
 #[derive(Clone)]
 pub(crate) struct Postgres {
-    inner: Arc<Inner>,
+    inner: Arc<PostgresInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
-    lanes: Vec<Lane>,
+struct PostgresInner {
+    shared: Arc<DatabaseContext>,
+    connection_threads: Vec<ConnectionThread>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
     feed: Mutex<Option<FeedHandle>>,
 }
@@ -117,7 +117,7 @@ pub(crate) fn stopped() -> Error {
 }
 
 /// How the replicas are reached that the owner has named.
-fn replicas(primary: &Shared) -> Result<Vec<Arc<Shared>>, Error> {
+fn replicas(primary: &DatabaseContext) -> Result<Vec<Arc<DatabaseContext>>, Error> {
     let hosts = &primary.options.replicas;
     if !hosts.is_empty() && primary.options.feed != FeedKind::Logical {
         return Err(Error::usage(
@@ -131,18 +131,18 @@ fn replicas(primary: &Shared) -> Result<Vec<Arc<Shared>>, Error> {
 impl Postgres {
     /// Starts the threads, and connects once: what is wrong with the URL or the server is said now.
     pub(crate) fn open(options: PostgresOptions) -> Result<Self, Error> {
-        let target = Target::parse(&options.url)?;
+        let target = ConnectionTarget::parse(&options.url)?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let pool = options.pool.max(1);
         let count = options.workers.min(pool).min(cores).max(1);
         let queue = options.queue.div_ceil(count).max(1);
-        let mut shared = Shared {
+        let mut shared = DatabaseContext {
             place: target.place(),
             tls: Tls::new(&target.trust)?,
             target,
             link: Arc::default(),
             catalogs: Catalogs::default(),
-            waiting: Waiting::default(),
+            waiting: QueueLengths::default(),
             rehearsing: AtomicBool::new(false),
             node: format!("{:016x}", crate::random::random()),
             options,
@@ -150,18 +150,19 @@ impl Postgres {
         };
         shared.replicas = replicas(&shared)?;
         let shared = Arc::new(shared);
-        let mut lanes = Vec::with_capacity(count);
+        let mut connection_threads = Vec::with_capacity(count);
         let mut threads = Vec::with_capacity(count);
         for index in 0..count {
             let connections = pool / count + usize::from(index < pool % count);
-            let (lane, thread) = Lane::start(&shared, index, connections, queue)?;
-            lanes.push(lane);
+            let (connection_thread, thread) =
+                ConnectionThread::start(&shared, index, connections, queue)?;
+            connection_threads.push(connection_thread);
             threads.push(thread);
         }
         let database = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(PostgresInner {
                 shared,
-                lanes,
+                connection_threads,
                 threads: Mutex::new(threads),
                 feed: Mutex::default(),
             }),
@@ -171,13 +172,13 @@ impl Postgres {
     }
 
     /// The thread that the caller keeps to.
-    fn lane(&self) -> &Lane {
-        let lanes = &self.inner.lanes;
-        &lanes[lane::own(lanes.len())]
+    fn connection_thread(&self) -> &ConnectionThread {
+        let connection_threads = &self.inner.connection_threads;
+        &connection_threads[connection_thread::own(connection_threads.len())]
     }
 
     fn push(&self, job: Job) -> Result<(), Error> {
-        self.lane().push(&self.inner.shared, job)
+        self.connection_thread().push(&self.inner.shared, job)
     }
 
     /// Waits for the answer without an event loop.
@@ -278,7 +279,7 @@ impl Postgres {
             // A feed that lets changes gather finds that somebody waits.
             link.wake.call();
         }
-        self.lane().spawn(async move {
+        self.connection_thread().spawn(async move {
             let passed = timeout(wait, passed).await;
             // Whoever asked has gone.
             let _ = reply.send(passed.unwrap_or(false));
@@ -321,8 +322,8 @@ impl Postgres {
 
     /// Whether a read of this thread would find a connection free.
     pub(crate) fn has_room(&self) -> bool {
-        let lanes = &self.inner.lanes;
-        lanes[lane::own(lanes.len())].has_room()
+        let connection_threads = &self.inner.connection_threads;
+        connection_threads[connection_thread::own(connection_threads.len())].has_room()
     }
 
     /// Whether anything that is read now may be kept.
@@ -331,8 +332,8 @@ impl Postgres {
     }
 
     pub(crate) fn stop(&self) {
-        for lane in &self.inner.lanes {
-            lane.stop();
+        for connection_thread in &self.inner.connection_threads {
+            connection_thread.stop();
         }
         for thread in std::mem::take(&mut *self.inner.threads.lock()) {
             // A thread that panicked has ended, which is what is asked for.

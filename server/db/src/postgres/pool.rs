@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 
-use super::Shared;
+use super::DatabaseContext;
 use super::backoff::Backoff;
-use super::connect::{Connection, connect};
+use super::connect::{PooledConnection, connect};
 use crate::Error;
 
 /// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s to limit.
 pub(super) struct Pool {
-    pub(super) shared: Arc<Shared>,
-    idle: RefCell<Vec<Connection>>,
+    pub(super) shared: Arc<DatabaseContext>,
+    idle: RefCell<Vec<PooledConnection>>,
     backoff: RefCell<Backoff>,
 }
 
 impl Pool {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<DatabaseContext>) -> Self {
         Self {
             shared,
             idle: RefCell::default(),
@@ -27,7 +27,7 @@ impl Pool {
     }
 
     /// A connection that was used before and is not known to be dead, or a new one; to the feed's server, while there is a feed.
-    pub(super) async fn get(&self) -> Result<Connection, Error> {
+    pub(super) async fn get(&self) -> Result<PooledConnection, Error> {
         while let Some(connection) = self.pop() {
             // What leads elsewhere is closed by being dropped.
             if !connection.is_dead() && connection.is_feeds_server(&self.shared.link) {
@@ -38,12 +38,12 @@ impl Pool {
     }
 
     /// The one that was used last: its statements are the warmest, and those that nobody needs stay at the bottom.
-    fn pop(&self) -> Option<Connection> {
+    fn pop(&self) -> Option<PooledConnection> {
         self.idle.borrow_mut().pop()
     }
 
     /// A new connection.
-    pub(super) async fn open(&self) -> Result<Connection, Error> {
+    pub(super) async fn open(&self) -> Result<PooledConnection, Error> {
         self.backoff.borrow_mut().ask(Boottime::now())?;
         let attempt = Attempt { pool: self };
         let outcome = connect(&self.shared).await;
@@ -56,7 +56,7 @@ impl Pool {
         outcome
     }
 
-    fn checked(&self, connection: Connection) -> Result<Connection, Error> {
+    fn checked(&self, connection: PooledConnection) -> Result<PooledConnection, Error> {
         if connection.is_feeds_server(&self.shared.link) {
             return Ok(connection);
         }
@@ -72,7 +72,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next.
-    pub(super) fn put(&self, connection: Connection) {
+    pub(super) fn put(&self, connection: PooledConnection) {
         self.idle.borrow_mut().push(connection);
     }
 

@@ -83,7 +83,7 @@ impl Replay {
     }
 
     /// A heartbeat is back: what was committed before `sent` lies before `end`, and so does the end of every transaction that the feed may
-    /// never tell of ([`may_keep`](super::link::Link::may_keep) of its snapshot).
+    /// never tell of ([`may_keep`](super::link::FeedLink::may_keep) of its snapshot).
     pub(crate) fn beat(&self, sent: Boottime, end: u64) {
         let mut state = self.state.lock();
         if state.source.is_none() || sent <= state.held {

@@ -24,19 +24,19 @@ use std::time::Duration;
 use base_clock::Boottime;
 use tokio_postgres::Client;
 
-use super::Shared;
+use super::DatabaseContext;
 use super::backoff::Backoff;
 use super::connect::connect;
-use super::options::Target;
+use super::options::ConnectionTarget;
 use super::read::{check_values, statement};
 use super::replay::{LONGEST_LAG, Needed};
 use super::requirements::Requirement;
-use super::statement::{Catalogs, Found};
+use super::statement::{Catalogs, StatementAnalysis};
 use crate::{Call, Error, Read};
-use attempt::{Refused, attempt};
-use connection::{Lease, Place, Places, SYSTEM};
-use lateness::Lateness;
-use spared::Spared;
+use attempt::{ReplicaFailure, attempt};
+use connection::{Lease, ReplicaPermit, ReplicaPermits, SYSTEM};
+use lateness::ReplicaLateness;
+use spared::ExcludedStatements;
 
 /// A replica that does not answer a question about itself by then is left alone.
 const PROBE: Duration = Duration::from_millis(500);
@@ -53,15 +53,15 @@ const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// What all threads know of a replica: where it is, and how it is reached.
-pub(super) fn shared(primary: &Shared, host: &str) -> Result<Shared, Error> {
-    let target = Target::replica(&primary.options.url, host)?;
-    Ok(Shared {
+pub(super) fn shared(primary: &DatabaseContext, host: &str) -> Result<DatabaseContext, Error> {
+    let target = ConnectionTarget::replica(&primary.options.url, host)?;
+    Ok(DatabaseContext {
         place: target.place(),
         tls: primary.tls.clone(),
         target,
         link: Arc::clone(&primary.link),
         catalogs: Catalogs::default(),
-        waiting: super::lane::Waiting::default(),
+        waiting: super::connection_thread::QueueLengths::default(),
         rehearsing: false.into(),
         node: primary.node.clone(),
         options: primary.options.clone(),
@@ -77,12 +77,12 @@ pub(super) struct Replicas {
 
 /// One of them.
 struct Replica {
-    shared: Arc<Shared>,
+    shared: Arc<DatabaseContext>,
     idle: RefCell<Vec<Lease>>,
-    places: Places,
+    places: ReplicaPermits,
     backoff: RefCell<Backoff>,
-    spared: RefCell<Spared>,
-    lateness: RefCell<Lateness>,
+    spared: RefCell<ExcludedStatements>,
+    lateness: RefCell<ReplicaLateness>,
     /// What was wrong last, until it helps again.
     said: RefCell<String>,
 }
@@ -98,23 +98,23 @@ impl Drop for Trial {
     }
 }
 
-/// A read that a replica is to be asked for. There are as many at a time as there are [`Places`].
-pub(super) struct Errand {
+/// A read that a replica is to be asked for. There are as many at a time as there are [`ReplicaPermits`].
+pub(super) struct ReplicaRead {
     trial: Trial,
     lease: Lease,
     needed: Needed,
-    found: Vec<Found>,
+    found: Vec<StatementAnalysis>,
     started: Boottime,
 }
 
 impl Replicas {
     /// With at most `connections` to each.
-    pub(super) fn new(primary: &Shared, connections: usize) -> Self {
-        let replica = |shared: &Arc<Shared>| {
+    pub(super) fn new(primary: &DatabaseContext, connections: usize) -> Self {
+        let replica = |shared: &Arc<DatabaseContext>| {
             Rc::new(Replica {
                 shared: Arc::clone(shared),
                 idle: RefCell::default(),
-                places: Places::new(connections),
+                places: ReplicaPermits::new(connections),
                 backoff: RefCell::default(),
                 spared: RefCell::default(),
                 lateness: RefCell::default(),
@@ -128,12 +128,12 @@ impl Replicas {
     }
 
     /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
-    pub(super) fn errand(&self, calls: &[Call]) -> Option<Errand> {
+    pub(super) fn errand(&self, calls: &[Call]) -> Option<ReplicaRead> {
         let first = self.all.first()?;
         let link = &first.shared.link;
         let started = Boottime::now();
         let schema = link.schema();
-        let found: Vec<Found> = calls
+        let found: Vec<StatementAnalysis> = calls
             .iter()
             .map(|call| known(call, schema))
             .collect::<Option<_>>()?;
@@ -142,7 +142,7 @@ impl Replicas {
         let needed = link.replay.needed(started, lag)?;
         let (trial, mut lease) = self.take(&found)?;
         lease.connection.keep_up_with(schema);
-        Some(Errand {
+        Some(ReplicaRead {
             trial,
             lease,
             needed,
@@ -152,7 +152,7 @@ impl Replicas {
     }
 
     /// A connection of the next replica that has one, and that does not fail at what is asked for.
-    fn take(&self, found: &[Found]) -> Option<(Trial, Lease)> {
+    fn take(&self, found: &[StatementAnalysis]) -> Option<(Trial, Lease)> {
         let count = self.all.len();
         let from = self.next.get();
         self.next.set((from + 1) % count);
@@ -204,14 +204,14 @@ impl Replicas {
 /// What a call is in the catalog of the number `schema`: found out on the primary, as a standby takes no temporary function. `None` leaves
 /// what is wrong with it for the primary to say, and what no feed tells of for it to read: ✗ *a table that is not published has been written
 /// through a node whose feed is down; a sequence runs ahead on a standby; its settings and statistics are its own.*
-fn known(call: &Call, schema: u64) -> Option<Found> {
+fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
     let told = || found.analysis.deps(&call.params).uncacheable.is_none();
     (found.analysis.readonly && fits && told()).then_some(found)
 }
 
-impl Errand {
+impl ReplicaRead {
     /// What the replica reads; `None` leaves it to the primary.
     pub(super) async fn run(mut self, calls: &[Call]) -> Option<Read> {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
@@ -247,7 +247,7 @@ impl Replica {
         None
     }
 
-    async fn open(&self, place: Place) -> Result<Lease, String> {
+    async fn open(&self, place: ReplicaPermit) -> Result<Lease, String> {
         let connection = connect(&self.shared).await;
         let connection = connection.map_err(|error| error.to_string())?;
         let limit = self.shared.options.statement_timeout.min(STATEMENT);
@@ -294,14 +294,14 @@ impl Replica {
         self.backoff.borrow_mut().failed(error, Boottime::now());
     }
 
-    fn spare(&self, statements: &[Found]) {
+    fn spare(&self, statements: &[StatementAnalysis]) {
         let now = Boottime::now();
         for found in statements {
             self.spared.borrow_mut().add(found.shape.id, now);
         }
     }
 
-    fn spares(&self, statements: &[Found]) -> bool {
+    fn spares(&self, statements: &[StatementAnalysis]) -> bool {
         let (spared, now) = (self.spared.borrow(), Boottime::now());
         statements
             .iter()
@@ -313,7 +313,7 @@ impl Replica {
         &self,
         lease: Lease,
         started: Boottime,
-        outcome: Result<Read, Refused>,
+        outcome: Result<Read, ReplicaFailure>,
     ) -> Option<Read> {
         match outcome {
             Ok(read) => {
@@ -324,28 +324,30 @@ impl Replica {
                 self.shared.link.replay.count_read();
                 return Some(read);
             }
-            Err(Refused::Failed(_) | Refused::Rewritten | Refused::Outdated) => {
+            Err(
+                ReplicaFailure::Failed(_) | ReplicaFailure::Rewritten | ReplicaFailure::Outdated,
+            ) => {
                 self.keep(lease);
             }
-            Err(Refused::Unread(_)) => {
+            Err(ReplicaFailure::Unread(_)) => {
                 // The server is well, and so are its other connections.
                 lease.connection.abandon(&self.shared);
                 self.backoff.borrow_mut().undecided();
             }
-            Err(Refused::Behind) => {
+            Err(ReplicaFailure::Behind) => {
                 self.idle.borrow_mut().push(lease);
                 let behind = Error::unavailable("a replica is behind");
                 self.backoff.borrow_mut().failed(behind, Boottime::now());
             }
-            Err(Refused::Slow(_)) => {
+            Err(ReplicaFailure::Slow(_)) => {
                 self.idle.borrow_mut().push(lease);
                 self.late(started);
             }
-            Err(Refused::Late { .. }) => {
+            Err(ReplicaFailure::Late { .. }) => {
                 lease.connection.abandon(&self.shared);
                 self.late(started);
             }
-            Err(Refused::Broken(why)) => {
+            Err(ReplicaFailure::Broken(why)) => {
                 // Something may still run on it.
                 lease.connection.abandon(&self.shared);
                 self.failed(&why);
@@ -355,8 +357,11 @@ impl Replica {
     }
 
     /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be reached.
-    async fn examine(&self, system: Option<&str>) -> Result<Result<(), probe::Fault>, String> {
-        let place = Places::new(1).take();
+    async fn examine(
+        &self,
+        system: Option<&str>,
+    ) -> Result<Result<(), probe::ReplicaMismatch>, String> {
+        let place = ReplicaPermits::new(1).take();
         let place = place.ok_or("no connection is free")?;
         let mut lease = self.open(place).await?;
         let probe = lease.probe(GREETING).await?;
@@ -364,7 +369,7 @@ impl Replica {
         let fault = if is_copy {
             probe.fault(&lease.system, None)
         } else {
-            Some(probe::Fault::Stranger)
+            Some(probe::ReplicaMismatch::Stranger)
         };
         lease.connection.close().await;
         Ok(fault.map_or(Ok(()), Err))

@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::failure::{chain, sentence};
-use super::options::{PostgresOptions, Target};
+use super::options::{ConnectionTarget, PostgresOptions};
 use super::tls::Tls;
 use crate::Error;
 
@@ -36,7 +36,7 @@ impl PostgresSession {
     /// # Errors
     /// [`Error::Usage`] if the URL is not right, [`Error::Unavailable`] if the server cannot be reached.
     pub fn open(options: &PostgresOptions) -> Result<Self, Error> {
-        let target = Target::parse(&options.url)?;
+        let target = ConnectionTarget::parse(&options.url)?;
         let tls = Tls::new(&target.trust)?;
         let place = target.place();
         let runtime = Builder::new_current_thread()

@@ -1,10 +1,10 @@
 //! What a column is compared with.
 
-use super::nodes::{Node, Object};
+use super::nodes::{Object, TreeNode};
 use super::restrict::{bare, takes};
 use crate::Value;
 use crate::postgres::catalog::types;
-use crate::postgres::tags::Class;
+use crate::postgres::tags::ValueClass;
 
 /// A value that is known before the query runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Operand {
     }
 
     /// Whether its type is one whose values the class can name.
-    pub(crate) fn fits(&self, class: Class) -> bool {
+    pub(crate) fn fits(&self, class: ValueClass) -> bool {
         let (Self::Parameter { type_oid, .. }
         | Self::Items { type_oid, .. }
         | Self::Constant { type_oid, .. }) = self;
@@ -43,7 +43,7 @@ impl Operand {
 }
 
 /// A parameter or a constant, without any conversion but those that [`bare`] takes off.
-pub(crate) fn operand(node: &Node) -> Option<Operand> {
+pub(crate) fn operand(node: &TreeNode) -> Option<Operand> {
     let object = bare(node)?;
     match object.name.as_str() {
         "PARAM" => {
@@ -60,7 +60,7 @@ pub(crate) fn operand(node: &Node) -> Option<Operand> {
 }
 
 /// The right side of `= ANY`: a list of values, or a parameter that is an array.
-pub(crate) fn operands(node: &Node) -> Option<Vec<Operand>> {
+pub(crate) fn operands(node: &TreeNode) -> Option<Vec<Operand>> {
     let object = bare(node)?;
     match object.name.as_str() {
         "ARRAY" | "ARRAYEXPR" if !object.is("multidims") => {
@@ -104,7 +104,7 @@ fn constant(object: &Object, type_oid: u32) -> Option<Value> {
     if object.is("constisnull") {
         return Some(Value::Null);
     }
-    let Node::Datum(bytes) = object.get("constvalue") else {
+    let TreeNode::Datum(bytes) = object.get("constvalue") else {
         return None;
     };
     match type_oid {

@@ -9,14 +9,14 @@ use crate::SqlError;
 
 /// Functions by their oids, and by the operators and types that use them.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct FunctionLookup {
     pub(crate) functions: Vec<u32>,
     pub(crate) operators: Vec<u32>,
     pub(crate) inputs: Vec<u32>,
     pub(crate) outputs: Vec<u32>,
 }
 
-impl Wanted {
+impl FunctionLookup {
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
             && self.operators.is_empty()
@@ -70,7 +70,10 @@ pub(crate) async fn policies(
 }
 
 /// What the catalogs say about functions, each with its use.
-pub(crate) async fn functions(client: &Client, wanted: &Wanted) -> Result<Functions, SqlError> {
+pub(crate) async fn functions(
+    client: &Client,
+    wanted: &FunctionLookup,
+) -> Result<Functions, SqlError> {
     const FUNCTIONS: &str = "with used (oid, role) as ( \
           select pg_catalog.unnest($1::oid[]), 'call' \
           union select oprcode::oid, 'call' from pg_catalog.pg_operator where oid = any ($2) \
@@ -117,7 +120,10 @@ pub(crate) async fn functions(client: &Client, wanted: &Wanted) -> Result<Functi
 }
 
 /// The functions that aggregates are made of.
-pub(crate) async fn made_of(client: &Client, aggregates: &[u32]) -> Result<Wanted, SqlError> {
+pub(crate) async fn made_of(
+    client: &Client,
+    aggregates: &[u32],
+) -> Result<FunctionLookup, SqlError> {
     const PARTS: &str = "select distinct part from pg_catalog.pg_aggregate a, pg_catalog.unnest(array[a.aggtransfn::oid, \
         a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid, a.aggmtransfn::oid, a.aggminvtransfn::oid, \
         a.aggmfinalfn::oid]) part where a.aggfnoid::oid = any ($1) and part <> 0";
@@ -125,9 +131,9 @@ pub(crate) async fn made_of(client: &Client, aggregates: &[u32]) -> Result<Wante
         .query(PARTS, &[&aggregates])
         .await
         .map_err(|error| refused(&error))?;
-    Ok(Wanted {
+    Ok(FunctionLookup {
         functions: rows.iter().map(|row| row.get(0)).collect(),
-        ..Wanted::default()
+        ..FunctionLookup::default()
     })
 }
 

@@ -26,19 +26,19 @@ use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
-use super::interest::Wanted;
+use super::interest::WatchedColumn;
 use super::tags;
 use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
 use constants::Operand;
 use describe::Precision;
-use nodes::Node;
+use nodes::TreeNode;
 use params::ClockWords;
 use resolve::Readings;
 use restrict::{MAX_VALUES, Restriction};
 use tree::Tree;
-use walk::Names;
+use walk::TreeNames;
 
 /// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None` without such a line.
 pub(crate) type Depends<'a> = Option<&'a [String]>;
@@ -105,7 +105,7 @@ pub(crate) async fn analyse(
         clock_words: ClockWords::of(statement.params()),
     };
     let query = match tree::of(client, sql, statement.params()).await? {
-        Tree::Query(Node::Nothing) => return Err(no_query("there is no statement here")),
+        Tree::Query(TreeNode::Nothing) => return Err(no_query("there is no statement here")),
         Tree::Query(query) => query,
         Tree::Utility => return Err(no_query("this is not a query")),
         Tree::Unknown(reason) => {
@@ -113,7 +113,7 @@ pub(crate) async fn analyse(
             return Ok(analysis);
         }
     };
-    let mut found = Names::default();
+    let mut found = TreeNames::default();
     walk::names(&query, catalog, &mut found);
     if found.has_time_constant && params::says_clock(sql) {
         found.objections.push(
@@ -228,13 +228,16 @@ impl Analysis {
     }
 
     /// The columns whose values the feed must name for these dependencies.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedColumn> + '_ {
         self.depends.iter().flat_map(|dep| {
-            dep.references.iter().flatten().map(|restriction| Wanted {
-                family: dep.family,
-                column: restriction.column.clone(),
-                class: restriction.class,
-            })
+            dep.references
+                .iter()
+                .flatten()
+                .map(|restriction| WatchedColumn {
+                    family: dep.family,
+                    column: restriction.column.clone(),
+                    class: restriction.class,
+                })
         })
     }
 

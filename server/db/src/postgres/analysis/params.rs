@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::types::{Kind as Shape, Type};
 
 use crate::postgres::catalog::Catalog;
-use crate::postgres::tags::Class;
+use crate::postgres::tags::ValueClass;
 use crate::query::Param;
 use crate::{Kind, Value};
 
@@ -124,7 +124,7 @@ fn is_timeless(param: &Type) -> bool {
 }
 
 /// The items of an array that a caller gave as a list, as values of the class; `None` if it is none.
-pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
+pub(crate) fn items(value: &Value, class: ValueClass) -> Option<Vec<Value>> {
     use serde_json::Value as Json;
     let list = match value {
         // `= any (null)` is true for no row.
@@ -137,9 +137,9 @@ pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
     list.iter()
         .map(|item| match (class, item) {
             (_, Json::Null) => Some(Value::Null),
-            (Class::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-            (Class::Text | Class::Uuid, Json::String(text)) => Some(text.as_str().into()),
-            (Class::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
+            (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
+            (ValueClass::Text | ValueClass::Uuid, Json::String(text)) => Some(text.as_str().into()),
+            (ValueClass::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
             // Lists in lists are arrays of several dimensions, of which all items count.
             _ => None,
         })
@@ -198,15 +198,21 @@ mod tests {
     fn a_list_has_the_tags_of_its_items() {
         let list = |json: serde_json::Value| Value::from(json);
         assert_eq!(
-            items(&list(serde_json::json!([1, null])), Class::Integer),
+            items(&list(serde_json::json!([1, null])), ValueClass::Integer),
             Some(vec![Value::Integer(1), Value::Null])
         );
         assert_eq!(
-            items(&list(serde_json::json!([])), Class::Text),
+            items(&list(serde_json::json!([])), ValueClass::Text),
             Some(vec![Value::Null])
         );
-        assert_eq!(items(&list(serde_json::json!([1.5])), Class::Integer), None);
-        assert_eq!(items(&list(serde_json::json!(["1"])), Class::Integer), None);
-        assert_eq!(items(&"{1}".into(), Class::Integer), None);
+        assert_eq!(
+            items(&list(serde_json::json!([1.5])), ValueClass::Integer),
+            None
+        );
+        assert_eq!(
+            items(&list(serde_json::json!(["1"])), ValueClass::Integer),
+            None
+        );
+        assert_eq!(items(&"{1}".into(), ValueClass::Integer), None);
     }
 }

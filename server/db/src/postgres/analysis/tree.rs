@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::constants;
-use super::nodes::{self, Node};
+use super::nodes::{self, TreeNode};
 use super::refused;
 use crate::SqlError;
 use crate::postgres::sql::ends_transaction;
@@ -19,7 +19,7 @@ use crate::postgres::sql::ends_transaction;
 /// What PostgreSQL understands a statement to be.
 pub(crate) enum Tree {
     /// The query; `Nothing` if the statement is empty.
-    Query(Node),
+    Query(TreeNode),
     /// A statement that is no query, such as SET or CREATE.
     Utility,
     /// Why it could not be found out.
@@ -58,7 +58,7 @@ pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tr
 }
 
 /// The tree of the second statement. The first is there to see how constants are written.
-fn second(tree: &Node) -> Option<Node> {
+fn second(tree: &TreeNode) -> Option<TreeNode> {
     let [statements] = tree.items() else {
         return None;
     };
@@ -72,7 +72,7 @@ fn second(tree: &Node) -> Option<Node> {
     let readable = constants::are_readable(target.get("expr").object()?);
     match rest {
         _ if !readable => None,
-        [] => Some(Node::Nothing),
+        [] => Some(TreeNode::Nothing),
         [query] => Some(query.clone()),
         _ => None,
     }

@@ -60,7 +60,7 @@ pub(super) async fn load(
         .query(&statement, &[&publication, &function::body()])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
-    let mut draft = Draft {
+    let mut draft = CatalogBuilder {
         catalog: Catalog {
             recording: Recording::new(feed),
             publication: Publication {
@@ -73,18 +73,20 @@ pub(super) async fn load(
     };
     for row in &rows {
         let (what, fields): (&str, Vec<Option<&str>>) = (row.get(0), row.get(1));
-        draft.take(what, &Fields(fields)).ok_or_else(|| SqlError {
-            message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
-            offset: None,
-            hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
-        })?;
+        draft
+            .take(what, &CatalogRow(fields))
+            .ok_or_else(|| SqlError {
+                message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
+                offset: None,
+                hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
+            })?;
     }
     Ok(draft.finish())
 }
 
-struct Fields<'a>(Vec<Option<&'a str>>);
+struct CatalogRow<'a>(Vec<Option<&'a str>>);
 
-impl<'a> Fields<'a> {
+impl<'a> CatalogRow<'a> {
     fn text(&self, index: usize) -> Option<&'a str> {
         self.0.get(index).copied().flatten()
     }
@@ -103,13 +105,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-struct Draft {
+struct CatalogBuilder {
     catalog: Catalog,
     columns: HashMap<u32, Vec<Column>>,
 }
 
-impl Draft {
-    fn take(&mut self, what: &str, fields: &Fields<'_>) -> Option<()> {
+impl CatalogBuilder {
+    fn take(&mut self, what: &str, fields: &CatalogRow<'_>) -> Option<()> {
         let catalog = &mut self.catalog;
         match what {
             "relation" => {
@@ -195,7 +197,7 @@ impl Draft {
     }
 }
 
-fn relation(fields: &Fields<'_>) -> Option<Relation> {
+fn relation(fields: &CatalogRow<'_>) -> Option<Relation> {
     Some(Relation {
         oid: fields.number(0)?,
         schema: fields.text(1)?.to_owned(),

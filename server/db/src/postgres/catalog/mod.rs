@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 
 use super::FeedKind;
 use super::families::Families;
-use super::tags::Class;
+use super::tags::ValueClass;
 use crate::SqlError;
 
 pub(crate) use fingerprint::FINGERPRINT;
@@ -279,17 +279,17 @@ impl Catalog {
 
     /// How the equality of a column's values can be put into one form, if it can (COHERENCE, rule 11). The feed does not tell
     /// generated columns.
-    pub(crate) fn class(&self, column: &Column) -> Option<Class> {
+    pub(crate) fn class(&self, column: &Column) -> Option<ValueClass> {
         if column.is_generated {
             return None;
         }
         match self.base_type(column.type_oid) {
-            types::INT2 | types::INT4 | types::INT8 => Some(Class::Integer),
+            types::INT2 | types::INT4 | types::INT8 => Some(ValueClass::Integer),
             types::TEXT | types::VARCHAR => self
                 .is_deterministic(column.collation)
-                .then_some(Class::Text),
-            types::UUID => Some(Class::Uuid),
-            types::BOOL => Some(Class::Boolean),
+                .then_some(ValueClass::Text),
+            types::UUID => Some(ValueClass::Uuid),
+            types::BOOL => Some(ValueClass::Boolean),
             _ => None,
         }
     }

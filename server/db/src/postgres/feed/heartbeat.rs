@@ -7,19 +7,19 @@
 //! It is one statement, so its answer has more than the message's place: a snapshot of the primary, which tells what all later
 //! snapshots see, and the fingerprint of the catalog (rule 9). A heartbeat counts only if the fingerprint is the known one; it
 //! was taken after the heartbeat was sent, so a change of the catalog that was committed before is in it. Not every one looks at
-//! the catalog ([`Looks`]).
+//! the catalog ([`CatalogChecks`]).
 
 use std::time::Duration;
 
 use base_clock::Boottime;
 
-use super::looks::Looks;
+use super::looks::CatalogChecks;
 use super::messages;
 use super::replication::literal;
 use super::wire::Row;
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
-use crate::postgres::pending::PREFIX;
+use crate::postgres::pending_writes::PREFIX;
 
 /// At most one is under way.
 pub(crate) struct Heartbeat {
@@ -27,7 +27,7 @@ pub(crate) struct Heartbeat {
     /// How many were sent.
     number: u64,
     due: Boottime,
-    looks: Looks,
+    looks: CatalogChecks,
     flight: Option<Flight>,
 }
 
@@ -74,7 +74,7 @@ impl Heartbeat {
             interval,
             number: 0,
             due: now,
-            looks: Looks::new(interval, now),
+            looks: CatalogChecks::new(interval, now),
             flight: None,
         }
     }

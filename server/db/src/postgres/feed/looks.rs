@@ -11,14 +11,14 @@ use base_clock::Boottime;
 const SHARE: u32 = 20;
 
 /// The looks so far, and the next.
-pub(crate) struct Looks {
+pub(crate) struct CatalogChecks {
     /// Between two heartbeats.
     interval: Duration,
     due: Boottime,
     last: Boottime,
 }
 
-impl Looks {
+impl CatalogChecks {
     /// The first is due at once.
     pub(crate) fn new(interval: Duration, now: Boottime) -> Self {
         Self {

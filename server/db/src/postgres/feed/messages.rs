@@ -1,6 +1,6 @@
 //! The messages that a node leaves in the log and knows again when they come back: heartbeats and the tokens of writes.
 
-use crate::postgres::pending::PREFIX;
+use crate::postgres::pending_writes::PREFIX;
 
 /// A message of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

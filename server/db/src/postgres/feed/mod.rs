@@ -12,7 +12,7 @@
 //! 2. The fingerprint of the catalog is read, then the tables, which are at least as new.
 //! 3. N = `pg_current_xact_id()` is taken. A transaction whose commit record lies before C had its id before C was found, so
 //!    before N was given: its id is less than N.
-//! 4. N becomes the floor, then the epoch begins ([`Link::began`]). Only now the stream is read.
+//! 4. N becomes the floor, then the epoch begins ([`FeedLink::began`]). Only now the stream is read.
 //!
 //! Take a result that is kept, read in a snapshot S with `xmin` ≥ N by a fill that began in this epoch. A transaction whose
 //! commit record lies before C has ended in S: what it wrote is in the result. ✗ *Without the floor: it hangs between
@@ -21,7 +21,7 @@
 //! after step 4, so after the epoch began: before the result is kept, and then the fence holds it against S, or after, and
 //! then it finds the result. That it may come before others see it (rule 2) is why the fence asks S.
 //!
-//! The old life's floor is taken away before its epoch ends ([`Link::lost`]), so nothing is kept between two lives.
+//! The old life's floor is taken away before its epoch ends ([`FeedLink::lost`]), so nothing is kept between two lives.
 //!
 //! # Why the tags are complete
 //! Tags are made from what queries select by and from the catalog, as both are when a transaction begins to arrive. At its end, under the
@@ -64,7 +64,7 @@ mod wait;
 mod wire;
 
 pub(super) use self::setup::STARTED;
-pub(super) use self::socket::{At, Place, places};
+pub(super) use self::socket::{HostAddress, ServerHost, places};
 use std::any::Any;
 use std::hash::BuildHasher as _;
 use std::os::unix::net::UnixStream;
@@ -78,10 +78,10 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio_postgres::Config;
 
-use self::session::Life;
-use self::wait::{End, Stop};
+use self::session::FeedSession;
+use self::wait::{FeedEnd, Stop};
 use super::FeedKind;
-use super::link::Link;
+use super::link::FeedLink;
 
 /// Between two lives, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -138,7 +138,7 @@ impl Drop for FeedHandle {
 ///
 /// # Errors
 /// If the system gives neither a pair of sockets nor a thread.
-pub(crate) fn start(settings: FeedSettings, link: Arc<Link>) -> std::io::Result<FeedHandle> {
+pub(crate) fn start(settings: FeedSettings, link: Arc<FeedLink>) -> std::io::Result<FeedHandle> {
     let (ours, its) = UnixStream::pair()?;
     let thread = std::thread::Builder::new()
         .name("millpond-db-feed".to_owned())
@@ -149,7 +149,7 @@ pub(crate) fn start(settings: FeedSettings, link: Arc<Link>) -> std::io::Result<
 }
 
 /// One life after the other.
-fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
+fn supervise(settings: &FeedSettings, link: &FeedLink, stop: &Stop) {
     let mut system = None;
     let mut failed = 0;
     for number in 1_u64.. {
@@ -160,12 +160,13 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
                 triggers::live(settings, link, stop, number, &mut system, &mut began)
             }
         });
-        let end = catch_unwind(life).unwrap_or_else(|panic| End::Lost(panicked(panic.as_ref())));
+        let end =
+            catch_unwind(life).unwrap_or_else(|panic| FeedEnd::Lost(panicked(panic.as_ref())));
         if began {
             failed = 0;
             link.lost(&end.to_string());
         }
-        if end == End::Stopped {
+        if end == FeedEnd::Stopped {
             return;
         }
         link.count_failure(&format!("the feed of changes: {end}"));
@@ -179,12 +180,12 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
 
 fn live(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     number: u64,
     system: &mut Option<String>,
     began: &mut bool,
-) -> End {
+) -> FeedEnd {
     let slot = format!("millpond_{}_{number}", settings.node);
     let opened = match opening::open(settings, link, stop, &slot) {
         Ok(opened) => opened,
@@ -202,7 +203,7 @@ fn live(
     // Whoever finds a position of this system passed finds the new epoch too.
     link.passed.began(&opened.system);
     *began = true;
-    Life::new(settings, link, opened, sleeper).run(stop)
+    FeedSession::new(settings, link, opened, sleeper).run(stop)
 }
 
 /// Why an epoch begins with a life on `system`, if the one before was on `old`.

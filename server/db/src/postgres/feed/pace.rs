@@ -22,12 +22,12 @@ const EACH: Duration = Duration::from_nanos(1_000_000_000 / PER_SECOND);
 
 /// What has come of late: the generic cell rate algorithm (ITU-T I.371), with transactions for cells.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct PollPace {
     /// When all that has come would have come, at the rate that is no reason to rest.
     expected: Boottime,
 }
 
-impl Pace {
+impl PollPace {
     /// At a look some transactions were found; until when to rest, if they are many.
     pub(crate) fn found(&mut self, transactions: u64, now: Boottime) -> Option<Boottime> {
         let most = now.plus(EACH * BURST as u32);
@@ -50,7 +50,7 @@ mod tests {
 
     /// Looks at as many transactions in a second as are given, for a second; how often it looked, and how often rested.
     fn a_second_of(rate: u64) -> (u64, u64) {
-        let (mut pace, mut looks, mut rests) = (Pace::default(), 0, 0);
+        let (mut pace, mut looks, mut rests) = (PollPace::default(), 0, 0);
         let (mut now, mut seen) = (0, 0);
         while now < 1_000_000 {
             let come = now * rate / 1_000_000 + 1;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_soon_forgotten() {
-        let mut pace = Pace::default();
+        let mut pace = PollPace::default();
         assert!(pace.found(BURST, at(0)).is_none());
         assert!(pace.found(1_000_000, at(1)).is_some());
         assert!(pace.found(0, at(2)).is_none());

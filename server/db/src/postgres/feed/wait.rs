@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 /// Why a life of the feed ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum FeedEnd {
     /// Nobody needs it any more.
     Stopped,
     /// The server says no: its SQLSTATE and its sentence.
@@ -21,25 +21,25 @@ pub(crate) enum End {
     Lost(String),
 }
 
-impl End {
+impl FeedEnd {
     pub(crate) fn lost(why: impl fmt::Display) -> Self {
         Self::Lost(why.to_string())
     }
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for FeedEnd {
     fn from(error: io::Error) -> Self {
         Self::lost(error)
     }
 }
 
-impl From<Errno> for End {
+impl From<Errno> for FeedEnd {
     fn from(error: Errno) -> Self {
         Self::lost(io::Error::from(error))
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for FeedEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("the feed is stopped"),
@@ -63,7 +63,7 @@ impl Stop {
         &self,
         sockets: [(BorrowedFd<'_>, PollFlags); N],
         until: Boottime,
-    ) -> Result<Ready, End> {
+    ) -> Result<Ready, FeedEnd> {
         const { assert!(N <= MOST) };
         let stop = || PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN);
         let mut waiting: [PollFd<'_>; MOST + 1] = std::array::from_fn(|_| stop());
@@ -80,7 +80,7 @@ impl Stop {
             Err(error) => return Err(error.into()),
         }
         if !waiting[0].revents().is_empty() {
-            return Err(End::Stopped);
+            return Err(FeedEnd::Stopped);
         }
         Ok(std::array::from_fn(|at| {
             at < N && !waiting[at + 1].revents().is_empty()
@@ -88,7 +88,7 @@ impl Stop {
     }
 
     /// Waits without anything else to wait for.
-    pub(crate) fn sleep(&self, time: Duration) -> Result<(), End> {
+    pub(crate) fn sleep(&self, time: Duration) -> Result<(), FeedEnd> {
         let until = Boottime::now().plus(time);
         while Boottime::now() < until {
             self.wait([], until)?;
@@ -113,9 +113,9 @@ impl<'a> Patience<'a> {
     }
 
     /// Waits for one socket; fails when the time is over.
-    pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), End> {
+    pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), FeedEnd> {
         if Boottime::now() >= self.until {
-            return Err(End::lost("the server does not answer in time"));
+            return Err(FeedEnd::lost("the server does not answer in time"));
         }
         self.stop.wait([(socket, flags)], self.until)?;
         Ok(())

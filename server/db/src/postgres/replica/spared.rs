@@ -15,9 +15,9 @@ const MOST: usize = 1_024;
 
 /// By the number of their [shape](crate::postgres::shape::Shape), and until when.
 #[derive(Default)]
-pub(super) struct Spared(HashMap<u64, Boottime, RandomState>);
+pub(super) struct ExcludedStatements(HashMap<u64, Boottime, RandomState>);
 
-impl Spared {
+impl ExcludedStatements {
     /// Not again soon.
     pub(super) fn add(&mut self, shape: u64, now: Boottime) {
         if self.0.len() >= MOST {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn what_has_failed_is_spared_for_a_while() {
         let start = Boottime::now();
-        let mut spared = Spared::default();
+        let mut spared = ExcludedStatements::default();
         spared.add(1, start);
         assert!(spared.has(1, start) && !spared.has(2, start));
         assert!(!spared.has(1, start.plus(SPARED)));
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn there_are_never_more_than_so_many() {
         let start = Boottime::now();
-        let mut spared = Spared::default();
+        let mut spared = ExcludedStatements::default();
         for shape in 0..5_000 {
             spared.add(shape, start);
         }

@@ -30,7 +30,7 @@ pub(super) async fn owned(
 }
 
 /// What is to be published.
-struct Wanted {
+struct PublicationTables {
     /// As the owner would write them.
     shown: String,
     /// As they stand in the publication's list.
@@ -39,7 +39,7 @@ struct Wanted {
     owned: bool,
 }
 
-impl Wanted {
+impl PublicationTables {
     fn new(
         facts: &Facts,
         catalog: &Catalog,
@@ -77,7 +77,7 @@ pub(super) fn lacks(
     let (told, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
         .partition(|table| silent_parts(catalog, *table).is_empty());
-    let wanted = Wanted::new(facts, catalog, &told, owned);
+    let wanted = PublicationTables::new(facts, catalog, &told, owned);
     let mut all = if catalog.publication().exists {
         existing(facts, catalog, &wanted)
     } else {
@@ -107,7 +107,7 @@ fn quoted(catalog: &Catalog) -> String {
     format!("\"{}\"", catalog.publication().name.replace('"', "\"\""))
 }
 
-fn existing(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Vec<Requirement> {
+fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec<Requirement> {
     let publication = catalog.publication();
     let (name, quoted) = (&publication.name, quoted(catalog));
     let owns = facts.superuser || facts.owns_publication;
@@ -144,7 +144,7 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Vec<Requiremen
     all
 }
 
-fn absent(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Requirement {
+fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requirement {
     let list = if wanted.entries.is_empty() {
         String::new()
     } else {

@@ -4,7 +4,7 @@ mod lexer;
 mod script;
 
 use lexer::{Token, token};
-pub(crate) use script::{Piece, ends_transaction, statements};
+pub(crate) use script::{ScriptStatement, ends_transaction, statements};
 
 use crate::SqlError;
 

@@ -41,4 +41,4 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use batch::{Failed, Item, Wire, Wrong};
+pub(super) use batch::{BatchError, FailedBatch, Item, Wire};

@@ -24,10 +24,10 @@ use super::stream::{Io, Stream};
 
 /// Both ends of the connection.
 pub(crate) struct Share {
-    state: RefCell<State>,
+    state: RefCell<ShareState>,
 }
 
-struct State {
+struct ShareState {
     /// `None` while a batch has it, and at the end.
     io: Option<Io>,
     exchanges: Exchanges,
@@ -38,7 +38,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl ShareState {
     fn close(&mut self) {
         self.closed = true;
         self.io = None;
@@ -64,7 +64,7 @@ impl Share {
     /// Of a socket on which nobody has logged in yet; with the driver's end.
     pub(super) fn new(stream: Stream) -> (Rc<Self>, DriversEnd) {
         let share = Rc::new(Self {
-            state: RefCell::new(State {
+            state: RefCell::new(ShareState {
                 io: Some(Io::new(stream)),
                 exchanges: Exchanges::new(),
                 driver: None,
@@ -76,7 +76,7 @@ impl Share {
     }
 
     /// Takes the socket as soon as the driver waits for nothing; `None` if the connection is closed.
-    pub(super) async fn take(&self) -> Option<(Turn<'_>, Io)> {
+    pub(super) async fn take(&self) -> Option<(SocketTurn<'_>, Io)> {
         poll_fn(|cx| {
             let mut state = self.state.borrow_mut();
             if state.closed {
@@ -85,7 +85,7 @@ impl Share {
             if state.exchanges.are_over()
                 && let Some(io) = state.io.take()
             {
-                let turn = Turn {
+                let turn = SocketTurn {
                     share: self,
                     done: false,
                 };
@@ -135,13 +135,13 @@ fn has_ended(io: &mut Io) -> bool {
     }
 }
 
-/// The time in which a batch has the socket. Its end without [`give_back`](Turn::give_back) is the connection's.
-pub(super) struct Turn<'a> {
+/// The time in which a batch has the socket. Its end without [`give_back`](SocketTurn::give_back) is the connection's.
+pub(super) struct SocketTurn<'a> {
     share: &'a Share,
     done: bool,
 }
 
-impl Turn<'_> {
+impl SocketTurn<'_> {
     /// Gives the socket back: the whole answer was read.
     pub(super) fn give_back(mut self, mut io: Io) {
         io.shrink();
@@ -157,7 +157,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SocketTurn<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.share.state.borrow_mut().close();
@@ -180,7 +180,7 @@ impl DriversEnd {
         if state.closed {
             return Poll::Ready(closed);
         }
-        let State { io, exchanges, .. } = &mut *state;
+        let ShareState { io, exchanges, .. } = &mut *state;
         let Some(io) = io else {
             state.driver = Some(cx.waker().clone());
             return Poll::Pending;

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::{Kind, Value};
 
 #[test]
@@ -59,7 +59,7 @@ fn statements_that_write_and_those_that_are_none() {
 
 #[test]
 fn parameters_and_columns_are_known() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let analysis = fixture
         .analyse("select id, title as t from article a where id = $1 and topic = $2 and published = $3 and score = $4 and slug = $5 limit $6")
         .unwrap();
@@ -85,7 +85,7 @@ fn parameters_and_columns_are_known() {
 
 #[test]
 fn values_decide_at_each_execution() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let by_key = fixture
         .analyse("select * from author where id = $1")
         .unwrap();

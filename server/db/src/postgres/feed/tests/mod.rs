@@ -20,9 +20,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{FeedHandle, FeedSettings, start};
 use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
-use crate::postgres::interest::Wanted;
-use crate::postgres::link::Link;
-use crate::postgres::tags::{Class, ColumnName, broad};
+use crate::postgres::interest::WatchedColumn;
+use crate::postgres::link::FeedLink;
+use crate::postgres::tags::{ColumnName, ValueClass, broad};
 use crate::{FeedKind, Value};
 
 /// Far longer than anything takes; it only ends a test that would wait for ever.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One call of a sink.
 #[derive(Clone, Debug)]
-enum Told {
+enum SinkEvent {
     Apply(Mark, Vec<Tag>),
     Visible(Arc<Transactions>),
     Heartbeat(Boottime, u64),
@@ -40,12 +40,12 @@ enum Told {
 /// Writes down what it is told.
 #[derive(Default)]
 struct Recorder {
-    told: Mutex<Vec<Told>>,
+    told: Mutex<Vec<SinkEvent>>,
     changed: Condvar,
 }
 
 impl Recorder {
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: SinkEvent) {
         self.told.lock().push(told);
         self.changed.notify_all();
     }
@@ -55,7 +55,7 @@ impl Recorder {
     }
 
     /// Waits for something that was told after the first `seen` calls; gives where it stands.
-    fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&Told) -> bool) -> usize {
+    fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&SinkEvent) -> bool) -> usize {
         let give_up = Boottime::now().plus(PATIENCE);
         let mut told = self.told.lock();
         loop {
@@ -72,7 +72,7 @@ impl Recorder {
         self.wait_for(
             reason,
             seen,
-            |told| matches!(told, Told::NewEpoch(said) if said.contains(reason)),
+            |told| matches!(told, SinkEvent::NewEpoch(said) if said.contains(reason)),
         )
     }
 
@@ -82,33 +82,33 @@ impl Recorder {
         self.wait_for(
             "a heartbeat",
             0,
-            |told| matches!(told, Told::Heartbeat(sent, _) if *sent >= now),
+            |told| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= now),
         )
     }
 
-    fn since(&self, seen: usize) -> Vec<Told> {
+    fn since(&self, seen: usize) -> Vec<SinkEvent> {
         self.told.lock()[seen..].to_vec()
     }
 }
 
 impl Sink<DatabaseFeed> for Recorder {
     fn apply(&self, change: Change<DatabaseFeed>) {
-        self.tell(Told::Apply(change.mark, change.tags));
+        self.tell(SinkEvent::Apply(change.mark, change.tags));
     }
 
     fn visible(&self, snapshot: &Snapshot) {
         match snapshot {
-            Snapshot::Transactions(seen) => self.tell(Told::Visible(Arc::clone(seen))),
+            Snapshot::Transactions(seen) => self.tell(SinkEvent::Visible(Arc::clone(seen))),
             Snapshot::Applied(_) => panic!("PostgreSQL knows transactions"),
         }
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
-        self.tell(Told::Heartbeat(sent, position));
+        self.tell(SinkEvent::Heartbeat(sent, position));
     }
 
     fn new_epoch(&self, reason: &str) {
-        self.tell(Told::NewEpoch(reason.to_owned()));
+        self.tell(SinkEvent::NewEpoch(reason.to_owned()));
     }
 }
 
@@ -151,7 +151,7 @@ fn settings(url: &str, node: &str) -> FeedSettings {
 
 /// A feed and what it says.
 struct Feed {
-    link: Arc<Link>,
+    link: Arc<FeedLink>,
     sink: Arc<Recorder>,
     handle: FeedHandle,
 }
@@ -159,7 +159,7 @@ struct Feed {
 impl Feed {
     /// Starts it, without waiting for anything.
     fn start(settings: FeedSettings) -> Self {
-        let link = Arc::new(Link::default());
+        let link = Arc::new(FeedLink::default());
         let sink = Arc::new(Recorder::default());
         link.delivery
             .start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
@@ -187,7 +187,7 @@ impl Feed {
 }
 
 /// A database with a publication, a feed of it, and a client.
-struct Fixture<'a> {
+struct FeedFixture<'a> {
     feed: Feed,
     client: Client,
     url: String,
@@ -199,7 +199,7 @@ fn connect(url: &str) -> Client {
     Client::connect(url, NoTls).unwrap()
 }
 
-impl<'a> Fixture<'a> {
+impl<'a> FeedFixture<'a> {
     /// With all tables of this schema published.
     fn new(server: &'a Postgres, schema: &str) -> Self {
         let publication = "create publication millpond for all tables";
@@ -239,9 +239,9 @@ impl<'a> Fixture<'a> {
     }
 
     /// Watches a column; gives its name.
-    fn watch(&mut self, table: &str, column: &str, class: Class) -> ColumnName {
+    fn watch(&mut self, table: &str, column: &str, class: ValueClass) -> ColumnName {
         let family = self.oid(table);
-        self.feed.link.take_interest([Wanted {
+        self.feed.link.take_interest([WatchedColumn {
             family,
             column: column.to_owned(),
             class,
@@ -258,9 +258,9 @@ impl<'a> Fixture<'a> {
         let mut tags = HashSet::new();
         for told in self.feed.sink.since(seen) {
             match told {
-                Told::Apply(_, touched) => tags.extend(touched),
-                Told::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
-                Told::Visible(_) | Told::Heartbeat(..) => {}
+                SinkEvent::Apply(_, touched) => tags.extend(touched),
+                SinkEvent::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
+                SinkEvent::Visible(_) | SinkEvent::Heartbeat(..) => {}
             }
         }
         tags

@@ -15,7 +15,7 @@
 //! 1. The node registers in `_millpond_node`.
 //! 2. The counter of lost changes is read, then the fingerprint of the catalog, then the tables.
 //! 3. N = `pg_current_xact_id()` is taken. Whoever gets an id after that begins to write after all of step 2.
-//! 4. The first P is taken, then N becomes the floor and the epoch begins ([`Link::began`]).
+//! 4. The first P is taken, then N becomes the floor and the epoch begins ([`FeedLink::began`]).
 //!
 //! Take a result that is kept, read in a snapshot F with `xmin` ≥ N by a fill that began in this epoch, so after the first P; and a
 //! transaction T that commits, touches what the result depends on, and is not seen by F. Its id is N or greater, so all its statements ran
@@ -76,20 +76,20 @@ mod poll;
 mod rows;
 mod session;
 
-use self::session::Life;
+use self::session::TriggerFeedSession;
 use super::FeedSettings;
-use super::wait::{End, Stop};
-use crate::postgres::link::Link;
+use super::wait::{FeedEnd, Stop};
+use crate::postgres::link::FeedLink;
 
 /// One life, from the connection to what ends it.
 pub(super) fn live(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     number: u64,
     system: &mut Option<String>,
     began: &mut bool,
-) -> End {
+) -> FeedEnd {
     let opened = match opening::open(settings, stop, number) {
         Ok(opened) => opened,
         Err(end) => return end,
@@ -106,5 +106,5 @@ pub(super) fn live(
     link.passed.began(&opened.system);
     link.seen(&opened.seen);
     *began = true;
-    Life::new(settings, link, opened, sleeper).run(stop)
+    TriggerFeedSession::new(settings, link, opened, sleeper).run(stop)
 }

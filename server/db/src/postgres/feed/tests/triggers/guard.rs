@@ -57,7 +57,7 @@ fn a_trigger_of_a_strangers_runs_nothing_of_his() {
 #[test]
 fn operators_and_functions_in_the_schema_of_the_tables_are_not_taken() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    let id = fixture.watch("article", "id", Class::Integer);
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     fixture.run(
         "create table caught as select current_user as who limit 0; grant all on caught to public; \
          create function spring(numeric, int) returns numeric language plpgsql as \
@@ -85,8 +85,8 @@ fn no_value_makes_a_write_fail() {
     let schema = "create table page (id int primary key, slug varchar(100), raw json, picture bytea, body text, at timestamptz)";
     let mut fixture = recorded(plain(), schema, &["page"]);
     let table = broad(fixture.oid("page"));
-    let id = fixture.watch("page", "id", Class::Integer);
-    let slug = fixture.watch("page", "slug", Class::Text);
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    let slug = fixture.watch("page", "slug", ValueClass::Text);
     let named = |name: &str| slug.equal_to(&name.into()).unwrap();
     for raw in [r#"{"a": "\u0000"}"#, r#"{"a": "\ud800"}"#] {
         let insert = format!("insert into page values (1, 'a', '{raw}'); delete from page");
@@ -117,7 +117,7 @@ fn no_value_makes_a_write_fail() {
         columns.join(", "),
         objects::watch("public", "wide")
     ));
-    let wide = fixture.watch("wide", "id", Class::Integer);
+    let wide = fixture.watch("wide", "id", ValueClass::Integer);
     fixture.feed.sink.settle();
     let touched = fixture.touches("insert into wide values (1)");
     assert!(touched.contains(&wide.unknown()), "{touched:?}");
@@ -128,10 +128,10 @@ fn domains_count_as_what_they_are_made_of() {
     let schema = "create domain short as varchar(40); create domain slug as short check (value <> ''); \
         create table page (id int primary key, slug slug, open bool, key uuid, mood text collate \"C\")";
     let mut fixture = recorded(plain(), schema, &["page"]);
-    let id = fixture.watch("page", "id", Class::Integer);
-    let slug = fixture.watch("page", "slug", Class::Text);
-    let open = fixture.watch("page", "open", Class::Boolean);
-    let key = fixture.watch("page", "key", Class::Uuid);
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    let slug = fixture.watch("page", "slug", ValueClass::Text);
+    let open = fixture.watch("page", "open", ValueClass::Boolean);
+    let key = fixture.watch("page", "key", ValueClass::Uuid);
     let touched = fixture
         .touches("insert into page values (1, 'a', false, '6B9E2BBA-0000-4000-8000-000000000001')");
     let uuid = "6b9e2bba-0000-4000-8000-000000000001";

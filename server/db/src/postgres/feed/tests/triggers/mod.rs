@@ -34,11 +34,11 @@ fn by_triggers(settings: &mut FeedSettings) {
 }
 
 /// A database whose tables have triggers, and a feed of it.
-fn recorded<'a>(server: &'a Postgres, schema: &str, tables: &[&str]) -> Fixture<'a> {
-    Fixture::with(server, &script(schema, tables), by_triggers)
+fn recorded<'a>(server: &'a Postgres, schema: &str, tables: &[&str]) -> FeedFixture<'a> {
+    FeedFixture::with(server, &script(schema, tables), by_triggers)
 }
 
 /// Whether the feed has told of a change.
-fn is_apply(told: &Told) -> bool {
-    matches!(told, Told::Apply(..))
+fn is_apply(told: &SinkEvent) -> bool {
+    matches!(told, SinkEvent::Apply(..))
 }

@@ -46,7 +46,7 @@ fn what_a_node_has_not_seen_stays_until_it_was_silent_for_a_minute() {
     ));
     fixture.run("insert into article values (1, 'a')");
     // The node has tidied since.
-    let tidied = |fixture: &mut Fixture<'_>| {
+    let tidied = |fixture: &mut FeedFixture<'_>| {
         fixture.run("create table if not exists mark as select now() as at; update mark set at = clock_timestamp()");
         let later = "(select max(seen_at) from _millpond_node where node <> 'silent') > (select at + interval '1 second' from mark)";
         wait_until(&mut fixture.client, later);
@@ -118,7 +118,7 @@ fn a_table_of_changes_that_is_too_large_loses_them_and_that_is_noticed() {
         fixture.run("update article set title = title || 'b'");
         // Whoever empties it ends the lives of all nodes.
         let told = fixture.feed.sink.wait_for("a change", before, |told| {
-            matches!(told, Told::Apply(..) | Told::NewEpoch(_))
+            matches!(told, SinkEvent::Apply(..) | SinkEvent::NewEpoch(_))
         });
         if is_apply(&fixture.feed.sink.since(told)[0]) {
             break;

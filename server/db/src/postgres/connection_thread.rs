@@ -14,13 +14,15 @@ use std::thread;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
+use super::connection_permits::{
+    ConnectionPermit, ConnectionPermits, NextJob, PermitRequest, next,
+};
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
-use super::turns::{Again, Next, Turn, Turns, next};
-use super::{Shared, migrate, read, requirements, statement, write};
+use super::{DatabaseContext, migrate, read, requirements, statement, write};
 use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
 /// What is asked of a thread.
@@ -66,12 +68,12 @@ pub(super) enum Job {
 
 /// Jobs that wait, by what they want.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct QueueLengths {
     pub(super) reads: AtomicUsize,
     pub(super) writes: AtomicUsize,
 }
 
-impl Waiting {
+impl QueueLengths {
     fn of(&self, job: &Job) -> &AtomicUsize {
         match job {
             Job::Read { .. }
@@ -89,11 +91,11 @@ impl Waiting {
 struct Servers {
     pool: Pool,
     replicas: Replicas,
-    turns: Turns,
+    turns: ConnectionPermits,
 }
 
 /// The caller's side of one thread.
-pub(super) struct Lane {
+pub(super) struct ConnectionThread {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
     runtime: tokio::runtime::Handle,
@@ -102,10 +104,10 @@ pub(super) struct Lane {
     running: Arc<AtomicUsize>,
 }
 
-impl Lane {
+impl ConnectionThread {
     /// Starts the thread with `connections` of the pool.
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<DatabaseContext>,
         index: usize,
         connections: usize,
         queue: usize,
@@ -126,7 +128,7 @@ impl Lane {
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
                 let replicas = Replicas::new(&shared, connections);
-                let (turns, wanted) = Turns::new(connections, counted);
+                let (turns, wanted) = ConnectionPermits::new(connections, counted);
                 let servers = Rc::new(Servers {
                     pool: Pool::new(shared),
                     replicas,
@@ -136,14 +138,14 @@ impl Lane {
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
-        let lane = Self {
+        let connection_thread = Self {
             jobs,
             stop,
             runtime: handle,
             connections,
             running,
         };
-        Ok((lane, thread))
+        Ok((connection_thread, thread))
     }
 
     /// Whether a job would be taken up at once.
@@ -153,7 +155,7 @@ impl Lane {
     }
 
     /// Hands a job over, or says at once why not: a caller never waits here.
-    pub(super) fn push(&self, shared: &Shared, job: Job) -> Result<(), Error> {
+    pub(super) fn push(&self, shared: &DatabaseContext, job: Job) -> Result<(), Error> {
         let waiting = shared.waiting.of(&job);
         waiting.fetch_add(1, Ordering::Relaxed);
         self.jobs.try_send(job).map_err(|refused| {
@@ -196,7 +198,7 @@ pub(super) fn own(lanes: usize) -> usize {
 async fn serve(
     servers: Rc<Servers>,
     mut jobs: mpsc::Receiver<Job>,
-    mut wanted: mpsc::UnboundedReceiver<Again>,
+    mut wanted: mpsc::UnboundedReceiver<PermitRequest>,
     stop: Arc<Notify>,
 ) {
     let mut running = JoinSet::new();
@@ -205,13 +207,13 @@ async fn serve(
             break;
         };
         let job = match next(&mut wanted, &stop, &mut jobs).await {
-            Next::Give(again) => {
+            NextJob::Give(again) => {
                 // Whoever has gone drops it.
                 let _ = again.send(permit);
                 continue;
             }
-            Next::Begin(job) => job,
-            Next::End => break,
+            NextJob::Begin(job) => job,
+            NextJob::End => break,
         };
         let waiting = &servers.pool.shared.waiting;
         waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
@@ -233,7 +235,7 @@ async fn read_somewhere(
     servers: &Servers,
     calls: &[Call],
     spread: bool,
-    mut turn: Turn,
+    mut turn: ConnectionPermit,
     reply: oneshot::Sender<Result<Read, Error>>,
 ) {
     let errand = if spread {
@@ -263,7 +265,7 @@ async fn read_somewhere(
 }
 
 /// Does one job. Whoever asked may have gone: then there is nobody to tell.
-async fn work(servers: &Servers, job: Job, turn: Turn) {
+async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
     let Servers { pool, replicas, .. } = servers;
     match job {
         Job::Read {

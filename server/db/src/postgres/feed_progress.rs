@@ -24,8 +24,8 @@ use crate::met::Met;
 
 /// Shared by the feed's thread, which moves it, and all who ask.
 #[derive(Default)]
-pub(crate) struct Passed {
-    state: watch::Sender<State>,
+pub(crate) struct FeedProgress {
+    state: watch::Sender<ProgressState>,
     /// Numbers of answers, those of this node too.
     met: Mutex<Met>,
     /// How many answers this node has given.
@@ -33,7 +33,7 @@ pub(crate) struct Passed {
 }
 
 #[derive(Default)]
-struct State {
+struct ProgressState {
     /// The system and its timeline; empty before the first life.
     source: Arc<str>,
     /// Everything before this has been applied.
@@ -43,7 +43,7 @@ struct State {
     is_up: bool,
 }
 
-impl State {
+impl ProgressState {
     fn has_passed(&self, position: &Position) -> bool {
         self.knows(position) && position.at() <= self.at
     }
@@ -75,10 +75,10 @@ impl State {
     }
 }
 
-impl Passed {
+impl FeedProgress {
     /// A life of the feed begins, and its epoch has begun.
     pub(crate) fn began(&self, source: &str) {
-        self.state.send_replace(State {
+        self.state.send_replace(ProgressState {
             source: source.into(),
             at: 0,
             reached: 0,
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_of_another_server_or_timeline_is_never_passed() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         assert!(
             !passed.has_passed(&Position::new("", 0), at(1)),
             "before any life"
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_new_life_has_passed_nothing_yet() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         passed.began(HERE);
         passed.advance(20);
         assert_eq!(passed.since(here(15)), here(20));
@@ -243,7 +243,7 @@ mod tests {
     /// ✗ *By places alone, a visitor whose write is nobody knows where goes past the cache for as long as his cookie lasts.*
     #[test]
     fn what_is_nobody_knows_where_is_passed_by_a_heartbeat_that_was_sent_after_it_was_met() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let nowhere = || passed.told(Position::new("", 0), "a");
         let (first, second) = (nowhere(), nowhere());
         passed.began(HERE);
@@ -265,7 +265,7 @@ mod tests {
     /// ✗ *A heartbeat of the old primary, which has not heard that there is another, would let pass what only the new one has.*
     #[test]
     fn no_heartbeat_passes_what_is_on_a_later_timeline() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let written = passed.told(Position::new("7, timeline 12", 1), "a");
         passed.began("7, timeline 9");
         assert!(!passed.has_passed(&written, at(10)));
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_was_met_in_another_life_is_met_again() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let written = passed.told(Position::new("8, timeline 2", 1), "a");
         passed.began(HERE);
         assert!(!passed.has_passed(&written, at(10)));
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_the_position_or_with_the_hope_for_it() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let other = Position::new("8, timeline 1", 1);
         let until = |position| Box::pin(passed.until(position));
         assert_eq!(poll(&mut until(here(10))), Poll::Ready(false), "no feed");
@@ -317,7 +317,7 @@ mod tests {
     /// 8 is open, and a node that has seen 5 and not 10 passes that.*
     #[test]
     fn a_snapshot_is_covered_by_its_upper_bound_and_passes_its_lower() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let look = |text| passed.looked(&Transactions::parse(text).unwrap());
         passed.began(HERE);
         look("8:11:8");

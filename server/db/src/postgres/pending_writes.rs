@@ -20,12 +20,12 @@ pub(crate) const PREFIX: &str = "millpond";
 
 /// The writes that wait.
 #[derive(Default)]
-pub(crate) struct Pending {
-    state: Mutex<State>,
+pub(crate) struct PendingWrites {
+    state: Mutex<PendingWritesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PendingWritesState {
     /// Whether there is a feed that could bring a token.
     up: bool,
     next: u64,
@@ -40,7 +40,7 @@ struct State {
 /// that was kept before is given any more, so the write may be answered too.
 pub(crate) type Arrival = oneshot::Receiver<Position>;
 
-impl Pending {
+impl PendingWrites {
     /// A token to leave in the transaction, and what to wait for after the commit; `None` while there is no feed, and
     /// then nothing needs to be waited for.
     pub(crate) fn expect(&self) -> Option<(u64, Arrival)> {
@@ -111,7 +111,7 @@ impl Pending {
     }
 }
 
-impl State {
+impl PendingWritesState {
     fn expect(&mut self) -> Option<(u64, Arrival)> {
         if !self.up {
             return None;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_a_snapshot_that_sees_it() {
-        let pending = Pending::default();
+        let pending = PendingWrites::default();
         assert!(pending.expect_transaction(7).is_none());
         pending.restored();
         let here = |at| Position::new("here", at);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_write_is_told_when_its_change_has_come_or_cannot_come() {
-        let pending = Pending::default();
+        let pending = PendingWrites::default();
         assert!(pending.expect().is_none());
         pending.restored();
         let (first, mut first_arrival) = pending.expect().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::FeedKind;
-use super::files::{Form, Question};
+use super::files::{FileQuery, Form};
 use super::shape::Shape;
 use super::wire::Item;
 use crate::Value;
@@ -37,7 +37,7 @@ static BY_TRIGGERS: LazyLock<Vec<Shape>> =
     LazyLock::new(|| all("pg_snapshot_xmax(pg_current_snapshot())"));
 
 /// What is asked where there is such a feed.
-pub(super) fn item(feed: FeedKind, question: &Question) -> Item<'_> {
+pub(super) fn item(feed: FeedKind, question: &FileQuery) -> Item<'_> {
     let shapes = match feed {
         FeedKind::Logical => &*BY_LOG,
         FeedKind::Triggers => &*BY_TRIGGERS,
@@ -52,14 +52,14 @@ pub(super) fn item(feed: FeedKind, question: &Question) -> Item<'_> {
 const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
 
 /// The snapshot, and the position that covers what it saw.
-pub(super) struct Seen {
+pub(super) struct ReadSnapshot {
     pub(super) transactions: Transactions,
     pub(super) position: Option<u64>,
     /// What was said about the files.
     pub(super) files: Value,
 }
 
-impl Seen {
+impl ReadSnapshot {
     /// From the rows of the statement; `None` if they make no sense, and an error if the statements in front of it may have had other snapshots.
     pub(super) fn read(rows: &[Vec<Value>]) -> Result<Option<Self>, String> {
         let Some([snapshot, position, Value::Text(isolation), files]) =
