@@ -26,9 +26,11 @@ use crate::{Error, Value};
 const GREETING: Duration = Duration::from_secs(10);
 /// How long it is waited for the server when a connection is closed or a statement cancelled.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Statements that the driver keeps prepared, besides those of reads; each costs memory in the server.
+/// Statements that the driver keeps prepared, besides those of reads; each costs memory in the
+/// server.
 const MAX_STATEMENTS: usize = 1_024;
-/// The first version that tells what a query names (bodies of functions as trees), and streams large transactions before they end.
+/// The first version that tells what a query names (bodies of functions as trees), and streams
+/// large transactions before they end.
 const MIN_VERSION: i32 = 140_000;
 
 /// The statements that Millpond itself needs around those of the owner.
@@ -46,7 +48,7 @@ const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::te
 const TRANSACTION: &str =
     "select pg_current_xact_id_if_assigned()::text, pg_snapshot_xmax(pg_current_snapshot())::text";
 
-/// An open connection. Whoever has it is alone with it.
+/// An open connection. It has one user at a time.
 pub(super) struct PooledConnection {
     pub(super) client: Client,
     pub(super) own: OwnStatements,
@@ -124,8 +126,8 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
     })
 }
 
-/// Output forms are fixed, as results are kept and compared; what is not said to write only reads; a transaction that waits for
-/// us ends by itself.
+/// Output forms are fixed, as results are kept and compared; what is not said to write only reads;
+/// a transaction that waits for us ends by itself.
 fn session(shared: &DatabaseContext) -> String {
     let limit = shared.options.statement_timeout.as_millis().max(1);
     let liveness = SERVER_SIDE.map(|(name, value)| format!("; set {name} = {value}"));
@@ -219,12 +221,14 @@ impl PooledConnection {
         }
     }
 
-    /// Closes a connection on which a commit may still run: to cancel that would make its outcome no clearer.
+    /// Closes a connection on which a commit may still run: to cancel that would make its outcome
+    /// no clearer.
     pub(super) fn abort(self) {
         self.driver.abort();
     }
 
-    /// Closes a connection on which something runs that nobody waits for, and asks the server to end it.
+    /// Closes a connection whose statement has no waiter, and asks the server to cancel the
+    /// statement.
     pub(super) fn abandon(self, shared: &Arc<DatabaseContext>) {
         let token = self.client.cancel_token();
         let address = self.wire.address().clone();

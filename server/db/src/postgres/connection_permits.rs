@@ -1,5 +1,5 @@
-//! Turns at the primary, one for each connection of a thread: a job that reads on a replica lets go of its own, and has another before all
-//! that wait if the replica comes to nothing.
+//! Turns at the primary, one for each connection of a thread: a job that reads on a replica lets go
+//! of its own, and has another before all that wait if the replica comes to nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,8 @@ impl ConnectionPermits {
     /// Another turn of a job that has let go of its first, before all jobs that wait.
     pub(super) async fn another(&self) -> Option<ConnectionPermit> {
         let (give, given) = oneshot::channel();
-        // Once no more jobs are taken, nobody gives, and what is free is free for all.
+        // Once no more jobs are taken, permits are not handed over, and every free permit is
+        // available.
         let _ = self.again.send(give);
         let permit = match given.await {
             Ok(permit) => permit,
@@ -50,7 +51,8 @@ impl ConnectionPermits {
         Some(self.taken(permit))
     }
 
-    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and this one is never closed.
+    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and
+    /// this one is never closed.
     pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.permits).acquire_owned().await.ok()
     }
@@ -89,8 +91,8 @@ pub(super) enum NextJob<J> {
     End,
 }
 
-/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗ *Jobs before the stop: where there is always
-/// one more, it never comes.*
+/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗
+/// *Jobs before the stop: where there is always one more, it never comes.*
 pub(super) async fn next<J>(
     wanted: &mut mpsc::UnboundedReceiver<PermitRequest>,
     stop: &Notify,

@@ -1,7 +1,8 @@
-//! Threads with connections: each has its own event loop, its share of the pool, and a queue of jobs.
+//! Threads with connections: each has its own event loop, its share of the pool, and a queue of
+//! jobs.
 //!
-//! A caller's thread keeps to one of them, so that its requests find the same connections. A job is taken up when a connection
-//! is free for it, and then runs to its end whether somebody still waits or not.
+//! A caller's thread keeps to one of them, so that its requests find the same connections. A job is
+//! taken up when a connection is free for it, and then runs to its end even if its caller has gone.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -167,7 +168,8 @@ impl ConnectionThread {
         })
     }
 
-    /// Has the thread look after something small beside its jobs. Once it has ended, nothing becomes of it.
+    /// Has the thread look after something small beside its jobs. Once it has ended, nothing
+    /// becomes of it.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(work));
     }
@@ -208,7 +210,7 @@ async fn serve(
         };
         let job = match next(&mut wanted, &stop, &mut jobs).await {
             NextJob::Give(again) => {
-                // Whoever has gone drops it.
+                // A caller that has gone drops it.
                 let _ = again.send(permit);
                 continue;
             }
@@ -217,7 +219,7 @@ async fn serve(
         };
         let waiting = &servers.pool.shared.waiting;
         waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
-        // A job that panicked has dropped its reply, and whoever waits for that says so.
+        // A job that panicked has dropped its reply, and its waiter reports the failure.
         while running.try_join_next().is_some() {}
         let turn = servers.turns.taken(permit);
         let servers = Rc::clone(&servers);
@@ -229,8 +231,9 @@ async fn serve(
     servers.replicas.close().await;
 }
 
-/// Reads where that may be done, and answers. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
-/// a primary that has nothing to do.*
+/// Reads where that may be done, and answers. Counterexample: *With its turn at the primary held
+/// meanwhile: a replica that is slow keeps writes and sign-ins waiting for a primary that has
+/// nothing to do.*
 async fn read_somewhere(
     servers: &Servers,
     calls: &[Call],
@@ -264,7 +267,7 @@ async fn read_somewhere(
     let _ = reply.send(read);
 }
 
-/// Does one job. Whoever asked may have gone: then there is nobody to tell.
+/// Does one job. If the caller has gone, the reply is dropped.
 async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
     let Servers { pool, replicas, .. } = servers;
     match job {

@@ -26,8 +26,8 @@ impl ServerError {
         matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
     }
 
-    /// A transaction that writes was refused: as such, or by its first statement on a standby ("cannot set transaction read-write
-    /// mode during recovery").
+    /// A transaction that writes was refused: as such, or by its first statement on a standby
+    /// ("cannot set transaction read-write mode during recovery").
     fn takes_no_writes(&self) -> bool {
         self.code == state::READ_ONLY_SQL_TRANSACTION
             || self.code == state::FEATURE_NOT_SUPPORTED && self.is_by("call_bool_check_hook")
@@ -35,7 +35,8 @@ impl ServerError {
 }
 
 impl DatabaseError {
-    /// Whether the connection is of no more use: what was sent last may or may not have been carried out.
+    /// Whether the connection is of no more use: what was sent last may or may not have been
+    /// carried out.
     pub(crate) fn is_lost(&self) -> bool {
         self.said().is_none_or(ServerError::is_the_end)
     }
@@ -47,13 +48,14 @@ impl DatabaseError {
             .is_some_and(|said| conflicts.contains(&said.code.as_str()))
     }
 
-    /// The server has ended the statement: it took too long, or somebody asked for that.
+    /// The server has ended the statement: it took too long, or a session cancelled it.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.said()
             .is_some_and(|said| said.code == state::QUERY_CANCELED)
     }
 
-    /// The statement was prepared for a schema that has changed: `cached plan must not change result type`.
+    /// The statement was prepared for a schema that has changed: `cached plan must not change
+    /// result type`.
     pub(crate) fn is_outdated(&self) -> bool {
         self.said().is_some_and(|said| {
             let planned =
@@ -90,7 +92,8 @@ pub(crate) fn sort(
         DatabaseError::Server(said) => said,
     };
     if let Some(kind) = ConstraintKind::of_state(&said.code) {
-        // Its detail has the row that was refused, and with it what nobody should read in a log, such as the hash of a password.
+        // Its detail has the row that was refused, and with it values that must not appear in a
+        // log, such as the hash of a password.
         let message = said.message.clone();
         return Error::Constraint { kind, message };
     }
@@ -117,7 +120,8 @@ pub(crate) fn sort(
     }
 }
 
-/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'`, in whatever language.
+/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
+/// language of the server.
 fn parameter<'a>(said: &ServerError, names: &'a [String]) -> Option<&'a str> {
     let context = said.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
@@ -130,8 +134,8 @@ fn parameter<'a>(said: &ServerError, names: &'a [String]) -> Option<&'a str> {
     names.get(number.checked_sub(1)?).map(String::as_str)
 }
 
-/// Why a statement was refused when it was prepared, with the place in the owner's text. The text that the server got has
-/// `shift` characters before the statement's own.
+/// Why a statement was refused when it was prepared, with the place in the owner's text. The text
+/// that the server got has `shift` characters before the statement's own.
 pub(crate) fn refused(
     error: &tokio_postgres::Error,
     rewritten: &Rewritten,
@@ -179,7 +183,8 @@ impl ConstraintKind {
             "23503" => Self::ForeignKey,
             "23514" => Self::Check,
             "23502" => Self::NotNull,
-            // What a trigger or a function raises by itself (`raise exception`), and whatever else class 23 has.
+            // What a trigger or a function raises by itself (`raise exception`), and the rest of
+            // class 23.
             "P0001" => Self::Other,
             _ if code.starts_with("23") => Self::Other,
             _ => return None,

@@ -1,16 +1,20 @@
 //! Whether tables are in the files in which the snapshot of a read knows them.
 //!
-//! TRUNCATE, and whatever writes a table anew, obeys no snapshot: ✗ *a read has its snapshot, waits for the lock that an
-//! `alter table … type` holds, and finds the table empty beside others as they were* (PostgreSQL's manual, "Caveats" of
-//! concurrency control). All of these give the table another file. So behind the statements of a read, whose locks keep
-//! the files as they are, the server is asked which they are ([`super::seen`]), and a read that may have found another is done again.
+//! TRUNCATE, and every statement that writes a table anew, obeys no snapshot. Counterexample: *a
+//! read has its snapshot, waits for the lock that an `alter table … type` holds, and finds the
+//! table empty beside others as they were* (PostgreSQL's manual, "Caveats" of concurrency control).
+//! All of these give the table another file. So behind the statements of a read, whose locks keep
+//! the files as they are, the server is asked which they are ([`super::seen`]), and a read that may
+//! have found another is done again.
 //!
-//! A connection remembers the files that a snapshot and the catalog of that very moment agreed on. If they are the same
-//! after a read that began later, no file was another in between: numbers of files do not come again. That is a short question.
-//! Each connection has its own memory: ✗ *what was seen on the primary is what a standby that is behind comes to only while it
-//! is read.*
+//! A connection remembers the files that a snapshot and the catalog of that very moment agreed on.
+//! If they are the same after a read that began later, no file was another in between: numbers of
+//! files do not come again. That is a short question. Each connection has its own memory.
+//! Counterexample: *what was seen on the primary is what a standby that is behind comes to only
+//! while it is read.*
 //!
-//! Where nobody knows which tables a statement reads, or where there are many, the locks of the transaction say it.
+//! Where the tables that a statement reads are unknown, or where there are many, the locks of the
+//! transaction say it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +25,7 @@ use tokio_postgres::types::Type;
 use super::analysis::Analysis;
 use crate::Value;
 
-/// Up to so many tables are named one by one, which costs the server least.
+/// Up to this number, tables are named one by one, which costs the server least.
 const FEW: usize = 16;
 /// Tables whose files a connection remembers.
 const MAX_KNOWN: usize = 65_536;
@@ -31,11 +35,12 @@ const MAX_KNOWN: usize = 65_536;
 pub(super) enum Form {
     /// There are no tables.
     Nothing,
-    /// Whether the files of so many tables are these.
+    /// Whether this form asks for the files of this number of tables.
     Same(usize),
     /// Which files the snapshot knows, and which there are.
     Which,
-    /// Whether these are the same for all that the transaction has locked. It looks at the locks of all sessions.
+    /// Whether these are the same for all that the transaction has locked. It looks at the locks of
+    /// all sessions.
     Locked,
 }
 
@@ -74,7 +79,7 @@ impl Form {
                  || coalesce(pg_catalog.pg_relation_filenode(c.oid)::text, '-'), ',') \
                  from pg_catalog.pg_class c where c.oid = any ($1::oid[]))"
                 .to_owned(),
-            // What was locked and is not there for the snapshot has come since.
+            // A locked table that the snapshot does not show was created after the snapshot.
             Self::Locked => "(select pg_catalog.bool_and(c.oid is not null and (c.relkind not in ('r', 'm') \
                  or c.relfilenode is not distinct from pg_catalog.pg_relation_filenode(c.oid)))::text \
                  from pg_catalog.pg_locks l left join pg_catalog.pg_class c on c.oid = l.relation \
@@ -98,7 +103,8 @@ impl Form {
 pub(super) enum FileComparison {
     /// All tables were found as the snapshot knows them.
     Same,
-    /// The same, but some of those that the statements were found to read are not there any more: others stand in their place.
+    /// The same, but some of those that the statements were found to read are not there any more:
+    /// others stand in their place.
     Gone,
     /// One was emptied or written anew, or may have been: what was remembered is not so any more.
     Unsure,
@@ -163,7 +169,8 @@ impl KnownFiles {
         }
     }
 
-    /// What was said to the question. If it is not that all is the same, the next question is a longer one.
+    /// What was said to the question. If it is not that all is the same, the next question is a
+    /// longer one.
     pub(super) fn answer(&mut self, question: &FileQuery, said: &Value) -> FileComparison {
         let text = match said {
             Value::Text(text) => text,
@@ -185,7 +192,8 @@ impl KnownFiles {
         }
     }
 
-    /// Remembers the files on which the snapshot and the catalog agree, and says whether these are all.
+    /// Remembers the files on which the snapshot and the catalog agree, and says whether these are
+    /// all.
     fn learn(&mut self, files: &str, count: usize) -> FileComparison {
         if self.0.len() + count > MAX_KNOWN {
             self.0.clear();

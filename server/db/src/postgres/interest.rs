@@ -31,8 +31,9 @@ struct InterestState {
 }
 
 impl ColumnInterest {
-    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything that was read with
-    /// dependencies on it is stored: changes from before did not name its values.
+    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything
+    /// that was read with dependencies on it is stored: changes from before did not name its
+    /// values.
     pub(crate) fn add(&self, wanted: impl IntoIterator<Item = WatchedColumn>) -> bool {
         let mut state = self.state.lock();
         let before = state.wanted.len();
@@ -50,8 +51,9 @@ impl ColumnInterest {
         grown
     }
 
-    /// What to look at now. Taken by the feed after a transaction's last change has arrived and right before it is delivered,
-    /// under the lock of the delivery, so that none is delivered without the names of a column added before its epoch began.
+    /// What to look at now. Taken by the feed after a transaction's last change has arrived and
+    /// right before it is delivered, under the lock of the delivery, so that none is delivered
+    /// without the names of a column added before its epoch began.
     pub(crate) fn watch(&self) -> Arc<WatchedColumns> {
         self.state.lock().watch.clone()
     }

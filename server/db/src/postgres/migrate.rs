@@ -18,8 +18,9 @@ const TABLE: &str = "create table if not exists _millpond_migrations \
 /// What nodes that start together agree on: "millpond" in ASCII.
 const LOCK: i64 = 0x6d69_6c6c_706f_6e64;
 
-/// The time between two attempts to get the lock. Waiting for it in the server would hold a snapshot, and CREATE INDEX
-/// CONCURRENTLY, run by the node that has the lock, would wait for that: a deadlock.
+/// The time between two attempts to get the lock. Waiting for it in the server would hold a
+/// snapshot, and CREATE INDEX CONCURRENTLY, run by the node that has the lock, would wait for that:
+/// a deadlock.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// On the first line of a script whose statements cannot run in a transaction.

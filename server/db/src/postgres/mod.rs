@@ -1,8 +1,10 @@
-//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by triggers, and what they share.
+//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by
+//! triggers, and what they share.
 //!
-//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`, `wire`). A write leaves a
-//! token in its transaction, or notes its id, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
-//! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
+//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`,
+//! `wire`). A write leaves a token in its transaction, or notes its id, and is answered once the
+//! feed has brought it (`write`, `pending`). What a statement depends on is found out for one state
+//! of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
 mod backoff;
@@ -66,11 +68,12 @@ pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
 use tls::Tls;
 
-/// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
+/// After this silence server and feed give each other up, and the slot with them: a node that hangs
+/// keeps no log.
 const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a reader waits for the feed to bring what he has written through another node. As a rule it is there in
-/// milliseconds; where it is not, one more read costs less than the wait.
+/// How long a reader waits for the feed to bring what he has written through another node. As a
+/// rule it is there in milliseconds; where it is not, one more read costs less than the wait.
 const CATCHING_UP: Duration = Duration::from_millis(250);
 
 /// What all threads of a database share.
@@ -188,7 +191,7 @@ impl Postgres {
         answer.recv().map_err(|_| self.unanswered())
     }
 
-    /// Nobody answers any more: the job was dropped.
+    /// No reply will come: the job was dropped.
     fn unanswered(&self) -> Error {
         let message = "what was asked of PostgreSQL failed unexpectedly";
         self.inner.shared.link.count_failure(message);
@@ -276,12 +279,12 @@ impl Postgres {
         let may_come = link.passed.may_come_to(&position);
         let passed = link.passed.until(position);
         if may_come {
-            // A feed that lets changes gather finds that somebody waits.
+            // A feed that batches changes sees that a caller waits.
             link.wake.call();
         }
         self.connection_thread().spawn(async move {
             let passed = timeout(wait, passed).await;
-            // Whoever asked has gone.
+            // The caller has gone.
             let _ = reply.send(passed.unwrap_or(false));
         });
         answer.await.unwrap_or(false)

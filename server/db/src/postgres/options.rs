@@ -28,10 +28,11 @@ impl FeedKind {
 /// How a PostgreSQL database is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between them: the first that
-    /// answers is taken.
+    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between
+    /// them: the first that answers is taken.
     pub url: String,
-    /// Standbys that may be read beside the primary, as `host`, `host:port` or the folder of a unix socket; everything else is as in the URL.
+    /// Standbys that may be read beside the primary, as `host`, `host:port` or the folder of a unix
+    /// socket; everything else is as in the URL.
     pub replicas: Vec<String>,
     /// Connections that read and write; to each replica there may be as many again.
     pub pool: usize,
@@ -66,8 +67,8 @@ impl std::fmt::Debug for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, logical replication by the publication
-    /// `millpond`, and as many threads as there are processors.
+    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, logical
+    /// replication by the publication `millpond`, and as many threads as there are processors.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -124,7 +125,7 @@ pub(crate) struct Trust {
 pub(crate) enum Proof {
     /// Nothing: it keeps out who only listens (`prefer`, `require`).
     None,
-    /// That somebody trusted has signed it (`verify-ca`).
+    /// A trusted authority has signed it (`verify-ca`).
     Signed,
     /// And that it is for this host (`verify-full`).
     Host,
@@ -135,7 +136,8 @@ pub(crate) enum Proof {
 pub(crate) struct ConnectionTarget {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
-    /// Whether a standby may answer: what a replica says is held against the feed, what stands in the primary's place is not.
+    /// Whether a standby may answer: what a replica says is held against the feed, what stands in
+    /// the primary's place is not.
     pub(crate) is_replica: bool,
 }
 
@@ -143,7 +145,8 @@ pub(crate) struct ConnectionTarget {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ConnectionTarget {
-    /// Reads the URL. The parameters about certificates are libpq's, which the driver does not know.
+    /// Reads the URL. The parameters about certificates are libpq's, which the driver does not
+    /// know.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(Error::usage(

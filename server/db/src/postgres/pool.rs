@@ -10,7 +10,8 @@ use super::backoff::Backoff;
 use super::connect::{PooledConnection, connect};
 use crate::Error;
 
-/// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s to limit.
+/// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s
+/// to limit.
 pub(super) struct Pool {
     pub(super) shared: Arc<DatabaseContext>,
     idle: RefCell<Vec<PooledConnection>>,
@@ -26,7 +27,8 @@ impl Pool {
         }
     }
 
-    /// A connection that was used before and is not known to be dead, or a new one; to the feed's server, while there is a feed.
+    /// A connection that was used before and is not known to be dead, or a new one; to the feed's
+    /// server, while there is a feed.
     pub(super) async fn get(&self) -> Result<PooledConnection, Error> {
         while let Some(connection) = self.pop() {
             // What leads elsewhere is closed by being dropped.
@@ -37,7 +39,8 @@ impl Pool {
         self.open().await
     }
 
-    /// The one that was used last: its statements are the warmest, and those that nobody needs stay at the bottom.
+    /// The one that was used last: its statements are the warmest, and connections that are not
+    /// needed stay at the bottom.
     fn pop(&self) -> Option<PooledConnection> {
         self.idle.borrow_mut().pop()
     }
@@ -76,8 +79,8 @@ impl Pool {
         self.idle.borrow_mut().push(connection);
     }
 
-    /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is closed, so that the next does not
-    /// wait for each of them in turn.
+    /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is
+    /// closed, so that the next does not wait for each of them in turn.
     pub(super) fn distrust(&self) {
         self.idle.borrow_mut().clear();
     }
@@ -90,7 +93,8 @@ impl Pool {
     }
 }
 
-/// An attempt to connect: if whoever made it gives up, it has failed, and the next may try.
+/// An attempt to connect: if its caller gives up, the attempt counts as failed, and the next may
+/// try.
 struct Attempt<'a> {
     pool: &'a Pool,
 }

@@ -1,8 +1,8 @@
 //! Statements as one connection has prepared them.
 //!
-//! Results are asked for in binary. A column whose type is not read from its binary form is cast to text by the server:
-//! the statement is put into another that selects its columns by number, so that equal names of columns do not matter and
-//! the order of the rows stays.
+//! Results are asked for in binary. A column whose type is not read from its binary form is cast to
+//! text by the server: the statement is put into another that selects its columns by number, so
+//! that equal names of columns do not matter and the order of the rows stays.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -37,7 +37,8 @@ impl PreparedStatement {
     }
 }
 
-/// Whether the columns of a statement with casts are still those that it was prepared for. Of others the server says so.
+/// Whether the columns of a statement with casts are still those that it was prepared for. Of
+/// others the server says so.
 pub(super) async fn is_current(
     shape: &Shape,
     client: &Client,
@@ -115,8 +116,8 @@ pub(super) async fn prepare(
     Err(PrepareError::Refused(uncastable(&plain)))
 }
 
-/// The statement within another that casts what has to be cast: as a subquery, or as a table expression if it changes
-/// something.
+/// The statement within another that casts what has to be cast: as a subquery, or as a table
+/// expression if it changes something.
 fn wrapped(sql: &str, plain: &Statement) -> [String; 2] {
     let mut names = String::new();
     let mut columns = String::new();

@@ -1,6 +1,7 @@
 //! Reads: all queries of a read in one snapshot and one round trip ([`super::wire`]).
 //!
-//! Behind them goes a statement of our own, which says which snapshot it was, and whether the tables were as it knows them.
+//! Behind them goes a statement of our own, which says which snapshot it was, and whether the
+//! tables were as it knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,8 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
     let started = Boottime::now();
     let mut connection = pool.get().await?;
     let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
-    // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
+    // A second attempt has what the first has left: a connection whose packets are lost delays the
+    // caller no longer than that.
     let left = || limit.saturating_sub(Boottime::now().since(began));
     let (mut retried, mut renew, mut rewrites) = (false, false, 0);
     loop {
@@ -80,7 +82,8 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<Read, Error> {
                 connection.abandon(&pool.shared);
                 return Err(Error::Timeout);
             }
-            // A read changes nothing, so it may be done again: the connection may have died long ago.
+            // A read changes nothing, so it may be done again: the connection may have died long
+            // ago.
             Err(ReadFailure::Lost(_)) if !retried => {
                 let opened = timeout(left(), pool.open()).await;
                 connection = opened.map_err(|_| Error::Timeout)??;
@@ -192,8 +195,8 @@ async fn attempt(
     })
 }
 
-/// Without a feed nobody tells that the schema has changed, so statements whose casts hide it from the server are looked at
-/// after each read.
+/// Without a feed no notification says that the schema has changed, so statements whose casts hide
+/// it from the server are looked at after each read.
 async fn still_current(
     connection: &PooledConnection,
     calls: &[Call],
@@ -293,8 +296,9 @@ pub(super) fn question(connection: &PooledConnection, found: &[StatementAnalysis
     connection.files.question(statements)
 }
 
-/// The position of what was read, which only a primary has. The connection was one to a primary when it was opened, so something stands between
-/// that leads to another server now, such as a pooler; what a standby gives may be of any age, and is given to nobody.
+/// The position of what was read, which only a primary has. The connection was one to a primary
+/// when it was opened, so something stands between that leads to another server now, such as a
+/// pooler; what a standby gives may be of any age, and is never returned.
 fn of_primary(position: Option<u64>) -> Result<u64, ReadFailure> {
     position.ok_or_else(|| ReadFailure::Lost(STANDBY.to_owned()))
 }

@@ -1,14 +1,16 @@
 //! Reads on standbys that the owner has named, to relieve the primary (COHERENCE, rule 18).
 //!
-//! A replica helps where it can and costs nothing where it cannot: connections are opened while the primary answers, one
-//! that is away, behind or something else than it was taken for is left alone for growing pauses, and whatever goes
-//! wrong in a read there, the read is done on the primary.
+//! A replica helps where it can and costs nothing where it cannot: connections are opened while the
+//! primary answers, one that is away, behind or something else than it was taken for is left alone
+//! for growing pauses, and a read that fails there is done on the primary.
 //!
-//! A read is three statements' worth of trust around the owner's. Before the snapshot, in a transaction of its own, how far the log has been
-//! replayed: the snapshot that is taken afterwards sees at least that, and that is what the fence is told
-//! ([`Snapshot::Applied`]). ✗ *Asked in the snapshot's own transaction: the place may be later than the snapshot, and what lies between is
-//! taken for seen.* Within the snapshot, that it is still a standby's. At the end, that it has followed the same timeline through the
-//! same receiver all the while, and up to where it has received the log: all that the snapshot saw lies before that.
+//! A read is three statements' worth of trust around the owner's. Before the snapshot, in a
+//! transaction of its own, how far the log has been replayed: the snapshot that is taken afterwards
+//! sees at least that, and that is what the fence is told ([`Snapshot::Applied`]). Counterexample:
+//! *Asked in the snapshot's own transaction: the place may be later than the snapshot, and what
+//! lies between is taken for seen.* Within the snapshot, that it is still a standby's. At the end,
+//! that it has followed the same timeline through the same receiver all the while, and up to where
+//! it has received the log: all that the snapshot saw lies before that.
 
 mod attempt;
 mod connection;
@@ -40,15 +42,17 @@ use spared::ExcludedStatements;
 
 /// A replica that does not answer a question about itself by then is left alone.
 const PROBE: Duration = Duration::from_millis(500);
-/// One that has just been connected to has longer, as nobody waits for it but the owner at a check.
+/// One that has just been connected to has longer, as only the owner at a check waits for it.
 const GREETING: Duration = Duration::from_secs(2);
-/// A read that a replica has not answered by then is the primary's. Short, however long a statement may run: one that starves would hold up
-/// every page by as much.
+/// A read that a replica has not answered by then is the primary's. Short, however long a statement
+/// may run: one that starves would hold up every page by as much.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// A statement that takes longer is ended by the replica itself, in time for its answer to come before the read is given up.
+/// A statement that takes longer is ended by the replica itself, in time for its answer to come
+/// before the read is given up.
 const STATEMENT: Duration = Duration::from_millis(600);
 const _: () = assert!(STATEMENT.as_millis() < ATTEMPT.as_millis());
-/// How often one that is behind is asked, and the pause between: replaying takes a moment longer than telling the feed.
+/// How often one that is behind is asked, and the pause between: replaying takes a moment longer
+/// than telling the feed.
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 
@@ -87,8 +91,8 @@ struct Replica {
     said: RefCell<String>,
 }
 
-/// The right to use a replica, which after a failure one has at a time. It is given back by being dropped, so that neither a panic nor a caller
-/// who has gone keeps it.
+/// The right to use a replica, which after a failure one has at a time. It is given back by being
+/// dropped, so that neither a panic nor a caller who has gone keeps it.
 struct Trial(Rc<Replica>);
 
 impl Drop for Trial {
@@ -98,7 +102,8 @@ impl Drop for Trial {
     }
 }
 
-/// A read that a replica is to be asked for. There are as many at a time as there are [`ReplicaPermits`].
+/// A read that a replica is to be asked for. There are as many at a time as there are
+/// [`ReplicaPermits`].
 pub(super) struct ReplicaRead {
     trial: Trial,
     lease: Lease,
@@ -201,9 +206,11 @@ impl Replicas {
     }
 }
 
-/// What a call is in the catalog of the number `schema`: found out on the primary, as a standby takes no temporary function. `None` leaves
-/// what is wrong with it for the primary to say, and what no feed tells of for it to read: ✗ *a table that is not published has been written
-/// through a node whose feed is down; a sequence runs ahead on a standby; its settings and statistics are its own.*
+/// What a call is in the catalog of the number `schema`: found out on the primary, as a standby
+/// takes no temporary function. `None` leaves what is wrong with it for the primary to say, and
+/// what no feed tells of for it to read. Counterexample: *a table that is not published has been
+/// written through a node whose feed is down; a sequence runs ahead on a standby; its settings and
+/// statistics are its own.*
 fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
@@ -226,7 +233,8 @@ impl ReplicaRead {
 }
 
 impl Replica {
-    /// A connection that is idle. If there is none, one is opened for the reads that follow: nobody waits for it.
+    /// A connection that is idle. If there is none, one is opened for the reads that follow; this
+    /// read does not wait for it.
     fn take(self: &Rc<Self>) -> Option<(Trial, Lease)> {
         self.backoff.borrow_mut().ask(Boottime::now()).ok()?;
         let trial = Trial(Rc::clone(self));
@@ -258,14 +266,17 @@ impl Replica {
         self.idle.borrow_mut().pop()
     }
 
-    /// For the next read: whether the replica helps is not known before it has answered one. ✗ *One that answers no read in time, or is
-    /// no standby any more, is connected to without trouble: taken for well again, it is left alone for no longer than the first pause.*
+    /// For the next read: whether the replica helps is not known before it has answered one.
+    /// Counterexample: *One that answers no read in time, or is no standby any more, is connected
+    /// to without trouble: taken for well again, it is left alone for no longer than the first
+    /// pause.*
     fn keep(&self, lease: Lease) {
         self.idle.borrow_mut().push(lease);
         self.backoff.borrow_mut().undecided();
     }
 
-    /// It is away, or none that may be read; its other connections are worth no more than the one that has found it out.
+    /// It is away, or none that may be read; its other connections are worth no more than the one
+    /// that has found it out.
     fn failed(&self, why: &str) {
         self.idle.borrow_mut().clear();
         self.leave_alone(why);
@@ -285,7 +296,8 @@ impl Replica {
     /// Nothing is asked of it for a pause.
     fn leave_alone(&self, why: &str) {
         let sentence = format!("the replica {}: {why}", self.shared.place);
-        // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not be lost behind that.
+        // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not
+        // be lost behind that.
         if *self.said.borrow() != sentence {
             self.shared.link.count_failure(&sentence);
             self.said.replace(sentence.clone());
@@ -356,7 +368,8 @@ impl Replica {
         None
     }
 
-    /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be reached.
+    /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be
+    /// reached.
     async fn examine(
         &self,
         system: Option<&str>,

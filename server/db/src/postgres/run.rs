@@ -1,4 +1,5 @@
-//! Runs statements through the driver: one, or several in one round trip. Reads have a way of their own ([`super::wire`]).
+//! Runs statements through the driver: one, or several in one round trip. Reads have a way of their
+//! own ([`super::wire`]).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -96,9 +97,11 @@ async fn next(rows: &mut Pin<&mut RowStream>) -> Option<Result<Row, tokio_postgr
     poll_fn(|cx| rows.as_mut().poll_next(cx)).await
 }
 
-/// Runs all of them in one round trip, and gives what each gave, up to one whose result is not read to its end.
+/// Runs all of them in one round trip, and gives what each gave, up to one whose result is not read
+/// to its end.
 ///
-/// The driver writes what has been asked for when this task waits, so all leave together if all are asked first.
+/// The driver writes what has been asked for when this task waits, so all leave together if all are
+/// asked first.
 pub(super) async fn together(client: &Client, runs: Vec<StatementRun<'_>>) -> Vec<RunResult> {
     let mut running: Vec<_> = runs
         .into_iter()
@@ -144,7 +147,7 @@ fn value(row: &Row, index: usize, decoder: &Decoder) -> Result<Value, RunError> 
     }
 }
 
-/// The bytes of a column, whatever its type.
+/// The bytes of a column of any type.
 struct Raw<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for Raw<'a> {

@@ -1,4 +1,4 @@
-//! What the server says when it refuses something, whoever has read it: the driver, or the pipeline of reads.
+//! The server's error message, read by the driver or by the pipeline of reads.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -7,7 +7,8 @@ use tokio_postgres::error::{DbError, ErrorPosition};
 
 use super::feed::reader::Reader;
 
-/// An error of the server. What it names of rows is in the detail alone, which does not go into every message.
+/// An error of the server. What it names of rows is in the detail alone, which does not go into
+/// every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// The SQLSTATE.
@@ -93,7 +94,7 @@ impl From<&DbError> for ServerError {
     }
 }
 
-/// Why a statement came to nothing, whoever has sent it.
+/// Why a statement failed; the driver or the pipeline of reads has sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseError {
     /// The server has refused it.

@@ -1,4 +1,5 @@
-//! One statement of the owner: its text for PostgreSQL, and what it depends on in the present catalog.
+//! One statement of the owner: its text for PostgreSQL, and what it depends on in the present
+//! catalog.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,8 +69,9 @@ impl Statement {
         connection: &mut PooledConnection,
     ) -> Result<StatementAnalysis, PrepareError> {
         let schema = shared.link.schema();
-        // Another connection may have found out what the statement is now; this one may still have it as it was. ✗ Two columns swap
-        // their names: where results are cast, the server runs on what was prepared.
+        // Another connection may have found out what the statement is now; this one may still have
+        // it as it was. Counterexample: Two columns swap their names: where results are cast, the
+        // server runs on what was prepared.
         connection.keep_up_with(schema);
         let known = self.found.lock().clone();
         if known.schema == schema {
@@ -81,7 +83,8 @@ impl Statement {
         Ok(found)
     }
 
-    /// The same with the columns that it has now: the server says that they have changed, and without a feed nobody else does.
+    /// The same with the columns that it has now: the server says that they have changed, and
+    /// without a feed there is no other notification.
     pub(super) async fn renewed(
         &self,
         shared: &DatabaseContext,
@@ -92,8 +95,9 @@ impl Statement {
         found.shape = ready.shape;
         let mut known = self.found.lock();
         if known.schema == found.schema {
-            // As where it is found out anew. ✗ *A view's two columns change places, the server says so before the feed does, and a replica
-            // that has not replayed it gives the one under the name of the other.*
+            // As where it is found out anew. Counterexample: *A view's two columns change places,
+            // the server says so before the feed does, and a replica that has not replayed it gives
+            // the one under the name of the other.*
             shared.link.replay.hold();
             *known = found.clone();
         }
@@ -229,7 +233,8 @@ async fn rehearsed(
     }
 }
 
-/// Prepares the statement, asks the database and the catalog what it is, and registers the columns that it selects by.
+/// Prepares the statement, asks the database and the catalog what it is, and registers the columns
+/// that it selects by.
 async fn find_out(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,

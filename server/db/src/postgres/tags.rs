@@ -1,15 +1,18 @@
-//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (COHERENCE, rules 11 and 12).
+//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (COHERENCE,
+//! rules 11 and 12).
 //!
-//! Tables are named by their *family* (see [`super::families`]), columns by name: partitions and children of a table share
-//! the names of its columns, whatever their numbers.
+//! Tables are named by their *family* (see [`super::families`]), columns by name: partitions and
+//! children of a table share the names of its columns, not their numbers.
 //!
-//! A narrow tag stands for "the rows of this family in which this column equals this value". It is sound only if every
-//! stored value that PostgreSQL holds equal to the parameter hashes as the parameter does, which is so for the [`ValueClass`]es here.
-//! Everything else depends on the whole family.
+//! A narrow tag stands for "the rows of this family in which this column equals this value". It is
+//! sound only if every stored value that PostgreSQL holds equal to the parameter hashes as the
+//! parameter does, which is so for the [`ValueClass`]es here. Everything else depends on the whole
+//! family.
 //!
-//! Whoever depends on a narrow tag of a column also depends on [`ColumnName::unknown`] of that column, which is touched by
-//! changes of which the feed does not tell the column's old value, and by changes too large to list. It is one generation
-//! counter, so such a change costs the same however much is cached.
+//! A result that depends on a narrow tag of a column also depends on [`ColumnName::unknown`] of
+//! that column, which is touched by changes of which the feed does not tell the column's old value,
+//! and by changes too large to list. It is one generation counter, so such a change costs the same
+//! however much is cached.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -58,7 +61,8 @@ impl ColumnName {
         }
     }
 
-    /// All rows, as far as this column's values go: touched when it is not known which values a change took away.
+    /// All rows, as far as this column's values go: touched when it is not known which values a
+    /// change took away.
     pub(crate) fn unknown(self) -> Tag {
         Tag::broad(hash((self.hash, 0_u8)))
     }
@@ -78,8 +82,8 @@ impl ColumnName {
         }
     }
 
-    /// The tag that a stored value touches, from the text in which the feed brings it (the output function's); `None` if it is
-    /// not as expected, and then all rows count.
+    /// The tag that a stored value touches, from the text in which the feed brings it (the output
+    /// function's); `None` if it is not as expected, and then all rows count.
     pub(crate) fn touched_by(self, stored: &[u8]) -> Option<Tag> {
         match self.class {
             ValueClass::Integer => std::str::from_utf8(stored)
@@ -106,8 +110,8 @@ impl ColumnName {
     }
 }
 
-/// The 32 digits of a UUID in lower case. Only the form with four hyphens and that without any are taken: others, which
-/// PostgreSQL reads too, widen.
+/// The 32 digits of a UUID in lower case. Only the form with four hyphens and that without any are
+/// taken: others, which PostgreSQL reads too, widen.
 fn canonical_uuid(text: &[u8]) -> Option<[u8; 32]> {
     let hyphens = match text.len() {
         32 => false,

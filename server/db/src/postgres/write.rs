@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How often a transaction is run that others get in the way of.
 const ATTEMPTS: u32 = 3;
 
-/// A commit's token, and what is told when its change has come.
+/// A commit's token, and the receiver that is notified when the feed delivers the change.
 pub(super) type Awaited = Option<(u64, Arrival)>;
 
 /// Why a transaction came to nothing, and what becomes of its connection.
@@ -52,7 +52,8 @@ pub(super) async fn write(pool: &Pool, steps: &[Step]) -> Result<(Vec<Rows>, Awa
                 return Ok(done);
             }
             Err(WriteFailure::Failed(error)) => {
-                // A server that takes no writes may be a standby by now: the next connection finds the primary.
+                // A server that takes no writes may be a standby by now: the next connection finds
+                // the primary.
                 if !matches!(error, Error::Unavailable { .. }) {
                     pool.put(connection);
                 }
@@ -100,15 +101,16 @@ fn lost(pool: &Pool, reason: &str) -> Error {
     Error::unavailable(format!("{}: {reason}", pool.shared.place))
 }
 
-/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
-/// that the feed of another node must have passed to have brought it too.
+/// After the commit: waits until the feed has brought the change, so that the next read finds it on
+/// every path. Gives a position that the feed of another node must have passed to have brought it
+/// too.
 pub(super) async fn await_feed(shared: &DatabaseContext, awaited: Awaited) -> Position {
     let position = brought(shared, awaited).await;
     let position = position.unwrap_or_else(|| Position::new("", 0));
     shared.link.passed.told(position, &shared.node)
 }
 
-/// None if the feed has not brought it, so that nobody knows where it is.
+/// None if the feed has not brought it, so the position is unknown.
 async fn brought(shared: &DatabaseContext, awaited: Awaited) -> Option<Position> {
     let link = &shared.link;
     let Some((token, arrival)) = awaited else {
@@ -116,8 +118,9 @@ async fn brought(shared: &DatabaseContext, awaited: Awaited) -> Option<Position>
         return None;
     };
     match timeout(shared.options.statement_timeout, arrival).await {
-        // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
-        // has the higher position, whichever was committed first, and a browser keeps the later one.
+        // Not the place of this very change, but of all that was applied: of two writes that are
+        // answered at once, the later answer has the higher position, whichever was committed
+        // first, and a browser keeps the later one.
         Ok(Ok(position)) => Some(link.passed.since(position)),
         // The feed was lost: nothing that was kept is given here any more.
         Ok(Err(_)) => None,
@@ -206,7 +209,8 @@ async fn commit(
     }
 }
 
-/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for it.
+/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for
+/// it.
 async fn commit_with_id(
     shared: &DatabaseContext,
     connection: &PooledConnection,
@@ -228,7 +232,8 @@ async fn commit_with_id(
     }
     let link = &shared.link;
     let Some(id) = id else {
-        // ✗ *How far this node's feed is: a visitor comes with what he has written through another, and would leave with less.*
+        // Counterexample: *How far this node's feed is: a visitor comes with what he has written
+        // through another, and would leave with less.*
         let source = link.passed.reached().source().to_owned();
         let position = covered.map(|at| Position::new(source, at));
         return Ok(position.and_then(|position| link.pending.expect_nothing(position)));
@@ -259,7 +264,7 @@ async fn commit_with_token(
 ) -> Result<Awaited, WriteFailure> {
     let awaited = shared.link.pending.expect();
     if awaited.is_some() {
-        // A feed that lets changes gather does not while somebody waits for one.
+        // A feed that batches changes stops batching while a caller waits for one.
         shared.link.wake.call();
     }
     let mut runs = Vec::with_capacity(2);

@@ -94,7 +94,8 @@ fn parameter(object: &Object) -> Option<(usize, u32)> {
     Some((number.checked_sub(1)?, object.number("paramtype")?))
 }
 
-/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is the constant 1.
+/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is
+/// the constant 1.
 pub(crate) fn are_readable(probe: &Object) -> bool {
     constant(probe, types::INT4) == Some(Value::Integer(1))
 }
@@ -124,8 +125,9 @@ fn constant(object: &Object, type_oid: u32) -> Option<Value> {
     }
 }
 
-/// A text has four bytes before it with its length; the lowest two bits are of compressed and short forms. Other letters than ASCII
-/// are in the database's encoding, which need not be that of parameters and of the feed.
+/// A text has four bytes before it with its length; the lowest two bits are of compressed and short
+/// forms. Other letters than ASCII are in the database's encoding, which need not be that of
+/// parameters and of the feed.
 fn text(bytes: &[u8]) -> Option<Value> {
     let (header, content) = bytes.split_at_checked(4)?;
     let header = u32::from_le_bytes(header.try_into().ok()?);

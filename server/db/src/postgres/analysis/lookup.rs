@@ -27,7 +27,7 @@ impl FunctionLookup {
 
 pub(crate) struct Functions {
     pub(crate) functions: Vec<Function>,
-    /// Whether somebody has made a cast to JSON, which functions such as `to_json` then use.
+    /// Whether a cast to JSON was created, which functions such as `to_json` then use.
     pub(crate) json_casts: bool,
 }
 
@@ -57,7 +57,8 @@ pub(crate) async fn views(client: &Client, oids: &[u32]) -> Result<Vec<String>, 
     texts(client, VIEWS, &[&oids]).await
 }
 
-/// The trees of policies on reading: on tables in `active` if the role is subject to them, on those in `all` in any case.
+/// The trees of policies on reading: on tables in `active` if the role is subject to them, on those
+/// in `all` in any case.
 pub(crate) async fn policies(
     client: &Client,
     active: &[u32],

@@ -1,6 +1,8 @@
-//! What came nearest to a restriction, for those references that have none: the owner is told why, and what would help.
+//! What came nearest to a restriction, for those references that have none: the owner is told why,
+//! and what would help.
 //!
-//! Nothing depends on it but the advice, so it may be wrong where a query is odd; `restrict` alone decides.
+//! Nothing depends on it but the advice, so it may be wrong where a query is odd; `restrict` alone
+//! decides.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +10,7 @@ use super::constants;
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, MAX_VALUES};
 use crate::advice::Cause;
-use crate::postgres::catalog::{Catalog, Column};
+use crate::postgres::catalog::{Catalog, CatalogColumn};
 
 /// The causes for a query's references that are not among the `restricted`, by their number from 1.
 pub(crate) fn causes<T>(
@@ -102,7 +104,7 @@ impl<'a> CauseSearch<'a> {
         self.note(reference, cause);
     }
 
-    fn column(&self, node: &TreeNode) -> Option<(usize, &'a Column)> {
+    fn column(&self, node: &TreeNode) -> Option<(usize, &'a CatalogColumn)> {
         let (reference, _, column) = restrict::column(node, self.entries, self.catalog)?;
         Some((reference, column))
     }
@@ -124,14 +126,16 @@ impl<'a> CauseSearch<'a> {
     }
 }
 
-/// Whether the operator is `=` of a common type. The oids are in `pg_operator.dat`, and the same in every version.
+/// Whether the operator is `=` of a common type. The oids are in `pg_operator.dat`, and the same in
+/// every version.
 fn is_equality(operator: &Object) -> bool {
     operator.number("opno").is_some_and(|operator| {
         restrict::equality(operator).is_some() || OTHERS.contains(&operator)
     })
 }
 
-/// Of `name`, float4, float8, `char(n)`, date, time, timestamptz, numeric, bytea, timestamp and enums.
+/// Of `name`, float4, float8, `char(n)`, date, time, timestamptz, numeric, bytea, timestamp and
+/// enums.
 pub(super) const OTHERS: [u32; 11] = [93, 620, 670, 1054, 1093, 1108, 1320, 1752, 1955, 2060, 3516];
 
 /// Whether an expression is the column of some table, of this query or of one around it.
@@ -149,7 +153,8 @@ fn has_subquery(node: &TreeNode) -> bool {
     }
 }
 
-/// The references of the query that an expression in it names, also within subqueries, `depth` of which are around it.
+/// The references of the query that an expression in it names, also within subqueries, `depth` of
+/// which are around it.
 fn references(node: &TreeNode, depth: u32, into: &mut BTreeSet<usize>) {
     match node {
         TreeNode::List(items) => items.iter().for_each(|item| references(item, depth, into)),

@@ -1,8 +1,9 @@
 //! Reads the trees that PostgreSQL writes of its own queries (`pg_node_tree`).
 //!
-//! It is the form that `nodes/outfuncs.c` writes and `nodes/readfuncs.c` reads: `{NAME :field value …}`, `(list)`, `<>` for
-//! nothing, tokens with backslashes, and constants as `length [ bytes ]`. Fields are found by name, not by place, so that what a
-//! later version adds does no harm here; whoever walks a tree refuses names that it does not know.
+//! It is the form that `nodes/outfuncs.c` writes and `nodes/readfuncs.c` reads: `{NAME :field value
+//! …}`, `(list)`, `<>` for nothing, tokens with backslashes, and constants as `length [ bytes ]`.
+//! Fields are found by name, not by place, so that what a later version adds does no harm here; the
+//! code that walks a tree refuses unknown names.
 
 /// Nesting beyond this is refused. PostgreSQL itself allows a few thousand levels.
 const MAX_DEPTH: usize = 400;

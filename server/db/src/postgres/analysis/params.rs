@@ -51,7 +51,8 @@ fn kind(param: &Type, catalog: &Catalog) -> Option<Kind> {
     })
 }
 
-/// The parameters of types whose values are read from texts that may say `now`: dates, times, and whatever may have them inside.
+/// The parameters of types whose values are read from texts that may say `now`: dates, times, and
+/// types that may contain them.
 #[derive(Debug)]
 pub(crate) struct ClockWords(Vec<Timely>);
 
@@ -123,7 +124,8 @@ fn is_timeless(param: &Type) -> bool {
     }
 }
 
-/// The items of an array that a caller gave as a list, as values of the class; `None` if it is none.
+/// The items of an array that a caller gave as a list, as values of the class; `None` if it is
+/// none.
 pub(crate) fn items(value: &Value, class: ValueClass) -> Option<Vec<Value>> {
     use serde_json::Value as Json;
     let list = match value {
@@ -147,7 +149,8 @@ pub(crate) fn items(value: &Value, class: ValueClass) -> Option<Vec<Value>> {
         .collect()
 }
 
-/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A read-only transaction has the last word.
+/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A
+/// read-only transaction has the last word.
 pub(crate) fn seems_readonly(sql: &str) -> bool {
     let mut words = sql
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')

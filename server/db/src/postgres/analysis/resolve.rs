@@ -1,4 +1,5 @@
-//! Follows what a query names, through views, policies and the bodies of functions, down to tables whose changes the feed tells.
+//! Follows what a query names, through views, policies and the bodies of functions, down to tables
+//! whose changes the feed tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ pub(crate) struct Readings {
     pub(crate) whole: BTreeMap<u32, Cause>,
     /// What is read besides tables whose changes are told.
     pub(crate) others: BTreeSet<u32>,
-    /// Whether it may read tables that nobody knows.
+    /// Whether it may read unknown tables.
     pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
@@ -101,7 +102,8 @@ struct VisitedObjects {
 #[derive(Default)]
 struct PendingLookups {
     views: Vec<u32>,
-    /// Tables with row security that the query names itself: its policies count if the role is subject to them.
+    /// Tables with row security that the query names itself: its policies count if the role is
+    /// subject to them.
     secured: Vec<u32>,
     /// The same behind a view, whose owner may be another role.
     secured_behind: Vec<u32>,

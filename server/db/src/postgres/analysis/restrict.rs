@@ -1,23 +1,26 @@
 //! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
 //!
-//! Nothing here has to be complete, but everything has to be certain: a reference that is not reported as restricted makes its
-//! table a dependency as a whole.
+//! Nothing here has to be complete, but everything has to be certain: a reference that is not
+//! reported as restricted makes its table a dependency as a whole.
 //!
-//! The tree is PostgreSQL's own, with names resolved: an equality is an operator by its oid, a column is the number of a
-//! reference and of a column, and every conversion is a node. So an implicit cast, another collation or a column that a join has
-//! merged cannot be mistaken for the column itself.
+//! The tree is PostgreSQL's own, with names resolved: an equality is an operator by its oid, a
+//! column is the number of a reference and of a column, and every conversion is a node. So an
+//! implicit cast, another collation or a column that a join has merged cannot be mistaken for the
+//! column itself.
 //!
-//! Why an equality `t.c = v` in the conjunction of WHERE restricts whatever the joins: a row of `t` with another value in `c`
-//! gives only combined rows for which the conjunction is not true; and where its absence would make an outer join fill in
-//! NULLs, the comparison with NULL is not true either. The same holds for an inner join's ON and everything below that join, since what
-//! the join gives is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only, whose rows
-//! are not matched unless the condition is true, and for a RIGHT join's ON for the left side.
+//! Why an equality `t.c = v` in the conjunction of WHERE restricts for all joins: a row of `t` with
+//! another value in `c` gives only combined rows for which the conjunction is not true; and where
+//! its absence would make an outer join fill in NULLs, the comparison with NULL is not true either.
+//! The same holds for an inner join's ON and everything below that join, since what the join gives
+//! is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only,
+//! whose rows are not matched unless the condition is true, and for a RIGHT join's ON for the left
+//! side.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::constants::{self, Operand};
 use super::nodes::{Object, TreeNode};
-use crate::postgres::catalog::{Catalog, Column, Relation, types};
+use crate::postgres::catalog::{Catalog, CatalogColumn, Relation, types};
 use crate::postgres::tags::{ColumnName, ValueClass};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
@@ -46,7 +49,8 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
     }
     let mut found = search.found;
     for alternatives in found.values_mut() {
-        // A key finds one row and its old value is told; of the others nothing is known, so the first that was written.
+        // A key finds one row and its old value is told; of the others nothing is known, so the
+        // first that was written.
         alternatives.sort_by_key(|restriction| !restriction.precise);
     }
     found
@@ -71,7 +75,8 @@ pub(crate) fn uses_row_versions(query: &Object) -> bool {
         .any(|field| search(query.get(field)))
 }
 
-/// The conditions of the query's WHERE and ON that stand by themselves, each with the references that it restricts.
+/// The conditions of the query's WHERE and ON that stand by themselves, each with the references
+/// that it restricts.
 pub(super) fn conditions(query: &Object) -> Vec<(&TreeNode, BTreeSet<usize>)> {
     let mut found = Vec::new();
     join(query.get("jointree"), &mut found);
@@ -236,7 +241,7 @@ pub(super) fn column<'a>(
     node: &TreeNode,
     entries: &[TreeNode],
     catalog: &'a Catalog,
-) -> Option<(usize, &'a Relation, &'a Column)> {
+) -> Option<(usize, &'a Relation, &'a CatalogColumn)> {
     let object = bare(node)?;
     if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
         return None;
@@ -251,8 +256,8 @@ pub(super) fn column<'a>(
     Some((reference, table, column))
 }
 
-/// An expression without the changes of its type that leave its bytes as they are: from `varchar` to `text`, from a domain to
-/// the type beneath. A collation is not taken off.
+/// An expression without the changes of its type that leave its bytes as they are: from `varchar`
+/// to `text`, from a domain to the type beneath. A collation is not taken off.
 pub(super) fn bare(node: &TreeNode) -> Option<&Object> {
     let mut object = node.object()?;
     while object.name == "RELABELTYPE" {
@@ -261,7 +266,8 @@ pub(super) fn bare(node: &TreeNode) -> Option<&Object> {
     Some(object)
 }
 
-/// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in every version.
+/// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in
+/// every version.
 pub(super) fn equality(operator: u32) -> Option<ValueClass> {
     match operator {
         // Each of int2, int4 and int8 with each.

@@ -1,10 +1,11 @@
 //! Lets PostgreSQL parse a statement, and takes the tree that it makes of it.
 //!
-//! The tree is that of a function in standard SQL (PostgreSQL 14 and later), whose body is kept as it was understood: names
-//! resolved, conversions written out. The function is made in the session's temporary schema and dropped in the same
-//! transaction, so nobody ever sees it; it is never called. A plan would not do: it leaves out what this planner, with these
-//! statistics, need not look at (joins that change nothing, partitions, conditions that are never true), and the next one may look
-//! at it.
+//! The tree is that of a function in standard SQL (PostgreSQL 14 and later), whose body is kept as
+//! it was understood: names resolved, conversions written out. The function is made in the
+//! session's temporary schema and dropped in the same transaction, so no other session ever sees
+//! it; it is never called. A plan would not do: it leaves out what this planner, with these
+//! statistics, need not look at (joins that change nothing, partitions, conditions that are never
+//! true), and the next one may look at it.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
@@ -26,9 +27,11 @@ pub(crate) enum Tree {
     Unknown(String),
 }
 
-/// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these parameters.
+/// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these
+/// parameters.
 pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tree, SqlError> {
-    // ✗ `end` would close the function's body, and what is behind it the transaction, in which the function is left.
+    // Counterexample: `end` would close the function's body, and what is behind it the transaction,
+    // in which the function is left.
     if ends_transaction(sql) {
         return Ok(Tree::Utility);
     }
@@ -84,8 +87,8 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
         return Err(refused(error));
     };
     let code = said.code();
-    // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is refused: what controls transactions
-    // is not even in the grammar there.
+    // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is
+    // refused: what controls transactions is not even in the grammar there.
     let unsupported = *code == SqlState::FEATURE_NOT_SUPPORTED;
     let in_body = said.routine() == Some("interpret_AS_clause");
     if unsupported && in_body || *code == SqlState::SYNTAX_ERROR {

@@ -1,7 +1,8 @@
 //! What a query tree names: relations, functions, operators, conversions.
 //!
-//! Only kinds of nodes that are known are taken; any other makes the query uncacheable, since it might call something that
-//! nobody has looked at. Names of nodes have changed from version to version, so some are there twice.
+//! Only kinds of nodes that are known are taken; any other makes the query uncacheable, since it
+//! might call an unknown function. Names of nodes have changed from version to
+//! version, so some are there twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use super::restrict::{self, Restriction};
 use crate::advice::Cause;
 use crate::postgres::catalog::{Catalog, types};
 
-/// Nodes that do nothing but hold others, or whose functions and operators stand in fields that [`TreeNames`] looks at.
+/// Nodes that do nothing but hold others, or whose functions and operators stand in fields that
+/// [`TreeNames`] looks at.
 const KNOWN: &[&str] = &[
     "AGGREF",
     "ALIAS",
@@ -100,7 +102,7 @@ pub(crate) struct TreeNames {
     pub(crate) outputs: BTreeSet<u32>,
     /// Why the result must not be kept.
     pub(crate) objections: Vec<String>,
-    /// Whether it may read tables that nobody knows.
+    /// Whether it may read unknown tables.
     pub(crate) is_partial: bool,
     /// It writes, or locks rows.
     pub(crate) writes: bool,

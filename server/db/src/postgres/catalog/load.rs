@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use tokio_postgres::Client;
 
 use super::recording::triggers;
-use super::{Catalog, Column, Identity, Publication, Recording, Relation};
+use super::{Catalog, CatalogColumn, Identity, Publication, Recording, Relation};
 use crate::SqlError;
 use crate::postgres::FeedKind;
 use crate::postgres::families::Families;
 use crate::postgres::feed::triggers::function;
 
-/// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are taken as JSON, because their
-/// columns for filters are younger than PostgreSQL 14.
+/// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are
+/// taken as JSON, because their columns for filters are younger than PostgreSQL 14.
 const EVERYTHING: &str = "\
 select 'relation' as what, array[c.oid::text, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, \
   c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text]::text[] as fields \
@@ -107,7 +107,7 @@ impl<'a> CatalogRow<'a> {
 
 struct CatalogBuilder {
     catalog: Catalog,
-    columns: HashMap<u32, Vec<Column>>,
+    columns: HashMap<u32, Vec<CatalogColumn>>,
 }
 
 impl CatalogBuilder {
@@ -122,7 +122,7 @@ impl CatalogBuilder {
                 .columns
                 .entry(fields.number(0)?)
                 .or_default()
-                .push(Column {
+                .push(CatalogColumn {
                     number: fields.number(1)?,
                     name: fields.text(2)?.to_owned(),
                     type_oid: fields.number(3)?,

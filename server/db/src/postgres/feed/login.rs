@@ -1,4 +1,5 @@
-//! From a socket to a session: TLS as far as `sslmode` asks for it, the startup message, and who we are.
+//! From a socket to a session: TLS as far as `sslmode` asks for it, the startup message, and who we
+//! are.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub(crate) enum Purpose {
     Replication,
 }
 
-/// Opens a session at one place. `options` are settings of the session, added to those of the owner.
+/// Opens a session at one place. `options` are settings of the session, added to those of the
+/// owner.
 pub(crate) fn open(
     config: &Config,
     tls: &Arc<ClientConfig>,

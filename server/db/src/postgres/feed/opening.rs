@@ -1,4 +1,5 @@
-//! The beginning of a life: two connections, a slot, and the floor below which nothing is kept (see [`super`]).
+//! The beginning of a life: two connections, a slot, and the floor below which nothing is kept (see
+//! [`super`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +132,8 @@ fn begin(
     patience: Patience<'_>,
 ) -> Result<OpenedFeed, FeedEnd> {
     control.query(&heartbeat::prepare(), patience)?;
-    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
+    // and never be noticed.
     let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;
@@ -152,11 +154,12 @@ fn begin(
     })
 }
 
-/// What both sessions need whatever the owner has set for others.
+/// Settings that both sessions need; they override the owner's defaults.
 ///
-/// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot, which keeps WAL back.
-/// `synchronous_commit = local`: a heartbeat waits for this server's disk and for no standby. One that waited would stop while a
-/// standby is away, and transactions that wait for a standby have not been acknowledged to anybody.
+/// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot,
+/// which keeps WAL back. `synchronous_commit = local`: a heartbeat waits for this server's disk and
+/// for no standby. One that waited would stop while a standby is away, and transactions that wait
+/// for a standby have not been acknowledged to any client.
 fn session_options(settings: &FeedSettings) -> String {
     let liveness = SERVER_SIDE.map(|(name, value)| format!(" -c {name}={value}"));
     format!(
@@ -166,7 +169,8 @@ fn session_options(settings: &FeedSettings) -> String {
     )
 }
 
-/// Both connections must have reached the same server; a balancer between may have thought otherwise.
+/// Both connections must have reached the same server; a balancer between may have thought
+/// otherwise.
 fn identify(
     stream: &mut FeedConnection,
     server: &ServerSettings,
@@ -185,8 +189,8 @@ fn identify(
     }
 }
 
-/// Makes the slot. That waits for all transactions that have written and are open; it is said once for which, and
-/// the other connection shows meanwhile that the server is there.
+/// Makes the slot. That waits for all transactions that have written and are open; it is said once
+/// for which, and the other connection shows meanwhile that the server is there.
 fn create_slot(
     settings: &FeedSettings,
     link: &FeedLink,

@@ -1,11 +1,13 @@
-//! The messages of PostgreSQL's output plugin `pgoutput`, protocol version 2 (the manual, "Logical Replication Message Formats").
+//! The messages of PostgreSQL's output plugin `pgoutput`, protocol version 2 (the manual, "Logical
+//! Replication Message Formats").
 //!
-//! Bytes in, events out, no IO. The decoder has one bit of state: between Stream Start and Stream Stop, messages carry the
-//! number of their (sub)transaction, which nobody needs here.
+//! Bytes in, events out, no IO. The decoder has one bit of state: between Stream Start and Stream
+//! Stop, messages carry the number of their (sub)transaction, which is not needed here.
 
 use super::reader::Reader;
 
-/// The most columns that PostgreSQL's tables have is 1,600; more is not reserved for on the word of a message.
+/// The most columns that PostgreSQL's tables have is 1,600; more is not reserved for on the word of
+/// a message.
 const USUAL_COLUMNS: usize = 1_600;
 
 /// One message.

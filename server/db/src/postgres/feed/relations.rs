@@ -1,7 +1,7 @@
 //! From the tables of the stream to what a change in them touches.
 //!
-//! Which values a row had before is known as far as its table's replica identity goes. Where it is not known,
-//! [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
+//! Which values a row had before is known as far as its table's replica identity goes. Where it is
+//! not known, [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ impl TableFamilies {
     }
 }
 
-/// What tags are made from: the same for all changes of one transaction, so that it can be said at its end whether they are complete.
+/// What tags are made from: the same for all changes of one transaction, so that it can be said at
+/// its end whether they are complete.
 #[derive(Clone)]
 pub(crate) struct FeedView {
     pub(crate) watch: Arc<WatchedColumns>,
@@ -43,15 +44,17 @@ pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
     columns: Vec<WatchedPosition>,
-    /// Whether what comes of old rows can be believed. A change in a partition may come under the name of its root, with the
-    /// columns of the root's replica identity, but it was logged with those of the partition's. ✗ Root FULL, partition DEFAULT: the
-    /// stream has nulls where it should have old values.
+    /// Whether what comes of old rows can be believed. A change in a partition may come under the
+    /// name of its root, with the columns of the root's replica identity, but it was logged with
+    /// those of the partition's. Counterexample: Root FULL, partition DEFAULT: the stream has nulls
+    /// where it should have old values.
     trusted: bool,
 }
 
 struct WatchedPosition {
     name: ColumnName,
-    /// Its place, and whether it is part of the replica identity; `None` if the table had no such column then.
+    /// Its place, and whether it is part of the replica identity; `None` if the table had no such
+    /// column then.
     at: Option<(usize, bool)>,
 }
 

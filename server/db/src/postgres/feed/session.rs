@@ -1,5 +1,5 @@
-//! One life of the feed: the stream is read, applied and acknowledged, heartbeats go out, and nothing here ever blocks but the
-//! one wait for all of it.
+//! One life of the feed: the stream is read, applied and acknowledged, heartbeats go out, and
+//! nothing here ever blocks but the one wait for all of it.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -142,8 +142,9 @@ impl<'a> FeedSession<'a> {
         self.rest(stop, self.delivered - before, woken)
     }
 
-    /// Lets more transactions come before the next look, if many came of late, all that came was read, and nobody waits for any of
-    /// them: no write, no visitor, and no heartbeat, whose age would grow.
+    /// Lets more transactions come before the next look, if many came of late, all that came was
+    /// read, and no caller waits for any of them: no write, no visitor, and no heartbeat, whose age
+    /// would grow.
     fn rest(&mut self, stop: &Stop, found: u64, now: Boottime) -> Result<(), FeedEnd> {
         let Some(rest) = self.pace.found(found, now) else {
             return Ok(());
@@ -173,7 +174,8 @@ impl<'a> FeedSession<'a> {
         until
     }
 
-    /// Heartbeats come back through the stream several times in a second, so silence is a connection that is dead, or a server that is.
+    /// Heartbeats come back through the stream several times in a second, so silence is a
+    /// connection that is dead, or a server that is.
     fn check_silence(&self, now: Boottime) -> Result<(), FeedEnd> {
         let patience = self.settings.wal_sender_timeout;
         let unanswered = self
@@ -182,7 +184,7 @@ impl<'a> FeedSession<'a> {
             .is_some_and(|question| now.since(question.since) >= patience);
         if unanswered || now.since(self.heard) >= patience {
             return Err(FeedEnd::lost(format!(
-                "nothing has come from the server for {} s",
+                "nothing arrived from the server for {} s",
                 patience.as_secs_f64()
             )));
         }
@@ -261,7 +263,7 @@ impl<'a> FeedSession<'a> {
         };
         let changes = !tags.is_empty() || anything.is_some();
         if changes || has_write {
-            // Before the store can forget it, and before anybody is told that it has come.
+            // Before the store can forget it, and before a waiter is notified of its arrival.
             self.link.replay.must_have(end);
         }
         if changes {
@@ -343,7 +345,8 @@ impl<'a> FeedSession<'a> {
             self.beat(beat);
             return Ok(());
         };
-        // What is read now is at least as new as the fingerprint; if it is newer, the next heartbeat finds it out.
+        // What is read now is at least as new as the fingerprint; if it is newer, the next
+        // heartbeat finds it out.
         self.heartbeat.void();
         let publication = setup::publication(&self.settings.publication);
         let asked = FeedQuery::Publication(fingerprint);
@@ -352,8 +355,9 @@ impl<'a> FeedSession<'a> {
 
     fn beat(&mut self, beat: Option<Beat>) {
         if let Some(beat) = beat {
-            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot shows the end of all that the feed may
-            // never tell, a replica that has replayed the heartbeat does too.
+            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot
+            // shows the end of all that the feed may never tell, a replica that has replayed the
+            // heartbeat does too.
             let covers = self.link.may_keep(&beat.seen);
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
             // The answer may come after more has been applied.
@@ -367,7 +371,8 @@ impl<'a> FeedSession<'a> {
     }
 }
 
-/// The 64-bit id whose lower half is `transaction`, the nearest to `newest`: ids that are alive lie within half of 32 bits.
+/// The 64-bit id whose lower half is `transaction`, the nearest to `newest`: ids that are alive lie
+/// within half of 32 bits.
 fn extend(transaction: u32, newest: u64) -> u64 {
     // Two's complement makes the difference the shortest way round.
     let ahead = transaction.wrapping_sub(newest as u32).cast_signed();

@@ -1,4 +1,5 @@
-//! What must be so before a life of the feed can begin, and the sentence for each thing that is not.
+//! What must be so before a life of the feed can begin, and the sentence for each thing that is
+//! not.
 
 use super::replication::{OLDEST, identifier, literal};
 use super::wait::{FeedEnd, Patience};
@@ -22,7 +23,8 @@ const SERVER: &str = "select pg_catalog.current_setting('server_version_num'), \
     pg_catalog.pg_is_in_recovery()::text, pg_catalog.current_setting('wal_level'), \
     extract(epoch from pg_catalog.pg_postmaster_start_time())::text, current_user::text, pg_catalog.current_setting('synchronous_standby_names')";
 
-/// When the server was started, for the other connections; as a number, whatever time zone a session has.
+/// When the server was started, for the other connections; as a number, which does not depend on
+/// the session's time zone.
 pub(crate) const STARTED: &str =
     "select extract(epoch from pg_catalog.pg_postmaster_start_time())::text";
 
@@ -68,8 +70,8 @@ fn read_server(rows: &[Row], kind: FeedKind) -> Result<ServerSettings, FeedEnd> 
     })
 }
 
-/// A `*` among the synchronous standbys would count the feed as one: commits would be acknowledged because Millpond has seen them,
-/// which keeps nothing.
+/// A `*` among the synchronous standbys would count the feed as one: commits would be acknowledged
+/// because Millpond has seen them, which keeps nothing.
 pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), FeedEnd> {
     if standbys.contains('*') {
         return Err(FeedEnd::lost(
@@ -103,7 +105,8 @@ pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), FeedEnd> {
     }
 }
 
-/// Explains why a replication connection was refused, where the server's own sentence does not say what to do.
+/// Explains why a replication connection was refused, where the server's own sentence does not say
+/// what to do.
 pub(crate) fn explain(end: FeedEnd, server: &ServerSettings) -> FeedEnd {
     let FeedEnd::Refused { code, sentence } = end else {
         return end;

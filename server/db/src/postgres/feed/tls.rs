@@ -1,6 +1,7 @@
 //! TLS for a connection that polls its socket itself.
 //!
-//! Whom to trust is decided where connections for reads and writes are made; the feed takes the same configuration.
+//! Whom to trust is decided where connections for reads and writes are made; the feed takes the
+//! same configuration.
 
 use std::io;
 use std::sync::Arc;

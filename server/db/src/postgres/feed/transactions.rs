@@ -1,7 +1,8 @@
-//! From events to committed transactions, whether they come as a whole or are streamed while they run (COHERENCE, rule 20).
+//! From events to committed transactions, whether they come as a whole or are streamed while they
+//! run (COHERENCE, rule 20).
 //!
-//! Streamed transactions are interleaved, in blocks. What a part that was rolled back has touched stays counted: too much is
-//! invalidated then, never too little.
+//! Streamed transactions are interleaved, in blocks. What a part that was rolled back has touched
+//! stays counted: too much is invalidated then, never too little.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub(crate) struct Committed {
     /// What the tags were made from.
     pub(crate) view: FeedView,
     pub(crate) notes: Vec<Note>,
-    /// Whether it is a write of some node, whatever it has touched.
+    /// Whether it is a write of a node; what it touches does not matter.
     pub(crate) has_write: bool,
 }
 
@@ -77,7 +78,8 @@ impl Transactions {
         self.whole.is_some() || self.block.is_some()
     }
 
-    /// Takes the next event; the transaction, if it is committed by it. `view` is asked for at the beginning of each.
+    /// Takes the next event; the transaction, if it is committed by it. `view` is asked for at the
+    /// beginning of each.
     pub(crate) fn take(
         &mut self,
         event: Event<'_>,
@@ -164,7 +166,8 @@ impl Transactions {
         }
     }
 
-    /// How a table's rows come from now on; within a stream block only in its transaction, which may yet be rolled back.
+    /// How a table's rows come from now on; within a stream block only in its transaction, which
+    /// may yet be rolled back.
     fn describe(&mut self, table: u32, relation: StreamRelation) {
         let streams = self.block.is_some();
         let Some(present) = self.present() else {
@@ -249,7 +252,8 @@ impl Transaction {
         }
     }
 
-    /// What a change in the table touches; `None` if the table was not there when the feed last looked.
+    /// What a change in the table touches; `None` if the table was not there when the feed last
+    /// looked.
     fn plan(
         &mut self,
         table: u32,

@@ -1,4 +1,4 @@
-//! Waiting on sockets, on the clock, and on whoever ends the feed; and why a life of it ends.
+//! Waiting on sockets, on the clock and on the stop signal; and why a feed session ends.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// Why a life of the feed ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FeedEnd {
-    /// Nobody needs it any more.
+    /// The feed was stopped.
     Stopped,
     /// The server says no: its SQLSTATE and its sentence.
     Refused { code: String, sentence: String },
@@ -54,11 +54,13 @@ const MOST: usize = 2;
 /// Which of the sockets that were waited for is ready, in their order.
 pub(crate) type Ready = [bool; MOST];
 
-/// The end of a pair of sockets that becomes readable when the feed shall end: its other end is dropped then, whatever happens.
+/// The end of a pair of sockets that becomes readable when the feed shall end: its other end is
+/// dropped then, in every case.
 pub(crate) struct Stop(pub(crate) UnixStream);
 
 impl Stop {
-    /// Waits until one of the sockets is ready or the moment has come, and says which; fails at once when the feed shall end.
+    /// Waits until a socket is ready or the deadline is reached, and says which; fails at once when
+    /// the feed shall end.
     pub(crate) fn wait<const N: usize>(
         &self,
         sockets: [(BorrowedFd<'_>, PollFlags); N],

@@ -1,7 +1,8 @@
-//! A connection to PostgreSQL: frames in and out, with TLS or without, never blocking but where a caller waits.
+//! A connection to PostgreSQL: frames in and out, with TLS or without, never blocking but where a
+//! caller waits.
 //!
-//! What goes out is built by the `postgres-protocol` crate. Frames that come in are cut here, because that crate knows neither the
-//! answer to START_REPLICATION nor what travels behind it.
+//! What goes out is built by the `postgres-protocol` crate. Frames that come in are cut here,
+//! because that crate knows neither the answer to START_REPLICATION nor what travels behind it.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +20,7 @@ use super::wait::{FeedEnd, Patience};
 const MAX_FRAME: usize = 1 << 30;
 /// Read at once.
 const CHUNK: usize = 64 * 1024;
-/// After so many bytes what was read is looked at, though there may be more.
+/// After this number of bytes the input is processed, even if there is more.
 const MOST: usize = 1024 * 1024;
 
 /// One message of the server.
@@ -36,7 +37,8 @@ pub(crate) type Row = Vec<Option<String>>;
 pub(crate) struct FeedConnection {
     socket: Socket,
     tls: Option<TlsSession>,
-    /// Where reads go first: clearing room at the end of `input` for each would cost more than copying what came.
+    /// Where reads go first: clearing room at the end of `input` for each would cost more than
+    /// copying what came.
     chunk: Box<[u8]>,
     input: BytesMut,
     output: BytesMut,
@@ -76,7 +78,7 @@ impl FeedConnection {
                 return Err(closed());
             }
         }
-        // More than one byte would be somebody's who speaks in the clear before TLS (CVE-2021-23222).
+        // More than one byte is data injected in clear text before TLS (CVE-2021-23222).
         match &self.input[..] {
             b"S" => self.input.clear(),
             b"N" => {
@@ -177,7 +179,8 @@ impl FeedConnection {
         }
     }
 
-    /// The next message that is there as a whole. Notices and parameters are skipped, notifications noted; an error of the server is one here.
+    /// The next message that is there as a whole. Notices and parameters are skipped, notifications
+    /// noted; an error of the server is one here.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, FeedEnd> {
         loop {
             let mut head = Reader(&self.input);
@@ -204,7 +207,7 @@ impl FeedConnection {
         }
     }
 
-    /// Whether a notification has come since this was last asked.
+    /// Whether a notification arrived since the last check.
     pub(crate) fn take_notified(&mut self) -> bool {
         std::mem::take(&mut self.notified)
     }

@@ -34,7 +34,7 @@ pub(super) enum ReplicaFailure {
     Unread(usize),
     /// The server has ended the call with this index, as it took too long. The connection is good.
     Slow(usize),
-    /// Nothing has come in time, whether the calls were `asked` yet or not. They may still run.
+    /// Nothing arrived in time, whether the calls were `asked` yet or not. They may still run.
     Late { asked: bool },
     /// The connection is not to be used again.
     Broken(String),
@@ -47,7 +47,8 @@ impl ReplicaFailure {
             Self::Failed(at) | Self::Unread(at) | Self::Slow(at) => {
                 found.get(*at..=*at).unwrap_or_default()
             }
-            // The server keeps its answers back until it has them all, so nobody knows which is missing.
+            // The server keeps its answers back until it has them all, so the missing one is
+            // unknown.
             Self::Late { asked: true } => found,
             Self::Late { asked: false }
             | Self::Behind
@@ -156,7 +157,8 @@ fn assemble(
     }
 }
 
-/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer told.
+/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer
+/// told.
 fn sort(failed: FailedBatch) -> ReplicaFailure {
     let call = failed.index;
     match failed.wrong {

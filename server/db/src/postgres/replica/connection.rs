@@ -25,9 +25,10 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Of a new connection, for which nobody waits: the server plans the probe here. ✗ *It takes longer over its first than a read may wait, and
-    /// is left alone each time.* A statement that takes longer than `limit` it ends itself from then on: that says which one it was, and the
-    /// connection stays good.
+    /// Of a new connection, before any read uses it: the server plans the probe here.
+    /// Counterexample: *It takes longer over its first than a read may wait, and is left alone each
+    /// time.* A statement that takes longer than `limit` it ends itself from then on: that says
+    /// which one it was, and the connection stays good.
     pub(super) async fn new(
         connection: PooledConnection,
         place: ReplicaPermit,
@@ -46,7 +47,8 @@ impl Lease {
         Ok(lease)
     }
 
-    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after it is newer.
+    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after
+    /// it is newer.
     pub(super) async fn probe(&mut self, limit: Duration) -> Result<Probe, String> {
         let item = Item {
             shape: probe::shape(),

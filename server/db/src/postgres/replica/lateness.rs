@@ -1,7 +1,8 @@
 //! Reads in a row that a replica has not answered in time.
 //!
-//! The first may be the fault of what was read: ✗ *one cold statement takes the replica from everybody, closes connections whose caches have
-//! just been filled, and meets cold ones again after the pause.* The second says that the server has too much to do.
+//! The first may be the fault of what was read. Counterexample: *one cold statement takes the
+//! replica from everybody, closes connections whose caches have just been filled, and meets cold
+//! ones again after the pause.* The second says that the server has too much to do.
 
 use base_clock::Boottime;
 
@@ -10,8 +11,8 @@ use base_clock::Boottime;
 pub(super) struct ReplicaLateness(Option<Boottime>);
 
 impl ReplicaLateness {
-    /// A read that began at `started` is given up `now`; says whether it is another after the first. Those that ran beside that one may
-    /// have waited for the same.
+    /// A read that began at `started` is given up `now`; says whether it is another after the
+    /// first. Those that ran beside that one may have waited for the same.
     pub(super) fn late(&mut self, started: Boottime, now: Boottime) -> bool {
         let first = *self.0.get_or_insert(now);
         started >= first

@@ -8,7 +8,8 @@ use crate::postgres::read_snapshot::place;
 use crate::postgres::requirements::Requirement;
 use crate::postgres::shape::Shape;
 
-/// Whether it is a standby, how far it has replayed and received the log, and who receives it, of which timeline.
+/// Whether it is a standby, how far it has replayed and received the log, and who receives it, of
+/// which timeline.
 static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     Shape::of_texts(
         "select pg_catalog.pg_is_in_recovery()::text as standby, \
@@ -76,7 +77,8 @@ impl Probe {
         })
     }
 
-    /// What keeps the server from being read; `source` is the system and the timeline of the feed, where there is one.
+    /// What keeps the server from being read; `source` is the system and the timeline of the feed,
+    /// where there is one.
     pub(super) fn fault(&self, system: &str, source: Option<&str>) -> Option<ReplicaMismatch> {
         if !self.is_standby {
             return Some(ReplicaMismatch::Primary);
@@ -94,8 +96,9 @@ impl Probe {
             .then_some(ReplicaMismatch::Elsewhere)
     }
 
-    /// Whether all that was replayed since `before` came of the same timeline, through one receiver. ✗ *The timeline alone: after a
-    /// time of replaying from an archive the place where receiving has ended may lie before what was replayed.*
+    /// Whether all that was replayed since `before` came of the same timeline, through one
+    /// receiver. Counterexample: *The timeline alone: after a time of replaying from an archive the
+    /// place where receiving has ended may lie before what was replayed.*
     pub(super) fn follows(&self, before: &Self) -> bool {
         self.is_standby
             && self.receiver.is_some()

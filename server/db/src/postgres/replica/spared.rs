@@ -1,6 +1,7 @@
 //! Statements that a replica is not asked for, because it has lately failed at them.
 //!
-//! What fails there is read on the primary as well, so a statement that always does would cost every page of it twice.
+//! What fails there is read on the primary as well, so a statement that always does would cost
+//! every page of it twice.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use foldhash::fast::RandomState;
 
 /// For how long: a server that had too much to do may have caught up by then.
 const SPARED: Duration = Duration::from_secs(10);
-/// Of so many statements at most.
+/// Maximum number of statements.
 const MOST: usize = 1_024;
 
 /// By the number of their [shape](crate::postgres::shape::Shape), and until when.

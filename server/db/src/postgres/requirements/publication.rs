@@ -63,7 +63,8 @@ impl PublicationTables {
     }
 }
 
-/// What the publication lacks so that results that are read from `tables` may be kept; the role owns those in `owned`.
+/// What the publication lacks so that results that are read from `tables` may be kept; the role
+/// owns those in `owned`.
 pub(super) fn lacks(
     facts: &Facts,
     catalog: &Catalog,
@@ -91,7 +92,8 @@ pub(super) fn lacks(
     let owns = |table: u32| facts.superuser || owned.contains(&table);
     all.extend(silent.into_iter().map(|table| {
         let whole = catalog.tree(table);
-        // ✗ *A partition that is made later has no identity, and as its root is published the server refuses to update it.*
+        // Counterexample: *A partition that is made later has no identity, and as its root is
+        // published the server refuses to update it.*
         let is_whole = catalog
             .relation(table)
             .is_some_and(|table| table.kind != 'p');
@@ -243,7 +245,8 @@ fn identity_statements(catalog: &Catalog, table: u32) -> String {
     statements.join("; ")
 }
 
-/// A table in the list of a publication. ONLY, as children that inherit are in the list by themselves.
+/// A table in the list of a publication. ONLY, as children that inherit are in the list by
+/// themselves.
 fn entry(catalog: &Catalog, table: u32) -> String {
     let Some(relation) = catalog.relation(table) else {
         return String::new();

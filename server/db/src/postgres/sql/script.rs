@@ -11,8 +11,8 @@ pub(crate) struct ScriptStatement<'a> {
     pub(crate) text: &'a str,
 }
 
-/// Splits a script at its semicolons, except those in strings, names, comments, brackets, and in the body of a function
-/// between BEGIN ATOMIC and END.
+/// Splits a script at its semicolons, except those in strings, names, comments, brackets, and in
+/// the body of a function between BEGIN ATOMIC and END.
 pub(crate) fn statements(sql: &str) -> Vec<ScriptStatement<'_>> {
     let mut pieces = Vec::new();
     let mut open: Option<Open> = None;

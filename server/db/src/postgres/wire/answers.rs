@@ -1,8 +1,9 @@
 //! What the server answers to a batch, message by message, without a socket.
 //!
-//! The order is fixed by what was asked: for each statement that is forgotten a CloseComplete; for each that runs, a ParseComplete if
-//! it is new here, a BindComplete, its description if it is new, its rows, and its end. Whatever else comes is
-//! not this protocol, but for what a server may say at any time.
+//! The order is fixed by what was asked: for each statement that is forgotten a CloseComplete; for
+//! each that runs, a ParseComplete if it is new here, a BindComplete, its description if it is new,
+//! its rows, and its end. Any other message is not this protocol, but for what a server may say at
+//! any time.
 
 use super::super::run::{MAX_RESULT, PER_VALUE, RunError};
 use super::super::server_error::{DatabaseError, ServerError};
@@ -17,13 +18,14 @@ pub(super) type Table = Vec<Vec<Value>>;
 /// What begins the word at the end of a statement that only reads.
 const QUERIES: [&[u8]; 3] = [b"SELECT", b"SHOW", b"EXPLAIN"];
 
-/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names, schemas, what cannot be done.
+/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names,
+/// schemas, what cannot be done.
 const SCHEMA: [&str; 3] = ["42", "3F", "0A"];
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedMessage {
-    /// So many statements are still to be forgotten.
+    /// This number of statements is still to be closed.
     Closed(usize),
     Parsed,
     Bound,
@@ -37,7 +39,8 @@ enum ExpectedMessage {
 /// The answer to one batch, as it comes.
 pub(super) struct Answers<'a> {
     items: &'a [Item<'a>],
-    /// The shapes that are new on this connection, in the order in which they are parsed, and how many of them were.
+    /// The shapes that are new on this connection, in the order in which they are parsed, and how
+    /// many of them were.
     fresh: &'a [u64],
     parsed: usize,
     /// Whether the statement whose answer comes is one of them.
@@ -53,7 +56,7 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// To a batch that forgets so many statements, parses those of `fresh` and runs `items`.
+    /// To a batch that closes this number of statements, parses those of `fresh` and runs `items`.
     pub(super) fn new(items: &'a [Item<'a>], fresh: &'a [u64], closes: usize) -> Self {
         let mut answers = Self {
             items,
@@ -88,7 +91,8 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Takes the next message; whether it was the last. After an error the connection is of no more use.
+    /// Takes the next message; whether it was the last. After an error the connection is of no more
+    /// use.
     pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, BatchError> {
         match (self.next, tag) {
             // A notice, a setting, a notification.
@@ -149,7 +153,8 @@ impl<'a> Answers<'a> {
         };
     }
 
-    /// The columns must be those that the statement was described with, or its rows would be misread.
+    /// The columns must be those that the statement was described with, or its rows would be
+    /// misread.
     fn described(&mut self, body: &[u8]) -> Result<(), BatchError> {
         let matches = match self.shape() {
             Some(shape) => is_described(shape, body),
@@ -197,7 +202,8 @@ impl<'a> Answers<'a> {
         Ok(())
     }
 
-    /// A statement has run. One that is no query has ended the snapshot, or begun a transaction that lasts.
+    /// A statement has run. One that is no query has ended the snapshot, or begun a transaction
+    /// that lasts.
     fn ended(&mut self, tag: &[u8]) {
         let is_query = QUERIES.iter().any(|word| tag.starts_with(word));
         if !tag.is_empty() && !is_query {
@@ -216,7 +222,8 @@ impl<'a> Answers<'a> {
         if trouble.is_lost() {
             return Err(BatchError::Failed(RunError::Database(trouble)));
         }
-        // Of a statement that was described before, this is about the schema; a lock that it has to wait for is not.
+        // Of a statement that was described before, this is about the schema; a lock that it has to
+        // wait for is not.
         let is_of_schema = (trouble.said()).is_some_and(|said| SCHEMA.contains(&said.class()));
         self.fail(match self.next {
             ExpectedMessage::Parsed | ExpectedMessage::Bound if is_of_schema => {
@@ -237,12 +244,13 @@ impl<'a> Answers<'a> {
         if body == b"I" {
             return Ok(true);
         }
-        // A transaction that somebody has begun.
+        // A transaction that a statement has begun.
         Err(self.wrong.take().unwrap_or(BatchError::NoQuery))
     }
 }
 
-/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no body.
+/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no
+/// body.
 fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
     if body.is_empty() {
         return Some(shape.given.is_empty());
@@ -263,7 +271,7 @@ fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
     Some(matches && reader.is_empty())
 }
 
-/// What comes is not the protocol; nobody knows what it means.
+/// The message is not valid in the protocol, so its meaning is unknown.
 pub(super) fn garbled(what: impl std::fmt::Display) -> BatchError {
     let why = format!("what comes is not PostgreSQL's protocol: {what}");
     BatchError::Failed(RunError::Database(DatabaseError::Gone(why)))

@@ -72,7 +72,7 @@ impl FailedBatch {
     }
 }
 
-/// A connection as reads use it. Whoever has it is alone with it, but for the driver.
+/// A connection as reads use it. Only its one user and the driver access it.
 pub(crate) struct Wire {
     share: Rc<Share>,
     address: Address,
@@ -111,7 +111,8 @@ impl Wire {
 
     /// Runs the statements in one snapshot, and gives the rows of each.
     ///
-    /// If the future is dropped, or fails so that the rest of the answer is not read, the connection is closed.
+    /// If the future is dropped, or fails so that the rest of the answer is not read, the
+    /// connection is closed.
     pub(crate) async fn run(&mut self, items: &[Item<'_>]) -> Result<Vec<Table>, FailedBatch> {
         if self.known.len() + items.len() > MAX_STATEMENTS {
             self.forget_all();

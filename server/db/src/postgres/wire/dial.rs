@@ -1,4 +1,5 @@
-//! Opens a socket to one of the servers that the URL names, with TLS as far as `sslmode` asks for it.
+//! Opens a socket to one of the servers that the URL names, with TLS as far as `sslmode` asks for
+//! it.
 
 use std::future::Future;
 use std::io;
@@ -23,7 +24,8 @@ use super::super::liveness::watch;
 use super::stream::Stream;
 use crate::random::random;
 
-/// One socket address of a server: the same server is reached by it once more, as a request to cancel must.
+/// One socket address of a server: the same server is reached by it once more, as a request to
+/// cancel must.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     at: Resolved,
@@ -147,8 +149,8 @@ async fn secure(
     Ok(Stream::Tls(Box::new(secured)))
 }
 
-/// What the server says to a wish for TLS. Exactly one byte is read: what somebody who speaks in the clear has put behind it becomes part of
-/// the handshake, which fails (CVE-2021-23222).
+/// What the server says to a wish for TLS. Exactly one byte is read: what an attacker who speaks in
+/// the clear has put behind it becomes part of the handshake, which fails (CVE-2021-23222).
 async fn offers_tls(socket: &mut TcpStream) -> io::Result<bool> {
     let mut wish = BytesMut::new();
     frontend::ssl_request(&mut wish);

@@ -11,9 +11,10 @@ use crate::postgres::DatabaseContext;
 use crate::postgres::failure::chain;
 use crate::postgres::options::ConnectionTarget;
 
-/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). How old its rows are nobody can say: that is told by a
-/// heartbeat of the primary, and without one a standby where nothing was written looks as one that was cut off hours ago
-/// (`pg_last_xact_replay_timestamp` is the same for both).
+/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). The age of its
+/// rows is unknown: that is told by a heartbeat of the primary, and without one a standby where
+/// nothing was written looks as one that was cut off hours ago (`pg_last_xact_replay_timestamp` is
+/// the same for both).
 pub(in crate::postgres) const STANDBY: &str = "it is a standby, and nobody can say how far it is behind: it is read from here once it has been \
     promoted; database.replicas names standbys that are to be read beside the primary";
 
@@ -69,7 +70,7 @@ async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, St
         .await
         .map_err(|error| chain(&error))?;
     let driver = tokio::task::spawn_local(async move {
-        // Whoever waits for an answer is told by the client; notices are nobody's here.
+        // The client reports errors to the waiting caller; notices are ignored here.
         let _ = connection.await;
     });
     check_kind(&client, &shared.target).await?;
@@ -84,9 +85,11 @@ async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, St
 const KIND: &str = "select pg_catalog.pg_is_in_recovery(), \
     pg_catalog.current_setting('transaction_read_only')::boolean";
 
-/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as `target_session_attrs` in the URL says.
+/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as
+/// `target_session_attrs` in the URL says.
 ///
-/// A server that is none now becomes none while the connection lives: for that it has to be started anew.
+/// A server that is none now becomes none while the connection lives: for that it has to be started
+/// anew.
 async fn check_kind(client: &Client, target: &ConnectionTarget) -> Result<(), String> {
     let rows = client.simple_query(KIND).await;
     let rows = rows.map_err(|error| chain(&error))?;

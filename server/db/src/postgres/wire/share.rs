@@ -1,13 +1,16 @@
 //! One connection, two who use it: the driver, and in its pauses a batch.
 //!
-//! The driver has one end and knows nothing of it. A batch takes the socket away while the driver waits for no answer, and puts it
-//! back; meanwhile the driver finds nothing to read and no room to write. Whether the driver waits is known from the messages
-//! that go by ([`Exchanges`]): each Sync or query that it sends is answered until the server is ready.
+//! The driver has one end and knows nothing of it. A batch takes the socket away while the driver
+//! waits for no answer, and puts it back; meanwhile the driver finds nothing to read and no room to
+//! write. Whether the driver waits is known from the messages that go by ([`Exchanges`]): each Sync
+//! or query that it sends is answered until the server is ready.
 //!
-//! A batch that does not come to its end closes the connection, as nobody knows what is still on its way.
+//! A batch that does not come to its end closes the connection, as the messages still in flight are
+//! unknown.
 //!
-//! The driver is not woken when a batch is done: it would wake at every read only to find nothing. So while nothing is asked of it, nobody
-//! listens, and that the server has gone is found out when the connection is next taken ([`Share::is_over`]).
+//! The driver is not woken when a batch is done: it would wake at every read only to find nothing.
+//! So while no request is pending, the driver does not read, and that the server has gone is found
+//! out when the connection is next taken ([`Share::is_over`]).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -61,7 +64,7 @@ impl ShareState {
 }
 
 impl Share {
-    /// Of a socket on which nobody has logged in yet; with the driver's end.
+    /// Of a socket before the login; with the driver's end.
     pub(super) fn new(stream: Stream) -> (Rc<Self>, DriversEnd) {
         let share = Rc::new(Self {
             state: RefCell::new(ShareState {
@@ -75,7 +78,8 @@ impl Share {
         (Rc::clone(&share), DriversEnd(share))
     }
 
-    /// Takes the socket as soon as the driver waits for nothing; `None` if the connection is closed.
+    /// Takes the socket as soon as the driver waits for nothing; `None` if the connection is
+    /// closed.
     pub(super) async fn take(&self) -> Option<(SocketTurn<'_>, Io)> {
         poll_fn(|cx| {
             let mut state = self.state.borrow_mut();
@@ -97,8 +101,8 @@ impl Share {
         .await
     }
 
-    /// Whether the server has gone, as far as can be seen without waiting. What a server says to somebody who asks nothing is read here;
-    /// if that is an error, it is its last word.
+    /// Whether the server has gone, as far as can be seen without waiting. Messages of the server
+    /// on an idle connection are read here; if that is an error, it is its last word.
     pub(crate) fn is_over(&self) -> bool {
         let mut state = self.state.borrow_mut();
         if state.closed {
@@ -113,7 +117,7 @@ impl Share {
     }
 }
 
-/// Reads what has come on an idle connection, and skips what is said to nobody in particular.
+/// Reads the messages on an idle connection, and skips notices.
 fn has_ended(io: &mut Io) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     loop {
@@ -135,7 +139,8 @@ fn has_ended(io: &mut Io) -> bool {
     }
 }
 
-/// The time in which a batch has the socket. Its end without [`give_back`](SocketTurn::give_back) is the connection's.
+/// The time in which a batch has the socket. Its end without [`give_back`](SocketTurn::give_back)
+/// is the connection's.
 pub(super) struct SocketTurn<'a> {
     share: &'a Share,
     done: bool,

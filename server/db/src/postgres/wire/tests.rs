@@ -62,7 +62,8 @@ fn ended() -> Vec<u8> {
     message(b'C', b"SELECT 1\0")
 }
 
-/// A batch of two: one that the connection forgets another for and meets first, and one that it knows.
+/// A batch of two: one that the connection forgets another for and meets first, and one that it
+/// knows.
 struct Script {
     shapes: [Shape; 2],
 }
@@ -103,7 +104,8 @@ impl Script {
         ]
     }
 
-    /// What comes of an answer of which the first bytes have been read already. Then the server is gone.
+    /// What comes of an answer of which the first bytes have been read already. Then the server is
+    /// gone.
     fn play(&self, read: &[u8], rest: &[u8]) -> Result<Vec<Table>, BatchError> {
         let items = self
             .shapes
@@ -201,10 +203,11 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
         some.extend([error, ready()]);
         script.play(&[], &some.concat()).unwrap_err()
     };
-    // It may fit the schema of now if it is described anew, also one whose types were fixed when it was parsed.
+    // It may fit the schema of now if it is described anew, also one whose types were fixed when it
+    // was parsed.
     assert!(matches!(at(1, refusal("42601")), BatchError::Unparsed(_)));
     assert!(matches!(at(2, refusal("42883")), BatchError::Unparsed(_)));
-    // A lock that it waited for in vain says nothing about it.
+    // A lock timeout says nothing about the statement.
     assert!(matches!(at(1, refusal("57014")), BatchError::Failed(_)));
     for place in [2, 3, 4, 5, 6, 7, 8, 9] {
         match at(place, refusal("22012")) {

@@ -1,4 +1,4 @@
-//! What the owner is told of queries that depend on more than they need to.
+//! The advice to the owner about queries that depend on more than they need to.
 
 use expect_test::expect;
 

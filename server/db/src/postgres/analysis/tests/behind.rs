@@ -218,7 +218,7 @@ fn what_is_not_kept_is_not_for_that_of_unknown_tables() {
         let analysis = fixture.analyse(sql).unwrap();
         analysis.files.map(|files| files.len())
     };
-    // It reads the clock, and nobody has to look at the locks for its table.
+    // It reads the clock, and the locks for its table need not be read.
     assert_eq!(tables("select id, current_timestamp from author"), Some(1));
     assert_eq!(
         tables("select id from author tablesample system (10)"),

@@ -1,4 +1,5 @@
-//! The fingerprint is another one after whatever the feed does not tell, and the same after everything else.
+//! The fingerprint is another one after every change that the feed does not report, and the same
+//! after everything else.
 
 use super::support::AnalysisFixture;
 use crate::postgres::catalog::FINGERPRINT;

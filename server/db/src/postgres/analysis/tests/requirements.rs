@@ -56,7 +56,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &missing,
         &expect![[r#"
-            wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+            wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
                 fix: alter system set wal_level = logical
             there is no publication millpond (it says of which tables the server tells changes)
                 fix: create publication "millpond" for table a, "public"."B c", p, only parent, child
@@ -76,11 +76,12 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES[..2]),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+        wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
     "#]],
     );
-    // A table without an identity was not published with the others: the application may still update it.
+    // A table without an identity was not published with the others: the application may still
+    // update it.
     fixture.run("insert into mute values (1); update mute set id = 2");
     let mute = missing
         .iter()
@@ -98,7 +99,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+        wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
     "#]],
     );

@@ -15,7 +15,7 @@ fn policies_count_where_the_role_is_subject_to_them() {
         create view docs as select * from doc";
     let fixture = AnalysisFixture::new(schema);
     let sql = "select * from doc where id = $1";
-    // Whoever made the table, and superusers, are not subject to its policies.
+    // The owner of the table, and superusers, are not subject to its policies.
     fixture.check(
         &[sql, "select * from docs"],
         &expect![[r#"

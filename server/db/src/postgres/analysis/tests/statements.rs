@@ -91,7 +91,7 @@ fn values_decide_at_each_execution() {
         .unwrap();
     assert_eq!(by_key.wanted().count(), 1);
     assert_eq!(by_key.deps(&[Value::Integer(7)]).tags.len(), 2);
-    // Not the type that the server asked for: whatever it makes of it, all rows count.
+    // Not the type that the server asked for: all rows count, however the server converts it.
     assert_eq!(by_key.deps(&["7".into()]).tags.len(), 1);
     let any = fixture
         .analyse("select * from author where id = any ($1)")

@@ -189,7 +189,8 @@ fn a_change_in_a_partition_is_one_in_the_family() {
 
 #[test]
 fn a_root_with_another_identity_than_its_partition_hides_no_old_value() {
-    // ✗ By the root's identity the row before has all values, by the partition's it has the key alone.
+    // Counterexample: By the root's identity the row before has all values, by the partition's it
+    // has the key alone.
     let schema = format!(
         "{PARTED}; alter table parted add author int; alter table parted replica identity full; \
          insert into parted values (1, 5, 7); \

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A server that streams whatever is larger than 64 kB.
+/// A server that streams every transaction larger than 64 kB.
 fn small_memory() -> Postgres {
     server(Options::new().set("logical_decoding_work_mem", "64kB"))
 }

@@ -87,7 +87,8 @@ fn a_change_of_the_schema_begins_an_epoch() {
         let schema = fixture.feed.link.schema();
         let seen = fixture.feed.sink.len();
         fixture.run(change);
-        // The next heartbeat that counts was sent after the change, so the epoch has begun before it.
+        // The next heartbeat that counts was sent after the change, so the epoch has begun before
+        // it.
         fixture.feed.sink.settle();
         assert!(epochs(&fixture.feed, seen) > 0, "{change}");
         assert!(fixture.feed.link.schema() > schema, "{change}");
@@ -250,8 +251,8 @@ fn while_a_server_is_frozen_no_heartbeat_comes_and_then_the_life_ends() {
     let seen = hasty.sink.len();
     hasty
         .sink
-        .wait_for_epoch(seen, "nothing has come from the server");
-    // Half a second later: whatever the other has heard was sent before.
+        .wait_for_epoch(seen, "nothing arrived from the server");
+    // Half a second later: all that the other has received was sent before.
     let late = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent > frozen);
     assert!(!patient.sink.since(0).iter().any(late));
     let epochs_before = epochs(&patient, 0);

@@ -63,7 +63,7 @@ impl Recorder {
                 return seen + at;
             }
             let now = Boottime::now();
-            assert!(now < give_up, "waited in vain for {what}: {told:?}");
+            assert!(now < give_up, "gave up waiting for {what}: {told:?}");
             self.changed.wait_for(&mut told, give_up.since(now));
         }
     }
@@ -112,7 +112,8 @@ impl Sink<DatabaseFeed> for Recorder {
     }
 }
 
-/// The server of all tests that leave no transaction open: one that is open holds up every slot that is made.
+/// The server of all tests that leave no transaction open: one that is open holds up every slot
+/// that is made.
 fn shared() -> &'static Postgres {
     static SHARED: LazyLock<Postgres> = LazyLock::new(|| server(Options::new()));
     &SHARED
@@ -126,7 +127,7 @@ fn server(options: Options) -> Postgres {
         .unwrap()
 }
 
-/// Trusts nobody; for connections without TLS.
+/// Trusts no certificate; for connections without TLS.
 fn no_trust() -> Arc<rustls::ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -177,10 +178,11 @@ impl Feed {
             }
             assert!(
                 Boottime::now() < give_up,
-                "waited in vain for {words:?}: {:?}",
+                "gave up waiting for {words:?}: {:?}",
                 self.link.failures()
             );
-            // A failure that is counted tells nobody, so it is looked for; a loop without a pause would take the server's core.
+            // A counted failure sends no notification, so the counter is read; a loop without a
+            // pause would take the server's core.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -191,7 +193,7 @@ struct FeedFixture<'a> {
     feed: Feed,
     client: Client,
     url: String,
-    // Dropped last: nobody is connected then.
+    // Dropped last: no client is connected then.
     _database: Database<'a>,
 }
 
@@ -286,7 +288,7 @@ fn wait_until(client: &mut Client, condition: &str) {
     {
         assert!(
             Boottime::now() < give_up,
-            "waited in vain until {condition}"
+            "gave up waiting until {condition}"
         );
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,4 +1,5 @@
-//! What becomes of the slot of a process that can do nothing about it any more: one that was killed, and one that is frozen.
+//! What becomes of the slot of a process that can do nothing about it any more: one that was
+//! killed, and one that is frozen.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -7,7 +8,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::*;
 
-/// The environment variables of the other process: the URL, and the timeout of the stream in milliseconds.
+/// The environment variables of the other process: the URL, and the timeout of the stream in
+/// milliseconds.
 const URL: &str = "MILLPOND_FEED_TEST_URL";
 const TIMEOUT: &str = "MILLPOND_FEED_TEST_TIMEOUT";
 /// Whether it has a slot.
@@ -21,7 +23,7 @@ struct Crier;
 
 fn cry(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever listened may be gone, and then this process ends too.
+    // The parent process may be gone, and then this process ends too.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -73,7 +75,7 @@ fn feeds_until_it_is_killed() {
         ..settings(&url, "00000000000000ac")
     };
     let _feed = start(settings, link).unwrap();
-    // Until its standard input ends, should nobody kill it.
+    // Until its standard input ends, if it is not killed.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
 
@@ -165,7 +167,8 @@ fn a_process_that_is_frozen_loses_its_slot_and_then_begins_an_epoch() {
     wait_until(&mut client, &format!("not {HAS_SLOT}"));
     let thawed = Boottime::now();
     other.thaw();
-    // Its other connection is alive, and it may send a heartbeat through that at once; but none comes back.
+    // Its other connection is alive, and it may send a heartbeat through that at once; but none
+    // comes back.
     let later = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= frozen);
     let fresh = told.wait_for("a heartbeat from after the thaw", 0, later);
     let before = told.since(0);

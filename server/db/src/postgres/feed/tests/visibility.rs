@@ -1,6 +1,7 @@
-//! Commits that are in the log before anybody sees them (COHERENCE, rules 2 and 7).
+//! Commits that are in the log before they are visible (COHERENCE, rules 2 and 7).
 //!
-//! A commit that waits for a synchronous standby hangs between the two. The standby here does not exist.
+//! A commit that waits for a synchronous standby hangs between the two. The standby here does not
+//! exist.
 
 use super::*;
 
@@ -77,7 +78,8 @@ fn a_commit_comes_before_it_is_visible_and_no_snapshot_is_said_to_see_it() {
     let now = snapshot(&mut fixture.client);
     assert!(!now.sees(mark.transaction), "{now:?} {mark:?}");
     assert_eq!(count(&mut fixture.client), 0);
-    // Heartbeats go on meanwhile, and none of their snapshots is said to see it. But the floor stays below.
+    // Heartbeats go on meanwhile, and none of their snapshots is said to see it. But the floor
+    // stays below.
     fixture.feed.sink.settle();
     let sees = |told: &SinkEvent| matches!(told, SinkEvent::Visible(snapshot) if snapshot.sees(mark.transaction));
     assert!(!fixture.feed.sink.since(at).iter().any(sees));
@@ -123,8 +125,8 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
             ),
         );
     };
-    // The slot waits first for one transaction, then for another that was open when the first ended. What is committed between
-    // is before the slot's start, and not among what it waits for.
+    // The slot waits first for one transaction, then for another that was open when the first
+    // ended. What is committed between is before the slot's start, and not among what it waits for.
     let mut first = opened(101);
     let feed = Feed::start(settings(&url, "00000000000000aa"));
     slot_waits(&mut client);

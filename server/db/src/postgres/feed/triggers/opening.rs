@@ -1,4 +1,5 @@
-//! The beginning of a life: a connection, the node's registration, and the floor below which nothing is kept (see [`super`]).
+//! The beginning of a life: a connection, the node's registration, and the floor below which
+//! nothing is kept (see [`super`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,13 @@ use crate::postgres::liveness::SERVER_SIDE;
 /// How long anything may take while a life begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which server it is, and on which of its timelines: the first digits of the log's file say that, from the moment of a promotion on.
+/// Which server it is, and on which of its timelines: the first digits of the log's file say that,
+/// from the moment of a promotion on.
 const SYSTEM: &str = "select system_identifier::text, \
     pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) from pg_catalog.pg_control_system()";
 
-/// What the session needs whatever the owner has set for others. A registration need not be on the disk: it goes with a crash anyway.
+/// Settings that the session needs; they override the owner's defaults. A registration need not be
+/// on the disk: it goes with a crash anyway.
 const SESSION: &str = "-c synchronous_commit=off -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off \
     -c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan";
 
@@ -104,8 +107,8 @@ fn at(
     begin(control, names, (system, server.started), patience()).map_err(explain)
 }
 
-/// The source of this life's positions ([`SYSTEM`]). Some providers hide it; the moment at which the server was started tells it from all others
-/// too, but ends with it.
+/// The source of this life's positions ([`SYSTEM`]). Some providers hide it; the moment at which
+/// the server was started tells it from all others too, but ends with it.
 fn system(
     control: &mut FeedConnection,
     started: &str,
@@ -142,7 +145,8 @@ fn begin(
     control.query(&names.register(), patience)?;
     control.query(&names.prepare(), patience)?;
     let lost = one(&control.query(&names.lost(), patience)?)?;
-    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
+    // and never be noticed.
     let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;

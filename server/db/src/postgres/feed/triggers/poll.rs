@@ -10,7 +10,8 @@ use super::objects::{CHANGES, LOST, MAX_BYTES, NODES};
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 
-/// Rows that one look takes. If there are more, it is not looked what they were: a new epoch begins.
+/// Rows that one look takes. If there are more, it is not looked what they were: a new epoch
+/// begins.
 pub(super) const MAX_ROWS: usize = 16_384;
 /// Rows that are removed at a time.
 pub(super) const TIDIED: usize = 10_000;
@@ -29,8 +30,9 @@ pub(super) struct NodeRegistration {
 }
 
 impl NodeRegistration {
-    /// Registers this life in the place of the node's last one. The snapshot of the statement is older than the life's first one, so
-    /// nothing from its lower bound on has been seen by a life of this node that still counts.
+    /// Registers this life in the place of the node's last one. The snapshot of the statement is
+    /// older than the life's first one, so nothing from its lower bound on has been seen by a life
+    /// of this node that still counts.
     pub(super) fn register(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -41,8 +43,9 @@ impl NodeRegistration {
         )
     }
 
-    /// Says that nothing below `oldest` is needed here any more, and tidies if nobody else does. One transaction, so nobody finds rows
-    /// removed and the node that still needed them on the list; each statement has its own snapshot.
+    /// Says that nothing below `oldest` is needed here any more, and removes old rows if no other
+    /// node does. One transaction, so no node finds rows removed and the node that still needed
+    /// them on the list; each statement has its own snapshot.
     pub(super) fn tidy(&self, oldest: u64) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -58,9 +61,10 @@ impl NodeRegistration {
         )
     }
 
-    /// Empties a table of changes that has more bytes than that, as it has after a time without nodes. TRUNCATE is seen by older snapshots
-    /// too, so all nodes are told first that something is lost. It waits for nobody: who writes later would wait behind it. So nothing is
-    /// emptied while a transaction is open that has recorded something.
+    /// Empties a table of changes that has more bytes than that, as it has after a time without
+    /// nodes. TRUNCATE is seen by older snapshots too, so all nodes are told first that something
+    /// is lost. It waits for no lock: later writers would wait behind it. So nothing is emptied
+    /// while a transaction is open that has recorded something.
     pub(super) fn shrink(&self, bytes: u64) -> String {
         let schema = &self.schema;
         let text = |name: &str| format!("{schema}.{name}").replace('\'', "''");
@@ -87,8 +91,9 @@ impl NodeRegistration {
 
     /// What the session that looks is to know first: planning would take as long as the rest.
     ///
-    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗ *Everything from its lower bound on, to be
-    /// sorted out by `pg_visible_in_snapshot`: one transaction that stays open, and each look reads all that was recorded since.*
+    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗
+    /// *Everything from its lower bound on, to be sorted out by `pg_visible_in_snapshot`: one
+    /// transaction that stays open, and each look reads all that was recorded since.*
     pub(super) fn prepare(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -111,10 +116,12 @@ impl NodeRegistration {
     }
 }
 
-/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at. Counter and catalog come after: what
-/// those whose rows were seen have done to them is in them. ✗ *Before the rows, a transaction could count between the two.*
+/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at.
+/// Counter and catalog come after: what those whose rows were seen have done to them is in them. ✗
+/// *Before the rows, a transaction could count between the two.*
 ///
-/// The index is always used: the plan may be from when the table was empty, and it need not stay so.
+/// The index is always used: the plan may be from when the table was empty, and it need not stay
+/// so.
 pub(super) fn ask(snapshot: &str, looks: bool) -> String {
     let fingerprint = if looks {
         "; execute millpond_fingerprint"

@@ -1,4 +1,5 @@
-//! One life of the feed by triggers: it sleeps, looks at the table of changes, applies what it finds, and says how far it is.
+//! One life of the feed by triggers: it sleeps, looks at the table of changes, applies what it
+//! finds, and says how far it is.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -22,9 +23,10 @@ use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
 use crate::postgres::wake::Sleeper;
 
-/// A commit of another program shows within this time also where nobody is notified.
+/// A commit of another program shows within this time even without a notification.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// Between two looks that notifications ask for, so that a busy database is not looked at for each commit.
+/// Between two looks that notifications ask for, so that a busy database is not looked at for each
+/// commit.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// The node says this often what it still needs.
 const TIDY: Duration = Duration::from_secs(1);
@@ -60,14 +62,14 @@ pub(super) struct TriggerFeedSession<'a> {
     names: NodeRegistration,
     question: Option<PendingTriggerQuery>,
     looks: CatalogChecks,
-    /// When the next look is due, if nobody asks for one.
+    /// When the next look is due without a call.
     due: Boottime,
     /// When the last one was sent.
     sent: Boottime,
     tidy_due: Boottime,
-    /// Somebody waits for a change that he knows of.
+    /// A caller waits for a change that it knows of.
     is_called: bool,
-    /// Somebody has told that there is a change.
+    /// A notification says that there is a change.
     is_notified: bool,
     tables: Arc<TableFamilies>,
     fingerprint: String,
@@ -121,7 +123,7 @@ impl<'a> TriggerFeedSession<'a> {
         end
     }
 
-    /// Nobody need keep changes for this node any more.
+    /// Changes need not be kept for this node any more.
     fn leave(&mut self) -> Result<(), FeedEnd> {
         // The other end stays open meanwhile, so nothing ends this wait but its time.
         let (_open, end) = UnixStream::pair()?;
@@ -185,7 +187,7 @@ impl<'a> TriggerFeedSession<'a> {
         let patience = self.settings.wal_sender_timeout;
         match &self.question {
             Some(question) if now.since(question.sent) >= patience => Err(FeedEnd::lost(format!(
-                "nothing has come from the server for {} s",
+                "nothing arrived from the server for {} s",
                 patience.as_secs_f64()
             ))),
             _ => Ok(()),
@@ -201,8 +203,9 @@ impl<'a> TriggerFeedSession<'a> {
         self.control.ask(sql)
     }
 
-    /// Who has called or notified before now is answered by this look; who does so later asks for another. Who calls waits for a write of
-    /// his own, or for one of another node's, and is answered only by a look at the catalog too.
+    /// Who has called or notified before now is answered by this look; who does so later asks for
+    /// another. Who calls waits for a write of his own, or for one of another node's, and is
+    /// answered only by a look at the catalog too.
     fn look(&mut self, now: Boottime) -> Result<(), FeedEnd> {
         let looks = self.is_called || self.looks.is_due(now);
         self.is_called = false;
@@ -267,8 +270,9 @@ impl<'a> TriggerFeedSession<'a> {
         self.snapshot = found.snapshot;
         match found.fingerprint {
             Some(fingerprint) if fingerprint != self.fingerprint => {
-                // What is read now is at least as new as the fingerprint; if it is newer, the next look finds it out. Who waits for
-                // his write is told after the epoch: his change may be one that was not recorded.
+                // What is read now is at least as new as the fingerprint; if it is newer, the next
+                // look finds it out. Who waits for his write is told after the epoch: his change
+                // may be one that was not recorded.
                 self.looks.void();
                 self.ask(TriggerQuery::Tables(fingerprint), TABLES, Boottime::now())
             }
@@ -285,7 +289,7 @@ impl<'a> TriggerFeedSession<'a> {
     fn apply(&self, found: &PollResult) {
         let delivery = &self.link.delivery;
         if found.is_cut {
-            // All of them are visible to whoever reads from now on, so nothing need be known of them.
+            // All of them are visible to every later read, so nothing need be known of them.
             delivery.new_epoch("more has changed than is looked at");
             return;
         }
@@ -309,8 +313,9 @@ impl<'a> TriggerFeedSession<'a> {
         }
     }
 
-    /// How far the feed is. ✗ *Whoever waits is told by a look that has not found the catalog as it is known: the triggers were
-    /// disabled a moment before his write, which was not recorded, and what is kept lacks it.*
+    /// How far the feed is. Counterexample: *a waiter is notified by a look that has not found the
+    /// catalog as it is known: the triggers were disabled a moment before his write, which was not
+    /// recorded, and what is kept lacks it.*
     fn passed(&self, has_looked: bool) {
         let seen = Snapshot::Transactions(Arc::clone(&self.seen));
         let (position, sent) = (self.seen.xmin(), self.looks.last());

@@ -1,4 +1,4 @@
-//! What changes touch, whatever statement makes them.
+//! What changes touch, for every kind of statement.
 
 use super::super::changes::{ARTICLE, Article};
 use super::*;
@@ -111,7 +111,7 @@ fn columns_that_nobody_selects_by_are_left_out() {
     let mut fixture = FeedFixture::with(plain(), &script, by_triggers);
     let table = broad(fixture.oid("page"));
     let id = fixture.watch("page", "id", ValueClass::Integer);
-    // Nobody tidies while this transaction can still be looked into.
+    // No node tidies while this transaction can still be looked into.
     fixture.run("begin; insert into page values (1, '\\x00')");
     let row = fixture
         .client

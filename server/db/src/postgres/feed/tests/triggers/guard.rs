@@ -32,7 +32,8 @@ fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
     fixture.run("reset role");
     fixture.run(&objects::lend("public", "prowler"));
     fixture.run(&format!("set role prowler; {GIVE}; reset role"));
-    // What is installed once more takes from everybody what a version before may have left, and keeps what was granted.
+    // What is installed once more revokes from PUBLIC what an earlier version may have left, and
+    // keeps what was granted.
     fixture.run("grant execute on function _millpond_record() to public; set role site");
     fixture.run(&objects::install("public"));
     let may = "select has_function_privilege('prowler', '_millpond_record()', 'execute'), \
@@ -44,7 +45,7 @@ fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
 #[test]
 fn a_trigger_of_a_strangers_runs_nothing_of_his() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    // As he could while everybody was allowed to.
+    // As the role could while PUBLIC had the right.
     fixture.run(&format!("{ROLE}; {}", objects::lend("public", "prowler")));
     fixture.run(&format!(
         "{TRAP}; {GIVE}; insert into trap values (7, 'a'); reset role"
@@ -96,7 +97,8 @@ fn no_value_makes_a_write_fail() {
             "{raw}"
         );
     }
-    // Neither can be made JSON: the one as text is longer than a string may be there, and so is the other.
+    // Neither can be made JSON: the one as text is longer than a string may be there, and so is the
+    // other.
     for large in [
         "convert_to(repeat('x', 129 << 20), 'UTF8'), null",
         "null, repeat('x', 257 << 20)",

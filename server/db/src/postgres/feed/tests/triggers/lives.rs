@@ -88,7 +88,8 @@ fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_
     feed.sink.wait_for("the change", seen, is_apply);
     feed.sink.settle();
     assert!(feed.link.may_keep(&snapshot(&mut client)));
-    // One that begins to write later keeps nothing out, and is told when others see it; meanwhile the feed passes no position behind it.
+    // One that begins to write later keeps nothing out, and is told when others see it; meanwhile
+    // the feed passes no position behind it.
     let mut late = connect(&url);
     late.batch_execute("begin; insert into article values (2, 'a')")
         .unwrap();

@@ -1,4 +1,5 @@
-//! The feed by triggers, on servers without logical replication, and as a role without the right to replicate.
+//! The feed by triggers, on servers without logical replication, and as a role without the right to
+//! replicate.
 
 mod changes;
 mod guard;
