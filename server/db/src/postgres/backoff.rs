@@ -1,4 +1,5 @@
-//! When to try again to reach a server that could not be reached: later and later, and never all at once.
+//! When to try again to reach a server that could not be reached: later and later, and never all at
+//! once.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Whether to try now. After a failure one at a time may, once the pause is over; the others get that failure at once.
+    /// Whether to try now. After a failure one at a time may, once the pause is over; the others
+    /// get that failure at once.
     pub(super) fn ask(&mut self, now: Boottime) -> Result<(), Error> {
         match &self.failure {
             Some((error, until)) if self.trying || now < *until => Err(error.clone()),
@@ -54,7 +56,8 @@ impl Backoff {
     }
 }
 
-/// Between half of the pause and all of it, so that those who failed together do not come back together.
+/// Between half of the pause and all of it, so that those who failed together do not come back
+/// together.
 fn jittered(pause: Duration, random: u64) -> Duration {
     let half = pause / 2;
     let share = u32::try_from(random % 1_024).unwrap_or(0);

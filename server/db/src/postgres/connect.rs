@@ -10,34 +10,36 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
+use super::DatabaseContext;
 use super::FeedKind;
-use super::Shared;
 use super::failure::chain;
 use super::feed::STARTED;
-use super::files::Known;
-use super::link::Link;
+use super::files::KnownFiles;
+use super::link::FeedLink;
 use super::liveness::SERVER_SIDE;
-use super::prepare::{Ready, own};
-use super::wire::open::{Opened, open};
-use super::wire::{Failed, Item, Wire};
+use super::prepare::{PreparedStatement, own};
+use super::wire::open::{OpenedWire, open};
+use super::wire::{FailedBatch, Item, Wire};
 use crate::{Error, Value};
 
 /// The time for the conversation after the socket has been opened: TLS, password, settings.
 const GREETING: Duration = Duration::from_secs(10);
 /// How long it is waited for the server when a connection is closed or a statement cancelled.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Statements that the driver keeps prepared, besides those of reads; each costs memory in the server.
+/// Statements that the driver keeps prepared, besides those of reads; each costs memory in the
+/// server.
 const MAX_STATEMENTS: usize = 1_024;
-/// The first version that tells what a query names (bodies of functions as trees), and streams large transactions before they end.
+/// The first version that tells what a query names (bodies of functions as trees), and streams
+/// large transactions before they end.
 const MIN_VERSION: i32 = 140_000;
 
 /// The statements that Millpond itself needs around those of the owner.
-pub(super) struct Own {
-    pub(super) begin_write: Rc<Ready>,
+pub(super) struct OwnStatements {
+    pub(super) begin_write: Rc<PreparedStatement>,
     /// Leaves a write's token in its transaction, or tells the id by which the feed will know it.
-    pub(super) token: Rc<Ready>,
-    pub(super) commit: Rc<Ready>,
-    pub(super) rollback: Rc<Ready>,
+    pub(super) token: Rc<PreparedStatement>,
+    pub(super) commit: Rc<PreparedStatement>,
+    pub(super) rollback: Rc<PreparedStatement>,
 }
 
 const BEGIN_WRITE: &str = "begin isolation level read committed read write";
@@ -46,14 +48,14 @@ const EMIT: &str = "select pg_logical_emit_message(true, $1::text, $2::text)::te
 const TRANSACTION: &str =
     "select pg_current_xact_id_if_assigned()::text, pg_snapshot_xmax(pg_current_snapshot())::text";
 
-/// An open connection. Whoever has it is alone with it.
-pub(super) struct Connection {
+/// An open connection. It has one user at a time.
+pub(super) struct PooledConnection {
     pub(super) client: Client,
-    pub(super) own: Own,
+    pub(super) own: OwnStatements,
     /// The files of the tables that were read on it.
-    pub(super) files: Known,
+    pub(super) files: KnownFiles,
     wire: Wire,
-    statements: HashMap<Arc<str>, Rc<Ready>, RandomState>,
+    statements: HashMap<Arc<str>, Rc<PreparedStatement>, RandomState>,
     /// The catalog's number for which the statements were prepared.
     schema: u64,
     /// When its server was started, as [`STARTED`] gives it.
@@ -62,7 +64,7 @@ pub(super) struct Connection {
 }
 
 /// Connects, and sets what results and dependencies rely on.
-pub(super) async fn connect(shared: &Shared) -> Result<Connection, Error> {
+pub(super) async fn connect(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
     let hosts = shared.target.config.get_hosts().len().max(1);
     let per_host = shared.target.config.get_connect_timeout().copied();
     let time = per_host.unwrap_or_default() * u32::try_from(hosts).unwrap_or(1) + GREETING;
@@ -75,7 +77,7 @@ pub(super) async fn connect(shared: &Shared) -> Result<Connection, Error> {
     }
 }
 
-async fn greet(shared: &Shared) -> Result<Connection, Error> {
+async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
     let cannot = |error: tokio_postgres::Error| {
         Error::unavailable(format!(
             "cannot connect to {}: {}",
@@ -87,7 +89,7 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         let place = &shared.place;
         Error::unavailable(format!("cannot connect to {place}: {why}"))
     })?;
-    let Opened {
+    let OpenedWire {
         client,
         wire,
         driver,
@@ -106,16 +108,16 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
         FeedKind::Logical => EMIT,
         FeedKind::Triggers => TRANSACTION,
     };
-    let own = Own {
+    let own = OwnStatements {
         begin_write: own(&client, BEGIN_WRITE).await.map_err(cannot)?,
         token: own(&client, token).await.map_err(cannot)?,
         commit: own(&client, "commit").await.map_err(cannot)?,
         rollback: own(&client, "rollback").await.map_err(cannot)?,
     };
-    Ok(Connection {
+    Ok(PooledConnection {
         client,
         own,
-        files: Known::default(),
+        files: KnownFiles::default(),
         wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),
@@ -124,9 +126,9 @@ async fn greet(shared: &Shared) -> Result<Connection, Error> {
     })
 }
 
-/// Output forms are fixed, as results are kept and compared; what is not said to write only reads; a transaction that waits for
-/// us ends by itself.
-fn session(shared: &Shared) -> String {
+/// Output forms are fixed, as results are kept and compared; what is not said to write only reads;
+/// a transaction that waits for us ends by itself.
+fn session(shared: &DatabaseContext) -> String {
     let limit = shared.options.statement_timeout.as_millis().max(1);
     let liveness = SERVER_SIDE.map(|(name, value)| format!("; set {name} = {value}"));
     format!(
@@ -139,7 +141,7 @@ fn session(shared: &Shared) -> String {
     )
 }
 
-async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
+async fn check_version(shared: &DatabaseContext, client: &Client) -> Result<(), Error> {
     let cannot = |error: tokio_postgres::Error| {
         Error::unavailable(format!("{}: {}", shared.place, chain(&error)))
     };
@@ -158,7 +160,7 @@ async fn check_version(shared: &Shared, client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-impl Connection {
+impl PooledConnection {
     /// Whether the server has gone, as far as is known without asking it.
     pub(super) fn is_dead(&self) -> bool {
         self.client.is_closed() || self.wire.is_over()
@@ -168,12 +170,12 @@ impl Connection {
     pub(super) async fn read(
         &mut self,
         items: &[Item<'_>],
-    ) -> Result<Vec<Vec<Vec<Value>>>, Failed> {
+    ) -> Result<Vec<Vec<Vec<Value>>>, FailedBatch> {
         self.wire.run(items).await
     }
 
     /// Whether it leads where the feed does.
-    pub(super) fn is_feeds_server(&self, link: &Link) -> bool {
+    pub(super) fn is_feeds_server(&self, link: &FeedLink) -> bool {
         link.is_feeds_server(&self.started)
     }
 
@@ -186,12 +188,12 @@ impl Connection {
     }
 
     /// A statement that was prepared here.
-    pub(super) fn known(&self, text: &str) -> Option<Rc<Ready>> {
+    pub(super) fn known(&self, text: &str) -> Option<Rc<PreparedStatement>> {
         self.statements.get(text).cloned()
     }
 
     /// Keeps a prepared statement.
-    pub(super) fn remember(&mut self, text: Arc<str>, ready: Rc<Ready>) {
+    pub(super) fn remember(&mut self, text: Arc<str>, ready: Rc<PreparedStatement>) {
         if self.statements.len() >= MAX_STATEMENTS {
             self.statements.clear();
         }
@@ -219,13 +221,15 @@ impl Connection {
         }
     }
 
-    /// Closes a connection on which a commit may still run: to cancel that would make its outcome no clearer.
+    /// Closes a connection on which a commit may still run: to cancel that would make its outcome
+    /// no clearer.
     pub(super) fn abort(self) {
         self.driver.abort();
     }
 
-    /// Closes a connection on which something runs that nobody waits for, and asks the server to end it.
-    pub(super) fn abandon(self, shared: &Arc<Shared>) {
+    /// Closes a connection whose statement has no waiter, and asks the server to cancel the
+    /// statement.
+    pub(super) fn abandon(self, shared: &Arc<DatabaseContext>) {
         let token = self.client.cancel_token();
         let address = self.wire.address().clone();
         let shared = Arc::clone(shared);

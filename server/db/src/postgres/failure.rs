@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::said::{Position, Said};
-pub(crate) use super::said::{Trouble, chain};
+pub(crate) use super::server_error::{DatabaseError, chain};
+use super::server_error::{Position, ServerError};
 use super::sql::{Rewritten, byte_at};
 use crate::{ConstraintKind, Error, SqlError};
 
@@ -20,24 +20,25 @@ mod state {
     pub(super) const QUERY_CANCELED: &str = "57014";
 }
 
-impl Said {
+impl ServerError {
     /// Whether the connection is of no more use.
     fn is_the_end(&self) -> bool {
         matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
     }
 
-    /// A transaction that writes was refused: as such, or by its first statement on a standby ("cannot set transaction read-write
-    /// mode during recovery").
+    /// A transaction that writes was refused: as such, or by its first statement on a standby
+    /// ("cannot set transaction read-write mode during recovery").
     fn takes_no_writes(&self) -> bool {
         self.code == state::READ_ONLY_SQL_TRANSACTION
             || self.code == state::FEATURE_NOT_SUPPORTED && self.is_by("call_bool_check_hook")
     }
 }
 
-impl Trouble {
-    /// Whether the connection is of no more use: what was sent last may or may not have been carried out.
+impl DatabaseError {
+    /// Whether the connection is of no more use: what was sent last may or may not have been
+    /// carried out.
     pub(crate) fn is_lost(&self) -> bool {
-        self.said().is_none_or(Said::is_the_end)
+        self.said().is_none_or(ServerError::is_the_end)
     }
 
     /// Two transactions were in each other's way; trying again may do.
@@ -47,13 +48,14 @@ impl Trouble {
             .is_some_and(|said| conflicts.contains(&said.code.as_str()))
     }
 
-    /// The server has ended the statement: it took too long, or somebody asked for that.
+    /// The server has ended the statement: it took too long, or a session cancelled it.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.said()
             .is_some_and(|said| said.code == state::QUERY_CANCELED)
     }
 
-    /// The statement was prepared for a schema that has changed: `cached plan must not change result type`.
+    /// The statement was prepared for a schema that has changed: `cached plan must not change
+    /// result type`.
     pub(crate) fn is_outdated(&self) -> bool {
         self.said().is_some_and(|said| {
             let planned =
@@ -67,7 +69,7 @@ impl Trouble {
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::Said(said) => said.sentence(),
+            Self::Server(said) => said.sentence(),
             Self::Gone(why) => why.clone(),
         }
     }
@@ -75,17 +77,23 @@ impl Trouble {
 
 /// Whether the connection is of no more use.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    Trouble::from(error).is_lost()
+    DatabaseError::from(error).is_lost()
 }
 
 /// Sorts the error of a statement that ran. `names` are those of its parameters.
-pub(crate) fn sort(trouble: &Trouble, sql: &Arc<str>, names: &[String], place: &str) -> Error {
+pub(crate) fn sort(
+    trouble: &DatabaseError,
+    sql: &Arc<str>,
+    names: &[String],
+    place: &str,
+) -> Error {
     let said = match trouble {
-        Trouble::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
-        Trouble::Said(said) => said,
+        DatabaseError::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
+        DatabaseError::Server(said) => said,
     };
     if let Some(kind) = ConstraintKind::of_state(&said.code) {
-        // Its detail has the row that was refused, and with it what nobody should read in a log, such as the hash of a password.
+        // Its detail has the row that was refused, and with it values that must not appear in a
+        // log, such as the hash of a password.
         let message = said.message.clone();
         return Error::Constraint { kind, message };
     }
@@ -112,8 +120,9 @@ pub(crate) fn sort(trouble: &Trouble, sql: &Arc<str>, names: &[String], place: &
     }
 }
 
-/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'`, in whatever language.
-fn parameter<'a>(said: &Said, names: &'a [String]) -> Option<&'a str> {
+/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
+/// language of the server.
+fn parameter<'a>(said: &ServerError, names: &'a [String]) -> Option<&'a str> {
     let context = said.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
     let bound = !said.is_by("exec_simple_query") && said.position.is_none();
@@ -125,14 +134,14 @@ fn parameter<'a>(said: &Said, names: &'a [String]) -> Option<&'a str> {
     names.get(number.checked_sub(1)?).map(String::as_str)
 }
 
-/// Why a statement was refused when it was prepared, with the place in the owner's text. The text that the server got has
-/// `shift` characters before the statement's own.
+/// Why a statement was refused when it was prepared, with the place in the owner's text. The text
+/// that the server got has `shift` characters before the statement's own.
 pub(crate) fn refused(
     error: &tokio_postgres::Error,
     rewritten: &Rewritten,
     shift: u32,
 ) -> SqlError {
-    let trouble = Trouble::from(error);
+    let trouble = DatabaseError::from(error);
     let offset = match trouble.said().and_then(|said| said.position) {
         Some(Position::Statement(character)) if character > shift => {
             Some(rewritten.place(character - shift))
@@ -147,7 +156,7 @@ pub(crate) fn refused(
 }
 
 /// PostgreSQL's advice, or ours where it has none.
-fn hint(said: &Said) -> Option<String> {
+fn hint(said: &ServerError) -> Option<String> {
     let indeterminate = said.code == state::INDETERMINATE_DATATYPE;
     let ours = || indeterminate.then(|| "say what the parameter is, as in :name::integer".into());
     said.hint.clone().or_else(ours)
@@ -155,7 +164,7 @@ fn hint(said: &Said) -> Option<String> {
 
 /// The byte of a script at which it went wrong, where PostgreSQL says so.
 pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<usize> {
-    match Trouble::from(error).said()?.position? {
+    match DatabaseError::from(error).said()?.position? {
         Position::Statement(character) => Some(byte_at(script, character)),
         Position::Inner => None,
     }
@@ -163,7 +172,7 @@ pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<us
 
 /// PostgreSQL's sentence with its detail.
 pub(crate) fn sentence(error: &tokio_postgres::error::DbError) -> String {
-    Said::from(error).sentence()
+    ServerError::from(error).sentence()
 }
 
 impl ConstraintKind {
@@ -174,7 +183,8 @@ impl ConstraintKind {
             "23503" => Self::ForeignKey,
             "23514" => Self::Check,
             "23502" => Self::NotNull,
-            // What a trigger or a function raises by itself (`raise exception`), and whatever else class 23 has.
+            // What a trigger or a function raises by itself (`raise exception`), and the rest of
+            // class 23.
             "P0001" => Self::Other,
             _ if code.starts_with("23") => Self::Other,
             _ => return None,

@@ -1,13 +1,13 @@
 //! Tables whose rows a query on another table may read.
 //!
-//! A query on a partitioned table reads its partitions, one on a parent its children; a publication may tell of a change by the
-//! name of the partition or of the root. So all tables that inheritance connects are one *family*, and what depends on one
-//! of them depends on the family.
+//! A query on a partitioned table reads its partitions, one on a parent its children; a publication
+//! may tell of a change by the name of the partition or of the root. So all tables that inheritance
+//! connects are one *family*, and what depends on one of them depends on the family.
 
 use std::collections::HashMap;
 
-/// Gives `oid, parent` (0 where there is none) of all tables that have rows, or whose partitions have: one row for each parent.
-/// System tables are left out; they are not published.
+/// Gives `oid, parent` (0 where there is none) of all tables that have rows, or whose partitions
+/// have: one row for each parent. System tables are left out; they are not published.
 pub(crate) const TABLES: &str = "select c.oid, coalesce(i.inhparent, 0) from pg_catalog.pg_class c \
     left join pg_catalog.pg_inherits i on i.inhrelid = c.oid \
     where c.relkind in ('r', 'p') and c.oid >= 16384";
@@ -38,7 +38,8 @@ impl Families {
         Self { of }
     }
 
-    /// The family's name, which is the least of its tables' oids; `None` for a table that was not there.
+    /// The family's name, which is the least of its tables' oids; `None` for a table that was not
+    /// there.
     pub(crate) fn of(&self, table: u32) -> Option<u32> {
         self.of.get(&table).copied()
     }
@@ -63,7 +64,8 @@ mod tests {
 
     #[test]
     fn what_inheritance_connects_is_one_family() {
-        // 20 is a root with the partitions 30 and 10, and 31 below 30; 50 inherits from 40 and from 41; 60 stands alone.
+        // 20 is a root with the partitions 30 and 10, and 31 below 30; 50 inherits from 40 and from
+        // 41; 60 stands alone.
         let rows = [
             (30, 20),
             (10, 20),

@@ -1,16 +1,20 @@
 //! Whether tables are in the files in which the snapshot of a read knows them.
 //!
-//! TRUNCATE, and whatever writes a table anew, obeys no snapshot: ✗ *a read has its snapshot, waits for the lock that an
-//! `alter table … type` holds, and finds the table empty beside others as they were* (PostgreSQL's manual, "Caveats" of
-//! concurrency control). All of these give the table another file. So behind the statements of a read, whose locks keep
-//! the files as they are, the server is asked which they are ([`super::seen`]), and a read that may have found another is done again.
+//! TRUNCATE, and every statement that writes a table anew, obeys no snapshot. Counterexample: *a
+//! read has its snapshot, waits for the lock that an `alter table … type` holds, and finds the
+//! table empty beside others as they were* (PostgreSQL's manual, "Caveats" of concurrency control).
+//! All of these give the table another file. So behind the statements of a read, whose locks keep
+//! the files as they are, the server is asked which they are ([`super::seen`]), and a read that may
+//! have found another is done again.
 //!
-//! A connection remembers the files that a snapshot and the catalog of that very moment agreed on. If they are the same
-//! after a read that began later, no file was another in between: numbers of files do not come again. That is a short question.
-//! Each connection has its own memory: ✗ *what was seen on the primary is what a standby that is behind comes to only while it
-//! is read.*
+//! A connection remembers the files that a snapshot and the catalog of that very moment agreed on.
+//! If they are the same after a read that began later, no file was another in between: numbers of
+//! files do not come again. That is a short question. Each connection has its own memory.
+//! Counterexample: *what was seen on the primary is what a standby that is behind comes to only
+//! while it is read.*
 //!
-//! Where nobody knows which tables a statement reads, or where there are many, the locks of the transaction say it.
+//! Where the tables that a statement reads are unknown, or where there are many, the locks of the
+//! transaction say it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +25,7 @@ use tokio_postgres::types::Type;
 use super::analysis::Analysis;
 use crate::Value;
 
-/// Up to so many tables are named one by one, which costs the server least.
+/// Up to this number, tables are named one by one, which costs the server least.
 const FEW: usize = 16;
 /// Tables whose files a connection remembers.
 const MAX_KNOWN: usize = 65_536;
@@ -31,11 +35,12 @@ const MAX_KNOWN: usize = 65_536;
 pub(super) enum Form {
     /// There are no tables.
     Nothing,
-    /// Whether the files of so many tables are these.
+    /// Whether this form asks for the files of this number of tables.
     Same(usize),
     /// Which files the snapshot knows, and which there are.
     Which,
-    /// Whether these are the same for all that the transaction has locked. It looks at the locks of all sessions.
+    /// Whether these are the same for all that the transaction has locked. It looks at the locks of
+    /// all sessions.
     Locked,
 }
 
@@ -74,7 +79,7 @@ impl Form {
                  || coalesce(pg_catalog.pg_relation_filenode(c.oid)::text, '-'), ',') \
                  from pg_catalog.pg_class c where c.oid = any ($1::oid[]))"
                 .to_owned(),
-            // What was locked and is not there for the snapshot has come since.
+            // A locked table that the snapshot does not show was created after the snapshot.
             Self::Locked => "(select pg_catalog.bool_and(c.oid is not null and (c.relkind not in ('r', 'm') \
                  or c.relfilenode is not distinct from pg_catalog.pg_relation_filenode(c.oid)))::text \
                  from pg_catalog.pg_locks l left join pg_catalog.pg_class c on c.oid = l.relation \
@@ -95,10 +100,11 @@ impl Form {
 
 /// What the answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Files {
+pub(super) enum FileComparison {
     /// All tables were found as the snapshot knows them.
     Same,
-    /// The same, but some of those that the statements were found to read are not there any more: others stand in their place.
+    /// The same, but some of those that the statements were found to read are not there any more:
+    /// others stand in their place.
     Gone,
     /// One was emptied or written anew, or may have been: what was remembered is not so any more.
     Unsure,
@@ -108,16 +114,16 @@ pub(super) enum Files {
 
 /// The files of tables, as a connection has seen them.
 #[derive(Default)]
-pub(super) struct Known(HashMap<u32, u32, RandomState>);
+pub(super) struct KnownFiles(HashMap<u32, u32, RandomState>);
 
 /// What is asked behind the statements of a read.
-pub(super) struct Question {
+pub(super) struct FileQuery {
     tables: Vec<u32>,
     pub(super) form: Form,
     pub(super) params: Vec<Value>,
 }
 
-impl Question {
+impl FileQuery {
     fn of(form: Form) -> Self {
         Self {
             tables: Vec::new(),
@@ -127,12 +133,12 @@ impl Question {
     }
 }
 
-impl Known {
+impl KnownFiles {
     /// What is to be asked behind these statements. To be called before their snapshot is taken.
     pub(super) fn question<'a>(
         &self,
         mut statements: impl Iterator<Item = &'a Analysis>,
-    ) -> Question {
+    ) -> FileQuery {
         let mut tables: Vec<u32> = Vec::new();
         let all = statements.try_for_each(|analysis| {
             tables.extend(analysis.files.as_ref()?);
@@ -141,10 +147,10 @@ impl Known {
         tables.sort_unstable();
         tables.dedup();
         if all.is_none() || tables.len() > FEW {
-            return Question::of(Form::Locked);
+            return FileQuery::of(Form::Locked);
         }
         if tables.is_empty() {
-            return Question::of(Form::Nothing);
+            return FileQuery::of(Form::Nothing);
         }
         let known: Option<Vec<u32>> = tables.iter().map(|oid| self.0.get(oid).copied()).collect();
         let (form, params) = match known {
@@ -156,37 +162,39 @@ impl Known {
                 (Form::Same(tables.len()), params.collect())
             }
         };
-        Question {
+        FileQuery {
             tables,
             form,
             params,
         }
     }
 
-    /// What was said to the question. If it is not that all is the same, the next question is a longer one.
-    pub(super) fn answer(&mut self, question: &Question, said: &Value) -> Files {
+    /// What was said to the question. If it is not that all is the same, the next question is a
+    /// longer one.
+    pub(super) fn answer(&mut self, question: &FileQuery, said: &Value) -> FileComparison {
         let text = match said {
             Value::Text(text) => text,
             _ => "",
         };
         match question.form {
-            Form::Nothing => Files::Same,
+            Form::Nothing => FileComparison::Same,
             Form::Which => self.learn(text, question.tables.len()),
             // Nothing was locked: the statements read from no table.
-            Form::Locked if text == "true" || *said == Value::Null => Files::Same,
-            Form::Same(_) if text == "true" => Files::Same,
-            Form::Locked => Files::Changed,
+            Form::Locked if text == "true" || *said == Value::Null => FileComparison::Same,
+            Form::Same(_) if text == "true" => FileComparison::Same,
+            Form::Locked => FileComparison::Changed,
             Form::Same(_) => {
                 for table in &question.tables {
                     self.0.remove(table);
                 }
-                Files::Unsure
+                FileComparison::Unsure
             }
         }
     }
 
-    /// Remembers the files on which the snapshot and the catalog agree, and says whether these are all.
-    fn learn(&mut self, files: &str, count: usize) -> Files {
+    /// Remembers the files on which the snapshot and the catalog agree, and says whether these are
+    /// all.
+    fn learn(&mut self, files: &str, count: usize) -> FileComparison {
         if self.0.len() + count > MAX_KNOWN {
             self.0.clear();
         }
@@ -195,18 +203,18 @@ impl Known {
             let mut numbers = file.split(' ').map(|number| number.parse::<u32>().ok());
             let mut next = || numbers.next().flatten();
             let (Some(relation), Some(known)) = (next(), next()) else {
-                return Files::Changed;
+                return FileComparison::Changed;
             };
             if next() != Some(known) {
-                return Files::Changed;
+                return FileComparison::Changed;
             }
             self.0.insert(relation, known);
             found += 1;
         }
         if found == count {
-            Files::Same
+            FileComparison::Same
         } else {
-            Files::Gone
+            FileComparison::Gone
         }
     }
 }
@@ -224,7 +232,7 @@ mod tests {
         Value::Text(text.into())
     }
 
-    fn ask(known: &Known, tables: &[u32]) -> Question {
+    fn ask(known: &KnownFiles, tables: &[u32]) -> FileQuery {
         let analysis = Analysis::of_files(Some(tables.to_vec()));
         known.question([analysis].iter())
     }
@@ -237,23 +245,26 @@ mod tests {
 
     #[test]
     fn what_is_known_is_asked_for_in_short_until_it_has_changed() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let nothing = ask(&known, &[]);
         assert_eq!(nothing.form, Form::Nothing);
-        assert_eq!(known.answer(&nothing, &text("true")), Files::Same);
+        assert_eq!(known.answer(&nothing, &text("true")), FileComparison::Same);
         let long = ask(&known, &[2, 1, 2]);
         assert_eq!((&long.tables[..], long.form), (&[1, 2][..], Form::Which));
-        assert_eq!(known.answer(&long, &text("1 11 11,2 12 12")), Files::Same);
+        assert_eq!(
+            known.answer(&long, &text("1 11 11,2 12 12")),
+            FileComparison::Same
+        );
         let short = ask(&known, &[1, 2]);
         assert_eq!(short.form, Form::Same(2));
         assert_eq!(short.params, [1, 11, 2, 12].map(Value::Integer));
-        assert_eq!(known.answer(&short, &text("true")), Files::Same);
+        assert_eq!(known.answer(&short, &text("true")), FileComparison::Same);
         for changed in [text("false"), Value::Null] {
             let short = ask(&known, &[1]);
-            assert_eq!(known.answer(&short, &changed), Files::Unsure);
+            assert_eq!(known.answer(&short, &changed), FileComparison::Unsure);
             let long = ask(&known, &[1]);
             assert_eq!(long.form, Form::Which);
-            assert_eq!(known.answer(&long, &text("1 13 13")), Files::Same);
+            assert_eq!(known.answer(&long, &text("1 13 13")), FileComparison::Same);
         }
         assert_eq!(
             ask(&known, &[2]).form,
@@ -264,29 +275,41 @@ mod tests {
 
     #[test]
     fn another_file_than_the_snapshots_is_not_the_same_nor_remembered() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let question = ask(&known, &[1, 2, 3]);
         for changed in ["2 12 12,1 11 14", "3 13 -", "?"] {
-            assert_eq!(known.answer(&question, &text(changed)), Files::Changed);
+            assert_eq!(
+                known.answer(&question, &text(changed)),
+                FileComparison::Changed
+            );
         }
         assert_eq!(ask(&known, &[2]).form, Form::Same(1));
         let forms = [1, 3].map(|table| ask(&known, &[table]).form);
         assert_eq!(forms, [Form::Which; 2]);
         // It is not there any more, and was not for the snapshot.
-        assert_eq!(known.answer(&ask(&known, &[3]), &Value::Null), Files::Gone);
-        assert_eq!(known.answer(&question, &text("1 11 11")), Files::Gone);
+        assert_eq!(
+            known.answer(&ask(&known, &[3]), &Value::Null),
+            FileComparison::Gone
+        );
+        assert_eq!(
+            known.answer(&question, &text("1 11 11")),
+            FileComparison::Gone
+        );
     }
 
     #[test]
     fn many_tables_and_those_that_nobody_knows_are_found_by_their_locks() {
-        let mut known = Known::default();
+        let mut known = KnownFiles::default();
         let many: Vec<u32> = (1..=17).collect();
         let unknown = [Analysis::of_files(Some(vec![1])), Analysis::of_files(None)];
         for question in [ask(&known, &many), known.question(unknown.iter())] {
             assert_eq!(question.form, Form::Locked);
-            assert_eq!(known.answer(&question, &text("true")), Files::Same);
-            assert_eq!(known.answer(&question, &text("false")), Files::Changed);
-            assert_eq!(known.answer(&question, &Value::Null), Files::Same);
+            assert_eq!(known.answer(&question, &text("true")), FileComparison::Same);
+            assert_eq!(
+                known.answer(&question, &text("false")),
+                FileComparison::Changed
+            );
+            assert_eq!(known.answer(&question, &Value::Null), FileComparison::Same);
         }
         assert_eq!(ask(&known, &many[1..]).form, Form::Which);
     }

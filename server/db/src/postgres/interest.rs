@@ -5,41 +5,42 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::tags::{Class, ColumnName};
+use super::tags::{ColumnName, ValueClass};
 
 /// One column of one family.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Wanted {
+pub(crate) struct WatchedColumn {
     pub(crate) family: u32,
     pub(crate) column: String,
-    pub(crate) class: Class,
+    pub(crate) class: ValueClass,
 }
 
 /// The columns that the feed looks at, by family.
-pub(crate) type Watch = HashMap<u32, Vec<(String, ColumnName)>>;
+pub(crate) type WatchedColumns = HashMap<u32, Vec<(String, ColumnName)>>;
 
 /// The columns on which any query has ever had interest. It only grows.
 #[derive(Default)]
-pub(crate) struct Interest {
-    state: Mutex<State>,
+pub(crate) struct ColumnInterest {
+    state: Mutex<InterestState>,
 }
 
 #[derive(Default)]
-struct State {
-    wanted: BTreeSet<Wanted>,
-    watch: Arc<Watch>,
+struct InterestState {
+    wanted: BTreeSet<WatchedColumn>,
+    watch: Arc<WatchedColumns>,
 }
 
-impl Interest {
-    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything that was read with
-    /// dependencies on it is stored: changes from before did not name its values.
-    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = Wanted>) -> bool {
+impl ColumnInterest {
+    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything
+    /// that was read with dependencies on it is stored: changes from before did not name its
+    /// values.
+    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = WatchedColumn>) -> bool {
         let mut state = self.state.lock();
         let before = state.wanted.len();
         state.wanted.extend(wanted);
         let grown = state.wanted.len() > before;
         if grown {
-            let mut watch = Watch::new();
+            let mut watch = WatchedColumns::new();
             for wanted in &state.wanted {
                 let name = ColumnName::new(wanted.family, &wanted.column, wanted.class);
                 let columns = watch.entry(wanted.family).or_default();
@@ -50,9 +51,10 @@ impl Interest {
         grown
     }
 
-    /// What to look at now. Taken by the feed after a transaction's last change has arrived and right before it is delivered,
-    /// under the lock of the delivery, so that none is delivered without the names of a column added before its epoch began.
-    pub(crate) fn watch(&self) -> Arc<Watch> {
+    /// What to look at now. Taken by the feed after a transaction's last change has arrived and
+    /// right before it is delivered, under the lock of the delivery, so that none is delivered
+    /// without the names of a column added before its epoch began.
+    pub(crate) fn watch(&self) -> Arc<WatchedColumns> {
         self.state.lock().watch.clone()
     }
 }
@@ -63,18 +65,21 @@ mod tests {
 
     #[test]
     fn interest_grows_and_is_told_by_family() {
-        let interest = Interest::default();
-        let wanted = |family, column: &str| Wanted {
+        let interest = ColumnInterest::default();
+        let wanted = |family, column: &str| WatchedColumn {
             family,
             column: column.to_owned(),
-            class: Class::Integer,
+            class: ValueClass::Integer,
         };
         assert!(interest.add([wanted(1, "id"), wanted(1, "author")]));
         assert!(!interest.add([wanted(1, "id")]));
         assert!(interest.add([wanted(2, "id")]));
         let watch = interest.watch();
         assert_eq!(watch[&1].len(), 2);
-        assert_eq!(watch[&2][0].1, ColumnName::new(2, "id", Class::Integer));
+        assert_eq!(
+            watch[&2][0].1,
+            ColumnName::new(2, "id", ValueClass::Integer)
+        );
         assert!(!watch.contains_key(&3));
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::interest::{Interest, Wanted};
-use super::passed::Passed;
-use super::pending::Pending;
+use super::feed_progress::FeedProgress;
+use super::interest::{ColumnInterest, WatchedColumn};
+use super::pending_writes::PendingWrites;
 use super::replay::Replay;
 use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
@@ -16,15 +16,16 @@ use crate::feed::{Delivery, Transactions};
 const NONE: u64 = u64::MAX;
 
 /// Between the feed's thread and the connections that read and write.
-pub(crate) struct Link {
+pub(crate) struct FeedLink {
     pub(crate) delivery: Delivery,
-    pub(crate) interest: Interest,
-    pub(crate) pending: Pending,
-    pub(crate) passed: Passed,
+    pub(crate) interest: ColumnInterest,
+    pub(crate) pending: PendingWrites,
+    pub(crate) passed: FeedProgress,
     pub(crate) replay: Replay,
     pub(crate) wake: Wake,
     floor: AtomicU64,
-    /// When the feed's server was started, while there is a feed: it tells that server from all others.
+    /// When the feed's server was started, while there is a feed: it tells that server from all
+    /// others.
     server: Mutex<Option<Arc<str>>>,
     schema: AtomicU64,
     registering: Mutex<()>,
@@ -37,13 +38,13 @@ struct Failures {
     last: Option<Arc<str>>,
 }
 
-impl Default for Link {
+impl Default for FeedLink {
     fn default() -> Self {
         Self {
             delivery: Delivery::default(),
-            interest: Interest::default(),
-            pending: Pending::default(),
-            passed: Passed::default(),
+            interest: ColumnInterest::default(),
+            pending: PendingWrites::default(),
+            passed: FeedProgress::default(),
             replay: Replay::default(),
             wake: Wake::default(),
             floor: AtomicU64::new(NONE),
@@ -55,9 +56,10 @@ impl Default for Link {
     }
 }
 
-impl Link {
-    /// Whether a result that was read in `snapshot` may be kept at all (COHERENCE, rule 7): every transaction that may have
-    /// written its commit record before the feed began must have ended in it. Never while there is no feed.
+impl FeedLink {
+    /// Whether a result that was read in `snapshot` may be kept at all (COHERENCE, rule 7): every
+    /// transaction that may have written its commit record before the feed began must have ended in
+    /// it. Never while there is no feed.
     pub(crate) fn may_keep(&self, snapshot: &Transactions) -> bool {
         snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
     }
@@ -67,8 +69,8 @@ impl Link {
         self.floor.load(Ordering::SeqCst) != NONE
     }
 
-    /// The feed has begun, and `transaction` was begun after that. The epoch is new: a fill from before must not be measured
-    /// by the new floor, so the floor is there before the epoch is.
+    /// The feed has begun, and `transaction` was begun after that. The epoch is new: a fill from
+    /// before must not be measured by the new floor, so the floor is there before the epoch is.
     pub(crate) fn began(&self, transaction: u64, started: &str, reason: &str) {
         *self.server.lock() = Some(started.into());
         self.floor.store(transaction, Ordering::SeqCst);
@@ -76,7 +78,8 @@ impl Link {
         self.pending.restored();
     }
 
-    /// The feed is lost: nothing that was kept is given any more, nothing is kept until there is another, and nobody waits for it.
+    /// The feed is lost: nothing that was kept is given any more, nothing is kept until there is
+    /// another, and no caller waits for it.
     pub(crate) fn lost(&self, reason: &str) {
         *self.server.lock() = None;
         self.floor.store(NONE, Ordering::SeqCst);
@@ -86,7 +89,8 @@ impl Link {
         self.passed.lost();
     }
 
-    /// Whether somebody waits for the feed to bring something: a write of this node, or a visitor who comes from another.
+    /// Whether a caller waits for the feed: a write of this node, or a visitor who comes from
+    /// another.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.pending.len() > 0 || self.passed.is_waited_for()
     }
@@ -97,29 +101,31 @@ impl Link {
         self.pending.seen(seen, self.passed.reached());
     }
 
-    /// A write was committed that had been given no token to wait for ([`Pending::expect`]). If the feed has begun meanwhile, a result
-    /// from before the write may have been kept, and its change may not have come yet.
+    /// A write was committed that had been given no token to wait for ([`PendingWrites::expect`]).
+    /// If the feed has begun meanwhile, a result from before the write may have been kept, and its
+    /// change may not have come yet.
     pub(crate) fn committed_unawaited(&self) {
         if self.floor.load(Ordering::SeqCst) != NONE {
             self.new_epoch("a write began before the feed did");
         }
     }
 
-    /// Something was missed, or is not told: nothing that was kept is given any more, and no replica is read until a heartbeat has
-    /// come that was sent later.
+    /// Something was missed, or is not told: nothing that was kept is given any more, and no
+    /// replica is read until a heartbeat that was sent later arrives.
     pub(crate) fn new_epoch(&self, reason: &str) {
         self.replay.hold();
         self.delivery.new_epoch(reason);
     }
 
-    /// Moves whenever tables, views, functions or policies may have changed; what was found out about a statement is good for
-    /// one of its values.
+    /// Moves whenever tables, views, functions or policies may have changed; what was found out
+    /// about a statement is good for one of its values.
     pub(crate) fn schema(&self) -> u64 {
         self.schema.load(Ordering::SeqCst)
     }
 
-    /// Whether a connection to the server that was started then reads what the feed tells about (COHERENCE, rule 18). A standby, and
-    /// another primary under the same name, may be behind or beside it. While there is no feed, any primary will do: nothing is kept.
+    /// Whether a connection to the server that was started then reads what the feed tells about
+    /// (COHERENCE, rule 18). A standby, and another primary under the same name, may be behind or
+    /// beside it. While there is no feed, any primary will do: nothing is kept.
     pub(crate) fn is_feeds_server(&self, started: &str) -> bool {
         self.server
             .lock()
@@ -127,8 +133,9 @@ impl Link {
             .is_none_or(|server| server == started)
     }
 
-    /// As [`Link::schema_changed`], and what was under way when the feed found it out, whose ids are below `transaction`, may
-    /// never be told: tables that are published from now on were not before.
+    /// As [`FeedLink::schema_changed`], and what was under way when the feed found it out, whose
+    /// ids are below `transaction`, may never be told: tables that are published from now on were
+    /// not before.
     pub(crate) fn schema_changed_below(&self, transaction: u64, reason: &str) {
         self.floor.store(transaction, Ordering::SeqCst);
         self.schema_changed(reason);
@@ -140,10 +147,12 @@ impl Link {
         self.new_epoch(reason);
     }
 
-    /// Registers columns that a statement selects by. Must come before dependencies on them are given to anybody.
+    /// Registers columns that a statement selects by. Must come before dependencies on them are
+    /// returned to any caller.
     ///
-    /// One at a time, epoch included: whoever finds the column registered already must not go on before the epoch has begun.
-    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = Wanted>) {
+    /// One at a time, epoch included: a caller that finds the column registered already must not go
+    /// on before the epoch has begun.
+    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = WatchedColumn>) {
         let _one_at_a_time = self.registering.lock();
         if self.interest.add(wanted) {
             self.new_epoch("a query selects by a column that was not watched");
@@ -172,7 +181,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_without_a_feed_nor_from_before_it() {
-        let link = Link::default();
+        let link = FeedLink::default();
         let snapshot = |xmin| Transactions::new(xmin, xmin + 10, Vec::new());
         assert!(!link.may_keep(&snapshot(100)));
         link.began(100, "noon", "a test");
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn it_is_waited_for_while_a_write_or_a_visitor_waits() {
-        let link = Link::default();
+        let link = FeedLink::default();
         link.began(1, "noon", "a test");
         link.passed.began("here");
         assert!(!link.is_waited_for());

@@ -1,12 +1,15 @@
 //! How a connection is found out whose packets do not arrive any more.
 //!
-//! TCP alone would take a quarter of an hour to give up what it has sent, and never asks after an idle peer that is gone. So
-//! both ends ask. On ours an idle connection is probed after [`IDLE`], and one from which nothing has come for [`SILENCE`]
-//! although something was sent is given up by the kernel: whoever waits on it is told, and nobody is given it again. That is about
-//! what a new connection may take, and less than the limit of a statement. What the owner's URL says stands.
+//! TCP alone would take a quarter of an hour to give up what it has sent, and never asks after an
+//! idle peer that is gone. So both ends ask. On ours an idle connection is probed after [`IDLE`],
+//! and one from which nothing arrived for [`SILENCE`] although something was sent is given up by
+//! the kernel: its waiter gets an error, and the connection is not used again. That is about what a
+//! new connection may take, and less than the limit of a statement. What the owner's URL says
+//! stands.
 //!
-//! The server's end is told the same by settings of the session ([`SERVER_SIDE`]): PostgreSQL would keep the session of a
-//! node that is gone, and one of its `max_connections`, for the two hours of the kernel's own habit.
+//! The server's end is told the same by settings of the session ([`SERVER_SIDE`]): PostgreSQL would
+//! keep the session of a node that is gone, and one of its `max_connections`, for the two hours of
+//! the kernel's own habit.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -26,7 +29,8 @@ const PROBES: u32 = 3;
 /// So long what was sent may stay unacknowledged, probes included.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// What the sessions' settings say about the server's end, as names and values. A silent stream is `wal_sender_timeout`'s.
+/// What the sessions' settings say about the server's end, as names and values. A silent stream is
+/// `wal_sender_timeout`'s.
 pub(super) const SERVER_SIDE: [(&str, &str); 3] = [
     ("tcp_keepalives_idle", "5"),
     ("tcp_keepalives_interval", "2"),
@@ -78,12 +82,12 @@ mod tests {
     };
 
     use super::watch;
-    use crate::postgres::options::Target;
+    use crate::postgres::options::ConnectionTarget;
 
     fn watched(url: &str) -> TcpStream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        watch(&socket, &Target::parse(url).unwrap().config).unwrap();
+        watch(&socket, &ConnectionTarget::parse(url).unwrap().config).unwrap();
         socket
     }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::Shared;
-use super::connect::{Connection, connect};
+use super::DatabaseContext;
+use super::connect::{PooledConnection, connect};
 use super::failure::{chain, is_lost, place_in, sentence};
-use super::sql::{Piece, ends_transaction, statements};
+use super::sql::{ScriptStatement, ends_transaction, statements};
 use crate::migration::{fingerprint, place};
 use crate::{Error, Migration};
 
@@ -18,8 +18,9 @@ const TABLE: &str = "create table if not exists _millpond_migrations \
 /// What nodes that start together agree on: "millpond" in ASCII.
 const LOCK: i64 = 0x6d69_6c6c_706f_6e64;
 
-/// The time between two attempts to get the lock. Waiting for it in the server would hold a snapshot, and CREATE INDEX
-/// CONCURRENTLY, run by the node that has the lock, would wait for that: a deadlock.
+/// The time between two attempts to get the lock. Waiting for it in the server would hold a
+/// snapshot, and CREATE INDEX CONCURRENTLY, run by the node that has the lock, would wait for that:
+/// a deadlock.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// On the first line of a script whose statements cannot run in a transaction.
@@ -27,7 +28,7 @@ const NO_TRANSACTION: &str = "-- millpond: no transaction";
 
 /// Applies what was not applied before, on a connection of its own; gives the names.
 pub(super) async fn migrate(
-    shared: &Shared,
+    shared: &DatabaseContext,
     migrations: &[Migration],
 ) -> Result<Vec<String>, Error> {
     let connection = connect(shared).await?;
@@ -42,8 +43,8 @@ pub(super) async fn migrate(
 }
 
 async fn locked(
-    shared: &Shared,
-    connection: &Connection,
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
     migrations: &[Migration],
 ) -> Result<Vec<String>, Error> {
     let client = &connection.client;
@@ -72,7 +73,7 @@ async fn locked(
 }
 
 /// Something went wrong that is no statement's of a migration.
-pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &Shared) -> Error {
+pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &DatabaseContext) -> Error {
     match error.as_db_error() {
         Some(database) if !is_lost(error) => Error::Sql {
             message: sentence(database),
@@ -89,7 +90,11 @@ pub(super) fn is_alone(migration: &Migration) -> bool {
 }
 
 /// Applies a migration unless it was applied before; says whether it was now.
-async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Result<bool, Error> {
+async fn apply(
+    shared: &DatabaseContext,
+    client: &Client,
+    migration: &Migration,
+) -> Result<bool, Error> {
     let Migration { name, sql } = migration;
     let own = |error: tokio_postgres::Error| own_failure(&error, shared);
     let hash = fingerprint(sql);
@@ -122,10 +127,10 @@ async fn apply(shared: &Shared, client: &Client, migration: &Migration) -> Resul
 
 /// Runs one statement. If it fails, the transaction ends with the connection.
 pub(super) async fn execute(
-    shared: &Shared,
+    shared: &DatabaseContext,
     client: &Client,
     migration: &Migration,
-    piece: Piece<'_>,
+    piece: ScriptStatement<'_>,
     alone: bool,
 ) -> Result<(), Error> {
     if !alone && ends_transaction(piece.text) {
@@ -141,7 +146,7 @@ pub(super) async fn execute(
 
 fn failed(
     error: &tokio_postgres::Error,
-    shared: &Shared,
+    shared: &DatabaseContext,
     migration: &Migration,
     offset: usize,
 ) -> Error {

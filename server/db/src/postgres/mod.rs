@@ -1,42 +1,44 @@
-//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by triggers, and what they share.
+//! PostgreSQL: threads with connections that read and write, the feed by logical replication or by
+//! triggers, and what they share.
 //!
-//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`, `wire`). A write leaves a
-//! token in its transaction, or notes its id, and is answered once the feed has brought it (`write`, `pending`). What a statement depends
-//! on is found out for one state of the catalog, whose changes the feed notices (`statement`).
+//! A read takes its queries and `pg_current_snapshot()` in one snapshot and one round trip (`read`,
+//! `wire`). A write leaves a token in its transaction, or notes its id, and is answered once the
+//! feed has brought it (`write`, `pending`). What a statement depends on is found out for one state
+//! of the catalog, whose changes the feed notices (`statement`).
 
 pub(crate) mod analysis;
 mod backoff;
 pub(crate) mod catalog;
 mod connect;
+mod connection_permits;
+mod connection_thread;
 mod failure;
 pub(crate) mod families;
 pub(crate) mod feed;
+pub(crate) mod feed_progress;
 mod files;
 pub(crate) mod interest;
-mod lane;
 pub(crate) mod link;
 mod liveness;
 mod migrate;
 mod options;
-pub(crate) mod passed;
-pub(crate) mod pending;
+pub(crate) mod pending_writes;
 mod pool;
 mod prepare;
 mod read;
+mod read_snapshot;
 mod rehearsal;
 mod replay;
 mod replica;
 pub(crate) mod requirements;
 mod run;
-mod said;
-mod seen;
+mod server_error;
 mod session;
 mod shape;
 mod sql;
 pub(crate) mod statement;
 pub(crate) mod tags;
 mod tls;
-mod turns;
 mod types;
 pub(crate) mod wake;
 mod wire;
@@ -55,54 +57,52 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::feed::DatabaseFeed;
-use crate::{
-    Call, Error, Health, Migration, Position, ReadResult, Requirement, SqlError, WriteResult,
-    WriteStep,
-};
+use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlError, Step, Written};
+use connection_thread::{ConnectionThread, Job, QueueLengths};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
-use lane::{Job, Lane, Waiting};
-use link::Link;
-use options::Target;
+use link::FeedLink;
+use options::ConnectionTarget;
 pub use options::{FeedKind, PostgresOptions};
 pub use rehearsal::Rehearsal;
 pub use session::{PostgresSession, TextRow};
 use statement::{Catalogs, Statement};
 use tls::Tls;
 
-/// After this silence server and feed give each other up, and the slot with them: a node that hangs holds nobody's log.
+/// After this silence server and feed give each other up, and the slot with them: a node that hangs
+/// keeps no log.
 const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a reader waits for the feed to bring what he has written through another node. As a rule it is there in
-/// milliseconds; where it is not, one more read costs less than the wait.
+/// How long a reader waits for the feed to bring what he has written through another node. As a
+/// rule it is there in milliseconds; where it is not, one more read costs less than the wait.
 const CATCHING_UP: Duration = Duration::from_millis(250);
 
 /// What all threads of a database share.
-pub(crate) struct Shared {
+pub(crate) struct DatabaseContext {
     options: PostgresOptions,
-    target: Target,
+    target: ConnectionTarget,
     /// Its hosts and ports, for messages.
     place: String,
     tls: Tls,
-    link: Arc<Link>,
+    link: Arc<FeedLink>,
     catalogs: Catalogs,
-    waiting: Waiting,
+    waiting: QueueLengths,
     /// Whether the one connection is in a transaction that is never committed.
     rehearsing: AtomicBool,
     /// Tells this program's messages in the log from those of others.
     node: String,
     /// The same for each replica.
-    replicas: Vec<Arc<Shared>>,
+    replicas: Vec<Arc<DatabaseContext>>,
 }
 
 /// An open PostgreSQL database. Cheap to clone. Its methods are those of [`crate::Database`].
 #[derive(Clone)]
 pub(crate) struct Postgres {
-    inner: Arc<Inner>,
+    inner: Arc<PostgresInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
-    lanes: Vec<Lane>,
+struct PostgresInner {
+    shared: Arc<DatabaseContext>,
+    connection_threads: Vec<ConnectionThread>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
     feed: Mutex<Option<FeedHandle>>,
 }
@@ -120,7 +120,7 @@ pub(crate) fn stopped() -> Error {
 }
 
 /// How the replicas are reached that the owner has named.
-fn replicas(primary: &Shared) -> Result<Vec<Arc<Shared>>, Error> {
+fn replicas(primary: &DatabaseContext) -> Result<Vec<Arc<DatabaseContext>>, Error> {
     let hosts = &primary.options.replicas;
     if !hosts.is_empty() && primary.options.feed != FeedKind::Logical {
         return Err(Error::usage(
@@ -134,18 +134,18 @@ fn replicas(primary: &Shared) -> Result<Vec<Arc<Shared>>, Error> {
 impl Postgres {
     /// Starts the threads, and connects once: what is wrong with the URL or the server is said now.
     pub(crate) fn open(options: PostgresOptions) -> Result<Self, Error> {
-        let target = Target::parse(&options.url)?;
+        let target = ConnectionTarget::parse(&options.url)?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let pool = options.pool.max(1);
         let count = options.workers.min(pool).min(cores).max(1);
         let queue = options.queue.div_ceil(count).max(1);
-        let mut shared = Shared {
+        let mut shared = DatabaseContext {
             place: target.place(),
             tls: Tls::new(&target.trust)?,
             target,
             link: Arc::default(),
             catalogs: Catalogs::default(),
-            waiting: Waiting::default(),
+            waiting: QueueLengths::default(),
             rehearsing: AtomicBool::new(false),
             node: format!("{:016x}", crate::random::random()),
             options,
@@ -153,18 +153,19 @@ impl Postgres {
         };
         shared.replicas = replicas(&shared)?;
         let shared = Arc::new(shared);
-        let mut lanes = Vec::with_capacity(count);
+        let mut connection_threads = Vec::with_capacity(count);
         let mut threads = Vec::with_capacity(count);
         for index in 0..count {
             let connections = pool / count + usize::from(index < pool % count);
-            let (lane, thread) = Lane::start(&shared, index, connections, queue)?;
-            lanes.push(lane);
+            let (connection_thread, thread) =
+                ConnectionThread::start(&shared, index, connections, queue)?;
+            connection_threads.push(connection_thread);
             threads.push(thread);
         }
         let database = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(PostgresInner {
                 shared,
-                lanes,
+                connection_threads,
                 threads: Mutex::new(threads),
                 feed: Mutex::default(),
             }),
@@ -174,13 +175,13 @@ impl Postgres {
     }
 
     /// The thread that the caller keeps to.
-    fn lane(&self) -> &Lane {
-        let lanes = &self.inner.lanes;
-        &lanes[lane::own(lanes.len())]
+    fn connection_thread(&self) -> &ConnectionThread {
+        let connection_threads = &self.inner.connection_threads;
+        &connection_threads[connection_thread::own(connection_threads.len())]
     }
 
     fn push(&self, job: Job) -> Result<(), Error> {
-        self.lane().push(&self.inner.shared, job)
+        self.connection_thread().push(&self.inner.shared, job)
     }
 
     /// Waits for the answer without an event loop.
@@ -190,7 +191,7 @@ impl Postgres {
         answer.recv().map_err(|_| self.unanswered())
     }
 
-    /// Nobody answers any more: the job was dropped.
+    /// No reply will come: the job was dropped.
     fn unanswered(&self) -> Error {
         let message = "what was asked of PostgreSQL failed unexpectedly";
         self.inner.shared.link.count_failure(message);
@@ -278,12 +279,12 @@ impl Postgres {
         let may_come = link.passed.may_come_to(&position);
         let passed = link.passed.until(position);
         if may_come {
-            // A feed that lets changes gather finds that somebody waits.
+            // A feed that batches changes sees that a caller waits.
             link.wake.call();
         }
-        self.lane().spawn(async move {
+        self.connection_thread().spawn(async move {
             let passed = timeout(wait, passed).await;
-            // Whoever asked has gone.
+            // The caller has gone.
             let _ = reply.send(passed.unwrap_or(false));
         });
         answer.await.unwrap_or(false)
@@ -324,8 +325,8 @@ impl Postgres {
 
     /// Whether a read of this thread would find a connection free.
     pub(crate) fn has_room(&self) -> bool {
-        let lanes = &self.inner.lanes;
-        lanes[lane::own(lanes.len())].has_room()
+        let connection_threads = &self.inner.connection_threads;
+        connection_threads[connection_thread::own(connection_threads.len())].has_room()
     }
 
     /// Whether anything that is read now may be kept.
@@ -334,8 +335,8 @@ impl Postgres {
     }
 
     pub(crate) fn stop(&self) {
-        for lane in &self.inner.lanes {
-            lane.stop();
+        for connection_thread in &self.inner.connection_threads {
+            connection_thread.stop();
         }
         for thread in std::mem::take(&mut *self.inner.threads.lock()) {
             // A thread that panicked has ended, which is what is asked for.

@@ -28,10 +28,11 @@ impl FeedKind {
 /// How a PostgreSQL database is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between them: the first that
-    /// answers is taken.
+    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts with commas between
+    /// them: the first that answers is taken.
     pub url: String,
-    /// Standbys that may be read beside the primary, as `host`, `host:port` or the folder of a unix socket; everything else is as in the URL.
+    /// Standbys that may be read beside the primary, as `host`, `host:port` or the folder of a unix
+    /// socket; everything else is as in the URL.
     pub replicas: Vec<String>,
     /// Connections that read and write; to each replica there may be as many again.
     pub pool: usize,
@@ -66,8 +67,8 @@ impl std::fmt::Debug for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, logical replication by the publication
-    /// `millpond`, and as many threads as there are processors.
+    /// The defaults: 8 connections, a queue of 1024, 5 s for statements, a bound of 1 s, logical
+    /// replication by the publication `millpond`, and as many threads as there are processors.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -90,7 +91,7 @@ impl PostgresOptions {
     /// # Errors
     /// [`Error::Usage`], without the password.
     pub fn place(&self) -> Result<String, Error> {
-        let target = Target::parse(&self.url)?;
+        let target = ConnectionTarget::parse(&self.url)?;
         let place = target.place();
         // Without a name the server takes that of the user.
         let database = target.config.get_dbname().or(target.config.get_user());
@@ -107,7 +108,7 @@ impl PostgresOptions {
     /// # Errors
     /// [`Error::Usage`] with what to write instead.
     pub fn check_replica(host: &str) -> Result<(), Error> {
-        Target::replica("postgres://localhost/", host).map(drop)
+        ConnectionTarget::replica("postgres://localhost/", host).map(drop)
     }
 }
 
@@ -124,7 +125,7 @@ pub(crate) struct Trust {
 pub(crate) enum Proof {
     /// Nothing: it keeps out who only listens (`prefer`, `require`).
     None,
-    /// That somebody trusted has signed it (`verify-ca`).
+    /// A trusted authority has signed it (`verify-ca`).
     Signed,
     /// And that it is for this host (`verify-full`).
     Host,
@@ -132,18 +133,20 @@ pub(crate) enum Proof {
 
 /// Where to connect, and whom to trust there.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ConnectionTarget {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
-    /// Whether a standby may answer: what a replica says is held against the feed, what stands in the primary's place is not.
+    /// Whether a standby may answer: what a replica says is held against the feed, what stands in
+    /// the primary's place is not.
     pub(crate) is_replica: bool,
 }
 
 /// How long a connection may take to open where the URL says nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Target {
-    /// Reads the URL. The parameters about certificates are libpq's, which the driver does not know.
+impl ConnectionTarget {
+    /// Reads the URL. The parameters about certificates are libpq's, which the driver does not
+    /// know.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(Error::usage(
@@ -281,7 +284,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        match Target::parse(url) {
+        match ConnectionTarget::parse(url) {
             Ok(_) => panic!("{url} was taken"),
             Err(error) => error.to_string(),
         }
@@ -289,7 +292,7 @@ mod tests {
 
     #[test]
     fn reads_who_is_to_be_trusted() {
-        let target = Target::parse(
+        let target = ConnectionTarget::parse(
             "postgres://u:secret@a,b/db?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&target_session_attrs=read-write",
         )
         .unwrap();
@@ -297,18 +300,19 @@ mod tests {
         assert_eq!(target.trust.roots, Some("/etc/ca.pem".into()));
         assert_eq!(target.config.get_ssl_mode(), SslMode::Require);
         assert_eq!(target.place(), "a:5432, b:5432");
-        let plain = Target::parse("postgresql://h:5433/db").unwrap();
+        let plain = ConnectionTarget::parse("postgresql://h:5433/db").unwrap();
         assert_eq!(plain.trust.proof, Proof::None);
         assert_eq!(plain.config.get_ssl_mode(), SslMode::Prefer);
         assert_eq!(plain.place(), "h:5433");
-        let socket = Target::parse("postgres://u@%2Frun%2Fpg/db?sslmode=disable").unwrap();
+        let socket =
+            ConnectionTarget::parse("postgres://u@%2Frun%2Fpg/db?sslmode=disable").unwrap();
         assert_eq!(socket.place(), "/run/pg/.s.PGSQL.5432");
     }
 
     #[test]
     fn a_replica_is_reached_as_the_primary_is() {
         let url = "postgres://u:secret@a,b:5433/db?sslmode=verify-full&port=1&target_session_attrs=read-write&application_name=x";
-        let target = Target::replica(url, "c:5434").unwrap();
+        let target = ConnectionTarget::replica(url, "c:5434").unwrap();
         assert_eq!(target.place(), "c:5434");
         assert_eq!(target.config.get_user(), Some("u"));
         assert_eq!(target.config.get_password(), Some(&b"secret"[..]));
@@ -318,10 +322,13 @@ mod tests {
             target.config.get_target_session_attrs(),
             tokio_postgres::config::TargetSessionAttrs::Any
         );
-        let socket = Target::replica("postgres://a/db", "/run/pg:5433").unwrap();
+        let socket = ConnectionTarget::replica("postgres://a/db", "/run/pg:5433").unwrap();
         assert_eq!(socket.place(), "/run/pg/.s.PGSQL.5433");
         for host in ["", "a,b", "u:p@a", "a b", "a:port", "a?x=1"] {
-            let error = Target::replica(url, host).err().unwrap().to_string();
+            let error = ConnectionTarget::replica(url, host)
+                .err()
+                .unwrap()
+                .to_string();
             assert!(
                 error.contains("replica") && !error.contains("secret"),
                 "{error}"

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 
-use super::Shared;
+use super::DatabaseContext;
 use super::backoff::Backoff;
-use super::connect::{Connection, connect};
+use super::connect::{PooledConnection, connect};
 use crate::Error;
 
-/// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s to limit.
+/// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s
+/// to limit.
 pub(super) struct Pool {
-    pub(super) shared: Arc<Shared>,
-    idle: RefCell<Vec<Connection>>,
+    pub(super) shared: Arc<DatabaseContext>,
+    idle: RefCell<Vec<PooledConnection>>,
     backoff: RefCell<Backoff>,
 }
 
 impl Pool {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<DatabaseContext>) -> Self {
         Self {
             shared,
             idle: RefCell::default(),
@@ -26,8 +27,9 @@ impl Pool {
         }
     }
 
-    /// A connection that was used before and is not known to be dead, or a new one; to the feed's server, while there is a feed.
-    pub(super) async fn get(&self) -> Result<Connection, Error> {
+    /// A connection that was used before and is not known to be dead, or a new one; to the feed's
+    /// server, while there is a feed.
+    pub(super) async fn get(&self) -> Result<PooledConnection, Error> {
         while let Some(connection) = self.pop() {
             // What leads elsewhere is closed by being dropped.
             if !connection.is_dead() && connection.is_feeds_server(&self.shared.link) {
@@ -37,13 +39,14 @@ impl Pool {
         self.open().await
     }
 
-    /// The one that was used last: its statements are the warmest, and those that nobody needs stay at the bottom.
-    fn pop(&self) -> Option<Connection> {
+    /// The one that was used last: its statements are the warmest, and connections that are not
+    /// needed stay at the bottom.
+    fn pop(&self) -> Option<PooledConnection> {
         self.idle.borrow_mut().pop()
     }
 
     /// A new connection.
-    pub(super) async fn open(&self) -> Result<Connection, Error> {
+    pub(super) async fn open(&self) -> Result<PooledConnection, Error> {
         self.backoff.borrow_mut().ask(Boottime::now())?;
         let attempt = Attempt { pool: self };
         let outcome = connect(&self.shared).await;
@@ -56,7 +59,7 @@ impl Pool {
         outcome
     }
 
-    fn checked(&self, connection: Connection) -> Result<Connection, Error> {
+    fn checked(&self, connection: PooledConnection) -> Result<PooledConnection, Error> {
         if connection.is_feeds_server(&self.shared.link) {
             return Ok(connection);
         }
@@ -72,12 +75,12 @@ impl Pool {
     }
 
     /// Keeps a connection for the next.
-    pub(super) fn put(&self, connection: Connection) {
+    pub(super) fn put(&self, connection: PooledConnection) {
         self.idle.borrow_mut().push(connection);
     }
 
-    /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is closed, so that the next does not
-    /// wait for each of them in turn.
+    /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is
+    /// closed, so that the next does not wait for each of them in turn.
     pub(super) fn distrust(&self) {
         self.idle.borrow_mut().clear();
     }
@@ -90,7 +93,8 @@ impl Pool {
     }
 }
 
-/// An attempt to connect: if whoever made it gives up, it has failed, and the next may try.
+/// An attempt to connect: if its caller gives up, the attempt counts as failed, and the next may
+/// try.
 struct Attempt<'a> {
     pool: &'a Pool,
 }

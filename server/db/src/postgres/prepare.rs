@@ -1,8 +1,8 @@
 //! Statements as one connection has prepared them.
 //!
-//! Results are asked for in binary. A column whose type is not read from its binary form is cast to text by the server:
-//! the statement is put into another that selects its columns by number, so that equal names of columns do not matter and
-//! the order of the rows stays.
+//! Results are asked for in binary. A column whose type is not read from its binary form is cast to
+//! text by the server: the statement is put into another that selects its columns by number, so
+//! that equal names of columns do not matter and the order of the rows stays.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use super::types::Decoder;
 use crate::SqlError;
 
 /// A statement that the driver can run on this connection.
-pub(super) struct Ready {
+pub(super) struct PreparedStatement {
     /// What is run.
     pub(super) statement: Statement,
     /// The owner's statement as the server describes it; `statement` itself if no column is cast.
@@ -27,7 +27,7 @@ pub(super) struct Ready {
     pub(super) shape: Arc<Shape>,
 }
 
-impl Ready {
+impl PreparedStatement {
     fn new(text: &str, statement: Statement, described: Statement, decoders: Vec<Decoder>) -> Self {
         Self {
             shape: Arc::new(Shape::new(text, &statement, &described, decoders)),
@@ -37,34 +37,38 @@ impl Ready {
     }
 }
 
-/// Whether the columns of a statement with casts are still those that it was prepared for. Of others the server says so.
+/// Whether the columns of a statement with casts are still those that it was prepared for. Of
+/// others the server says so.
 pub(super) async fn is_current(
     shape: &Shape,
     client: &Client,
     sql: &Rewritten,
-) -> Result<bool, Unprepared> {
+) -> Result<bool, PrepareError> {
     let now = client.prepare(&sql.text).await;
-    let now = now.map_err(|error| Unprepared::of(&error, sql))?;
+    let now = now.map_err(|error| PrepareError::of(&error, sql))?;
     Ok(columns_of(&now) == shape.described)
 }
 
 /// Prepares one of Millpond's own statements, whose columns are text.
-pub(super) async fn own(client: &Client, sql: &str) -> Result<Rc<Ready>, tokio_postgres::Error> {
+pub(super) async fn own(
+    client: &Client,
+    sql: &str,
+) -> Result<Rc<PreparedStatement>, tokio_postgres::Error> {
     let statement = client.prepare(sql).await?;
     let decoders = statement.columns().iter().map(|_| Decoder::Text).collect();
-    let ready = Ready::new(sql, statement.clone(), statement, decoders);
+    let ready = PreparedStatement::new(sql, statement.clone(), statement, decoders);
     Ok(Rc::new(ready))
 }
 
 /// Why a statement could not be prepared.
-pub(super) enum Unprepared {
+pub(super) enum PrepareError {
     /// The server refuses it.
     Refused(SqlError),
     /// The connection is gone, with the reason.
     Lost(String),
 }
 
-impl Unprepared {
+impl PrepareError {
     /// Sorts what the server or the driver says of `sql`.
     pub(super) fn of(error: &tokio_postgres::Error, sql: &Rewritten) -> Self {
         if is_lost(error) {
@@ -76,16 +80,24 @@ impl Unprepared {
 }
 
 /// Prepares the owner's statement.
-pub(super) async fn prepare(client: &Client, sql: &Rewritten) -> Result<Ready, Unprepared> {
+pub(super) async fn prepare(
+    client: &Client,
+    sql: &Rewritten,
+) -> Result<PreparedStatement, PrepareError> {
     let plain = client.prepare(&sql.text).await;
-    let plain = plain.map_err(|error| Unprepared::of(&error, sql))?;
+    let plain = plain.map_err(|error| PrepareError::of(&error, sql))?;
     let decoders: Vec<Option<Decoder>> = plain
         .columns()
         .iter()
         .map(|column| Decoder::of(column.type_()))
         .collect();
     if let Some(decoders) = decoders.iter().cloned().collect::<Option<Vec<Decoder>>>() {
-        return Ok(Ready::new(&sql.text, plain.clone(), plain, decoders));
+        return Ok(PreparedStatement::new(
+            &sql.text,
+            plain.clone(),
+            plain,
+            decoders,
+        ));
     }
     for text in wrapped(&sql.text, &plain) {
         match client.prepare_typed(&text, plain.params()).await {
@@ -93,19 +105,19 @@ pub(super) async fn prepare(client: &Client, sql: &Rewritten) -> Result<Ready, U
                 let columns = statement.columns().iter();
                 let decoders = columns.map(|column| Decoder::of(column.type_())).collect();
                 if let Some(decoders) = decoders {
-                    return Ok(Ready::new(&text, statement, plain, decoders));
+                    return Ok(PreparedStatement::new(&text, statement, plain, decoders));
                 }
             }
-            Err(error) if is_lost(&error) => return Err(Unprepared::Lost(chain(&error))),
+            Err(error) if is_lost(&error) => return Err(PrepareError::Lost(chain(&error))),
             // It is not a statement that can be put into another in this way.
             Err(_) => {}
         }
     }
-    Err(Unprepared::Refused(uncastable(&plain)))
+    Err(PrepareError::Refused(uncastable(&plain)))
 }
 
-/// The statement within another that casts what has to be cast: as a subquery, or as a table expression if it changes
-/// something.
+/// The statement within another that casts what has to be cast: as a subquery, or as a table
+/// expression if it changes something.
 fn wrapped(sql: &str, plain: &Statement) -> [String; 2] {
     let mut names = String::new();
     let mut columns = String::new();

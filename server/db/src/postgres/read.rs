@@ -1,6 +1,7 @@
 //! Reads: all queries of a read in one snapshot and one round trip ([`super::wire`]).
 //!
-//! Behind them goes a statement of our own, which says which snapshot it was, and whether the tables were as it knows them.
+//! Behind them goes a statement of our own, which says which snapshot it was, and whether the
+//! tables were as it knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +10,18 @@ use base_clock::Boottime;
 use tokio::time::timeout;
 use tokio_postgres::types::Type;
 
-use super::connect::Connection;
-use super::files::{Files, Question};
+use super::connect::PooledConnection;
+use super::files::{FileComparison, FileQuery};
 use super::pool::Pool;
-use super::prepare::{Unprepared, is_current};
-use super::run::{Failure, MAX_RESULT};
-use super::said::Trouble;
-use super::seen::Seen;
-use super::statement::{Found, Statement};
+use super::prepare::{PrepareError, is_current};
+use super::read_snapshot::ReadSnapshot;
+use super::run::{MAX_RESULT, RunError};
+use super::server_error::DatabaseError;
+use super::statement::{Statement, StatementAnalysis};
 use super::types::fits;
 use super::wire::open::STANDBY;
-use super::wire::{Failed, Item, Wrong};
-use super::{Shared, failure, seen};
+use super::wire::{BatchError, FailedBatch, Item};
+use super::{DatabaseContext, failure, read_snapshot};
 use crate::query::Prepared;
 use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, Value};
 
@@ -30,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(500);
 const REWRITES: u32 = 3;
 
 /// Why a read came to nothing, and what becomes of its connection.
-enum Outcome {
+enum ReadFailure {
     /// The caller's; the connection is good.
     Failed(Error),
     /// Something still runs on the connection.
@@ -50,29 +51,30 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
     let started = Boottime::now();
     let mut connection = pool.get().await?;
     let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
-    // A second attempt has what the first has left: a connection whose packets are lost holds nobody longer than that.
+    // A second attempt has what the first has left: a connection whose packets are lost delays the
+    // caller no longer than that.
     let left = || limit.saturating_sub(Boottime::now().since(began));
     let (mut retried, mut renew, mut rewrites) = (false, false, 0);
     loop {
         let attempt = attempt(&pool.shared, &mut connection, calls, renew);
         match timeout(left(), attempt)
             .await
-            .unwrap_or(Err(Outcome::Silent))
+            .unwrap_or(Err(ReadFailure::Silent))
         {
             Ok(mut read) => {
                 pool.put(connection);
                 read.elapsed = Boottime::now().since(started);
                 return Ok(read);
             }
-            Err(Outcome::Failed(error)) => {
+            Err(ReadFailure::Failed(error)) => {
                 pool.put(connection);
                 return Err(error);
             }
-            Err(Outcome::Abandoned(error)) => {
+            Err(ReadFailure::Abandoned(error)) => {
                 connection.abandon(&pool.shared);
                 return Err(error);
             }
-            Err(Outcome::Silent) => {
+            Err(ReadFailure::Silent) => {
                 // Who had to wait for a table once has not waited for the network.
                 if rewrites == 0 {
                     pool.distrust();
@@ -80,27 +82,28 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
                 connection.abandon(&pool.shared);
                 return Err(Error::Timeout);
             }
-            // A read changes nothing, so it may be done again: the connection may have died long ago.
-            Err(Outcome::Lost(_)) if !retried => {
+            // A read changes nothing, so it may be done again: the connection may have died long
+            // ago.
+            Err(ReadFailure::Lost(_)) if !retried => {
                 let opened = timeout(left(), pool.open()).await;
                 connection = opened.map_err(|_| Error::Timeout)??;
             }
-            Err(Outcome::Lost(reason)) => {
+            Err(ReadFailure::Lost(reason)) => {
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!("{place}: {reason}")));
             }
-            Err(Outcome::Rewritten { certain }) if rewrites < REWRITES => {
+            Err(ReadFailure::Rewritten { certain }) if rewrites < REWRITES => {
                 rewrites += u32::from(certain);
                 continue;
             }
-            Err(Outcome::Rewritten { .. }) => {
+            Err(ReadFailure::Rewritten { .. }) => {
                 pool.put(connection);
                 let place = &pool.shared.place;
                 return Err(Error::unavailable(format!(
                     "{place}: a table is emptied or written anew whenever it is read"
                 )));
             }
-            Err(Outcome::Outdated(error)) => {
+            Err(ReadFailure::Outdated(error)) => {
                 connection.forget_all();
                 if retried {
                     pool.put(connection);
@@ -114,7 +117,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
 }
 
 /// How long the attempts at a read may take together.
-fn limit(shared: &Shared, calls: usize) -> Duration {
+fn limit(shared: &DatabaseContext, calls: usize) -> Duration {
     let statements = u32::try_from(calls).unwrap_or(u32::MAX).max(1);
     shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }
@@ -148,10 +151,10 @@ pub(super) fn check_values(query: &Query, kinds: &[Type], values: &[Value]) -> R
 }
 
 /// Why a query of a read or a step of a write could not be prepared.
-pub(super) fn refusal(error: Unprepared, query: &Query) -> Result<Error, String> {
+pub(super) fn refusal(error: PrepareError, query: &Query) -> Result<Error, String> {
     match error {
-        Unprepared::Lost(reason) => Err(reason),
-        Unprepared::Refused(error) => Ok(Error::Sql {
+        PrepareError::Lost(reason) => Err(reason),
+        PrepareError::Refused(error) => Ok(Error::Sql {
             message: error.to_string(),
             sql: Arc::clone(query.sql_arc()),
         }),
@@ -160,11 +163,11 @@ pub(super) fn refusal(error: Unprepared, query: &Query) -> Result<Error, String>
 
 /// `renew`: the queries' columns may have changed.
 async fn attempt(
-    shared: &Shared,
-    connection: &mut Connection,
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
     calls: &[Call],
     renew: bool,
-) -> Result<ReadResult, Outcome> {
+) -> Result<Read, ReadFailure> {
     let mut found = Vec::with_capacity(calls.len());
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
@@ -192,21 +195,21 @@ async fn attempt(
     })
 }
 
-/// Without a feed nobody tells that the schema has changed, so statements whose casts hide it from the server are looked at
-/// after each read.
+/// Without a feed no notification says that the schema has changed, so statements whose casts hide
+/// it from the server are looked at after each read.
 async fn still_current(
-    connection: &Connection,
+    connection: &PooledConnection,
     calls: &[Call],
-    found: &[Found],
-) -> Result<(), Outcome> {
+    found: &[StatementAnalysis],
+) -> Result<(), ReadFailure> {
     for (Call { query, .. }, found) in calls.iter().zip(found) {
         if !found.shape.is_cast {
             continue;
         }
-        let sql = &statement(query).map_err(Outcome::Failed)?.sql;
+        let sql = &statement(query).map_err(ReadFailure::Failed)?.sql;
         let current = is_current(&found.shape, &connection.client, sql).await;
         if !current.map_err(|error| unprepared(error, query))? {
-            return Err(Outcome::Outdated(changed(query.sql_arc())));
+            return Err(ReadFailure::Outdated(changed(query.sql_arc())));
         }
     }
     Ok(())
@@ -221,13 +224,13 @@ fn changed(sql: &Arc<str>) -> Error {
 
 /// What a call is, and how it is run.
 async fn look_up(
-    shared: &Shared,
-    connection: &mut Connection,
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
     call: &Call,
     renew: bool,
-) -> Result<Found, Outcome> {
+) -> Result<StatementAnalysis, ReadFailure> {
     let Call { query, params } = call;
-    let statement = statement(query).map_err(Outcome::Failed)?;
+    let statement = statement(query).map_err(ReadFailure::Failed)?;
     let found = if renew {
         statement.renewed(shared, connection).await
     } else {
@@ -235,51 +238,51 @@ async fn look_up(
     };
     let found = found.map_err(|error| unprepared(error, query))?;
     if !found.analysis.readonly {
-        return Err(Outcome::Failed(Error::usage(format!(
+        return Err(ReadFailure::Failed(Error::usage(format!(
             "a read cannot change anything, as this does: {}",
             query.sql()
         ))));
     }
-    check_values(query, &found.shape.params, params).map_err(Outcome::Failed)?;
+    check_values(query, &found.shape.params, params).map_err(ReadFailure::Failed)?;
     Ok(found)
 }
 
-fn unprepared(error: Unprepared, query: &Query) -> Outcome {
+fn unprepared(error: PrepareError, query: &Query) -> ReadFailure {
     match refusal(error, query) {
-        Ok(error) => Outcome::Failed(error),
-        Err(reason) => Outcome::Lost(reason),
+        Ok(error) => ReadFailure::Failed(error),
+        Err(reason) => ReadFailure::Lost(reason),
     }
 }
 
 /// Runs all calls at once.
 async fn in_one_snapshot(
-    shared: &Shared,
-    connection: &mut Connection,
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
     calls: &[Call],
-    found: &[Found],
-) -> Result<(Seen, Files, Vec<Table>), Outcome> {
+    found: &[StatementAnalysis],
+) -> Result<(ReadSnapshot, FileComparison, Vec<Table>), ReadFailure> {
     let question = question(connection, found);
     let mut items = Vec::with_capacity(calls.len() + 1);
     items.extend(items_of(calls, found));
-    items.push(seen::item(shared.options.feed, &question));
+    items.push(read_snapshot::item(shared.options.feed, &question));
     let tables = connection.read(&items).await;
     let mut tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
-    let seen = Seen::read(&tables.pop().unwrap_or_default()).map_err(Outcome::Lost)?;
+    let seen = ReadSnapshot::read(&tables.pop().unwrap_or_default()).map_err(ReadFailure::Lost)?;
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
-        Outcome::Failed(Error::unavailable(format!("{place} gives no snapshot")))
+        ReadFailure::Failed(Error::unavailable(format!("{place} gives no snapshot")))
     })?;
     match connection.files.answer(&question, &seen.files) {
-        files @ (Files::Same | Files::Gone) => Ok((seen, files, tables)),
-        Files::Unsure => Err(Outcome::Rewritten { certain: false }),
-        Files::Changed => Err(Outcome::Rewritten { certain: true }),
+        files @ (FileComparison::Same | FileComparison::Gone) => Ok((seen, files, tables)),
+        FileComparison::Unsure => Err(ReadFailure::Rewritten { certain: false }),
+        FileComparison::Changed => Err(ReadFailure::Rewritten { certain: true }),
     }
 }
 
 /// The statements of a read, with their values.
 pub(super) fn items_of<'a>(
     calls: &'a [Call],
-    found: &'a [Found],
+    found: &'a [StatementAnalysis],
 ) -> impl Iterator<Item = Item<'a>> {
     calls.iter().zip(found).map(|(call, found)| Item {
         shape: &found.shape,
@@ -288,21 +291,22 @@ pub(super) fn items_of<'a>(
 }
 
 /// What is asked behind the calls about the files of their tables.
-pub(super) fn question(connection: &Connection, found: &[Found]) -> Question {
+pub(super) fn question(connection: &PooledConnection, found: &[StatementAnalysis]) -> FileQuery {
     let statements = found.iter().map(|found| &*found.analysis);
     connection.files.question(statements)
 }
 
-/// The position of what was read, which only a primary has. The connection was one to a primary when it was opened, so something stands between
-/// that leads to another server now, such as a pooler; what a standby gives may be of any age, and is given to nobody.
-fn of_primary(position: Option<u64>) -> Result<u64, Outcome> {
-    position.ok_or_else(|| Outcome::Lost(STANDBY.to_owned()))
+/// The position of what was read, which only a primary has. The connection was one to a primary
+/// when it was opened, so something stands between that leads to another server now, such as a
+/// pooler; what a standby gives may be of any age, and is never returned.
+fn of_primary(position: Option<u64>) -> Result<u64, ReadFailure> {
+    position.ok_or_else(|| ReadFailure::Lost(STANDBY.to_owned()))
 }
 
 /// Why nothing that was read in this snapshot may be kept.
-fn uncovered(files: Files, covered: bool) -> Option<&'static str> {
+fn uncovered(files: FileComparison, covered: bool) -> Option<&'static str> {
     match files {
-        Files::Gone => Some("a table of it is another by now"),
+        FileComparison::Gone => Some("a table of it is another by now"),
         _ if !covered => Some("the feed does not cover this snapshot yet"),
         _ => None,
     }
@@ -311,30 +315,32 @@ fn uncovered(files: Files, covered: bool) -> Option<&'static str> {
 /// The rows of one call.
 pub(super) type Table = Vec<Vec<Value>>;
 
-fn sort(failed: Failed, calls: &[Call], place: &str) -> Outcome {
+fn sort(failed: FailedBatch, calls: &[Call], place: &str) -> ReadFailure {
     let call = calls.get(failed.index);
     let sql: Arc<str> = call.map_or("a read".into(), |call| call.query.sql_arc().clone());
     let names = call
         .and_then(|call| statement(&call.query).ok())
         .map_or(&[][..], |statement| &statement.sql.names);
-    let sorted = |trouble: &Trouble| failure::sort(trouble, &sql, names, place);
+    let sorted = |trouble: &DatabaseError| failure::sort(trouble, &sql, names, place);
     match failed.wrong {
-        Wrong::Failed(Failure::TooLarge) => {
-            Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT })
+        BatchError::Failed(RunError::TooLarge) => {
+            ReadFailure::Abandoned(Error::TooLarge { limit: MAX_RESULT })
         }
-        Wrong::Failed(Failure::Unreadable(column)) => Outcome::Failed(unreadable(column, sql)),
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
-            Outcome::Lost(trouble.sentence())
+        BatchError::Failed(RunError::Unreadable(column)) => {
+            ReadFailure::Failed(unreadable(column, sql))
         }
-        Wrong::Failed(Failure::Database(trouble)) if !trouble.is_outdated() => {
-            Outcome::Failed(sorted(&trouble))
+        BatchError::Failed(RunError::Database(trouble)) if trouble.is_lost() => {
+            ReadFailure::Lost(trouble.sentence())
         }
-        Wrong::Failed(Failure::Database(trouble)) | Wrong::Unparsed(trouble) => {
-            Outcome::Outdated(sorted(&trouble))
+        BatchError::Failed(RunError::Database(trouble)) if !trouble.is_outdated() => {
+            ReadFailure::Failed(sorted(&trouble))
         }
-        Wrong::Changed => Outcome::Outdated(changed(&sql)),
+        BatchError::Failed(RunError::Database(trouble)) | BatchError::Unparsed(trouble) => {
+            ReadFailure::Outdated(sorted(&trouble))
+        }
+        BatchError::Changed => ReadFailure::Outdated(changed(&sql)),
         // It may have changed the session.
-        Wrong::NoQuery => Outcome::Abandoned(Error::usage(format!(
+        BatchError::NoQuery => ReadFailure::Abandoned(Error::usage(format!(
             "this is not a query, so it is not read: {sql}"
         ))),
     }
@@ -355,12 +361,12 @@ mod tests {
     #[test]
     fn nothing_is_given_of_a_standby_nor_kept_without_a_feed() {
         match of_primary(None) {
-            Err(Outcome::Lost(why)) => assert!(why.contains("standby"), "{why}"),
+            Err(ReadFailure::Lost(why)) => assert!(why.contains("standby"), "{why}"),
             _ => panic!("it was given"),
         }
         assert!(matches!(of_primary(Some(1)), Ok(1)));
-        assert!(uncovered(Files::Same, false).is_some());
-        assert!(uncovered(Files::Gone, true).is_some());
-        assert_eq!(uncovered(Files::Same, true), None);
+        assert!(uncovered(FileComparison::Same, false).is_some());
+        assert!(uncovered(FileComparison::Gone, true).is_some());
+        assert_eq!(uncovered(FileComparison::Same, true), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Migrations in a transaction that is never committed, so that queries can be checked against what they will find.
+//! Migrations in a transaction that is never committed, so that queries can be checked against what
+//! they will find.
 //!
-//! The locks that the migrations take are held until the database is closed, which a check does at once. To wait for one
-//! would hold up whoever comes after, so that ends soon.
+//! The locks that the migrations take are held until the database is closed, which a check does at
+//! once. A wait for a lock would block later statements, so that ends soon.
 
 use std::sync::atomic::Ordering;
 

@@ -1,15 +1,19 @@
-//! How far a replica must have replayed the log before what it reads may stand in for the primary's (COHERENCE, rule 18).
+//! How far a replica must have replayed the log before what it reads may stand in for the primary's
+//! (COHERENCE, rule 18).
 //!
-//! Which transactions a standby takes for running is its own affair, so what was read there is judged by a place in the log
-//! alone: a standby that has replayed up to `at` shows every commit whose record ends there or before. That place must be no less
-//! than three others, all of which are noted here as the feed brings them:
+//! Which transactions a standby takes for running is its own affair, so what was read there is
+//! judged by a place in the log alone: a standby that has replayed up to `at` shows every commit
+//! whose record ends there or before. That place must be no less than three others, all of which
+//! are noted here as the feed brings them:
 //!
-//! * the end of every change that was applied, and of every write of a node: the store may have forgotten them, because
-//!   the primary shows them to all;
-//! * the first heartbeat that was sent after the latest *hold*: what an epoch begins for, and what was found out about statements, is
-//!   in no change that the feed brings, but it was committed before that heartbeat. One in whose snapshot a transaction is open that
-//!   the feed may never tell of (rule 7) does not count;
-//! * a heartbeat no older than the bound: what a replica gives is as fresh as what the promise asks for, also where it is not kept.
+//! * the end of every change that was applied, and of every write of a node: the store may have
+//!   forgotten them, because the primary shows them to all;
+//! * the first heartbeat that was sent after the latest *hold*: what an epoch begins for, and what
+//!   was found out about statements, is in no change that the feed brings, but it was committed
+//!   before that heartbeat. One in whose snapshot a transaction is open that the feed may never
+//!   tell of (rule 7) does not count;
+//! * a heartbeat no older than the bound: what a replica gives is as fresh as what the promise asks
+//!   for, also where it is not kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,15 +26,16 @@ use parking_lot::Mutex;
 /// A replica may lag by no more than this, however generous the bound is.
 pub(super) const LONGEST_LAG: Duration = Duration::from_secs(2);
 
-/// What the feed has brought so far. Nothing before [`Replay::began`]: a feed by triggers knows no places in the log.
+/// What the feed has brought so far. Nothing before [`Replay::began`]: a feed by triggers knows no
+/// places in the log.
 #[derive(Default)]
 pub(crate) struct Replay {
-    state: Mutex<State>,
+    state: Mutex<ReplayState>,
     reads: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct ReplayState {
     /// System identifier and timeline of the feed's server.
     source: Option<Arc<str>>,
     at: u64,
@@ -53,19 +58,20 @@ impl Replay {
     /// A life of the feed begins on `source`.
     pub(crate) fn began(&self, source: &str) {
         let mut state = self.state.lock();
-        *state = State {
+        *state = ReplayState {
             source: Some(source.into()),
             held: Boottime::now(),
-            ..State::default()
+            ..ReplayState::default()
         };
     }
 
-    /// The feed is lost: nobody tells how far a replica would have to be.
+    /// The feed is lost: the position that a replica needs is unknown.
     pub(crate) fn lost(&self) {
-        *self.state.lock() = State::default();
+        *self.state.lock() = ReplayState::default();
     }
 
-    /// Something has happened on the primary that no change tells of; replicas wait for the next heartbeat.
+    /// Something has happened on the primary that no change tells of; replicas wait for the next
+    /// heartbeat.
     pub(crate) fn hold(&self) {
         self.hold_at(Boottime::now());
     }
@@ -82,8 +88,9 @@ impl Replay {
         state.at = state.at.max(end);
     }
 
-    /// A heartbeat is back: what was committed before `sent` lies before `end`, and so does the end of every transaction that the feed may
-    /// never tell of ([`may_keep`](super::link::Link::may_keep) of its snapshot).
+    /// A heartbeat is back: what was committed before `sent` lies before `end`, and so does the end
+    /// of every transaction that the feed may never tell of
+    /// ([`may_keep`](super::link::FeedLink::may_keep) of its snapshot).
     pub(crate) fn beat(&self, sent: Boottime, end: u64) {
         let mut state = self.state.lock();
         if state.source.is_none() || sent <= state.held {
@@ -110,7 +117,8 @@ impl Replay {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// What a read that begins `now` asks of a replica that may lag by `lag`; `None` if only the primary will do.
+    /// What a read that begins `now` asks of a replica that may lag by `lag`; `None` if only the
+    /// primary will do.
     pub(crate) fn needed(&self, now: Boottime, lag: Duration) -> Option<Needed> {
         let state = self.state.lock();
         let fresh = |beat: &&(Boottime, u64)| now.since(beat.0) <= lag;
@@ -128,7 +136,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// So many milliseconds after everything here has begun.
+    /// This number of milliseconds after the start of the test.
     fn at(start: Boottime, millis: u64) -> Boottime {
         start.plus(Duration::from_millis(millis))
     }

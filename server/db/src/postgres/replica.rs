@@ -1,14 +1,16 @@
 //! Reads on standbys that the owner has named, to relieve the primary (COHERENCE, rule 18).
 //!
-//! A replica helps where it can and costs nothing where it cannot: connections are opened while the primary answers, one
-//! that is away, behind or something else than it was taken for is left alone for growing pauses, and whatever goes
-//! wrong in a read there, the read is done on the primary.
+//! A replica helps where it can and costs nothing where it cannot: connections are opened while the
+//! primary answers, one that is away, behind or something else than it was taken for is left alone
+//! for growing pauses, and a read that fails there is done on the primary.
 //!
-//! A read is three statements' worth of trust around the owner's. Before the snapshot, in a transaction of its own, how far the log has been
-//! replayed: the snapshot that is taken afterwards sees at least that, and that is what the fence is told
-//! ([`Snapshot::Applied`]). ✗ *Asked in the snapshot's own transaction: the place may be later than the snapshot, and what lies between is
-//! taken for seen.* Within the snapshot, that it is still a standby's. At the end, that it has followed the same timeline through the
-//! same receiver all the while, and up to where it has received the log: all that the snapshot saw lies before that.
+//! A read is three statements' worth of trust around the owner's. Before the snapshot, in a
+//! transaction of its own, how far the log has been replayed: the snapshot that is taken afterwards
+//! sees at least that, and that is what the fence is told ([`Snapshot::Applied`]). Counterexample:
+//! *Asked in the snapshot's own transaction: the place may be later than the snapshot, and what
+//! lies between is taken for seen.* Within the snapshot, that it is still a standby's. At the end,
+//! that it has followed the same timeline through the same receiver all the while, and up to where
+//! it has received the log: all that the snapshot saw lies before that.
 
 mod attempt;
 mod connection;
@@ -24,44 +26,46 @@ use std::time::Duration;
 use base_clock::Boottime;
 use tokio_postgres::Client;
 
-use super::Shared;
+use super::DatabaseContext;
 use super::backoff::Backoff;
 use super::connect::connect;
-use super::options::Target;
+use super::options::ConnectionTarget;
 use super::read::{check_values, statement};
 use super::replay::{LONGEST_LAG, Needed};
 use super::requirements::Requirement;
-use super::statement::{Catalogs, Found};
-use crate::{Call, Error, ReadResult};
-use attempt::{Refused, attempt};
-use connection::{Lease, Place, Places, SYSTEM};
-use lateness::Lateness;
-use spared::Spared;
+use super::statement::{Catalogs, StatementAnalysis};
+use crate::{Call, Error, Read};
+use attempt::{ReplicaFailure, attempt};
+use connection::{Lease, ReplicaPermit, ReplicaPermits, SYSTEM};
+use lateness::ReplicaLateness;
+use spared::ExcludedStatements;
 
 /// A replica that does not answer a question about itself by then is left alone.
 const PROBE: Duration = Duration::from_millis(500);
-/// One that has just been connected to has longer, as nobody waits for it but the owner at a check.
+/// One that has just been connected to has longer, as only the owner at a check waits for it.
 const GREETING: Duration = Duration::from_secs(2);
-/// A read that a replica has not answered by then is the primary's. Short, however long a statement may run: one that starves would hold up
-/// every page by as much.
+/// A read that a replica has not answered by then is the primary's. Short, however long a statement
+/// may run: one that starves would hold up every page by as much.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// A statement that takes longer is ended by the replica itself, in time for its answer to come before the read is given up.
+/// A statement that takes longer is ended by the replica itself, in time for its answer to come
+/// before the read is given up.
 const STATEMENT: Duration = Duration::from_millis(600);
 const _: () = assert!(STATEMENT.as_millis() < ATTEMPT.as_millis());
-/// How often one that is behind is asked, and the pause between: replaying takes a moment longer than telling the feed.
+/// How often one that is behind is asked, and the pause between: replaying takes a moment longer
+/// than telling the feed.
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// What all threads know of a replica: where it is, and how it is reached.
-pub(super) fn shared(primary: &Shared, host: &str) -> Result<Shared, Error> {
-    let target = Target::replica(&primary.options.url, host)?;
-    Ok(Shared {
+pub(super) fn shared(primary: &DatabaseContext, host: &str) -> Result<DatabaseContext, Error> {
+    let target = ConnectionTarget::replica(&primary.options.url, host)?;
+    Ok(DatabaseContext {
         place: target.place(),
         tls: primary.tls.clone(),
         target,
         link: Arc::clone(&primary.link),
         catalogs: Catalogs::default(),
-        waiting: super::lane::Waiting::default(),
+        waiting: super::connection_thread::QueueLengths::default(),
         rehearsing: false.into(),
         node: primary.node.clone(),
         options: primary.options.clone(),
@@ -77,18 +81,18 @@ pub(super) struct Replicas {
 
 /// One of them.
 struct Replica {
-    shared: Arc<Shared>,
+    shared: Arc<DatabaseContext>,
     idle: RefCell<Vec<Lease>>,
-    places: Places,
+    places: ReplicaPermits,
     backoff: RefCell<Backoff>,
-    spared: RefCell<Spared>,
-    lateness: RefCell<Lateness>,
+    spared: RefCell<ExcludedStatements>,
+    lateness: RefCell<ReplicaLateness>,
     /// What was wrong last, until it helps again.
     said: RefCell<String>,
 }
 
-/// The right to use a replica, which after a failure one has at a time. It is given back by being dropped, so that neither a panic nor a caller
-/// who has gone keeps it.
+/// The right to use a replica, which after a failure one has at a time. It is given back by being
+/// dropped, so that neither a panic nor a caller who has gone keeps it.
 struct Trial(Rc<Replica>);
 
 impl Drop for Trial {
@@ -98,23 +102,24 @@ impl Drop for Trial {
     }
 }
 
-/// A read that a replica is to be asked for. There are as many at a time as there are [`Places`].
-pub(super) struct Errand {
+/// A read that a replica is to be asked for. There are as many at a time as there are
+/// [`ReplicaPermits`].
+pub(super) struct ReplicaRead {
     trial: Trial,
     lease: Lease,
     needed: Needed,
-    found: Vec<Found>,
+    found: Vec<StatementAnalysis>,
     started: Boottime,
 }
 
 impl Replicas {
     /// With at most `connections` to each.
-    pub(super) fn new(primary: &Shared, connections: usize) -> Self {
-        let replica = |shared: &Arc<Shared>| {
+    pub(super) fn new(primary: &DatabaseContext, connections: usize) -> Self {
+        let replica = |shared: &Arc<DatabaseContext>| {
             Rc::new(Replica {
                 shared: Arc::clone(shared),
                 idle: RefCell::default(),
-                places: Places::new(connections),
+                places: ReplicaPermits::new(connections),
                 backoff: RefCell::default(),
                 spared: RefCell::default(),
                 lateness: RefCell::default(),
@@ -128,12 +133,12 @@ impl Replicas {
     }
 
     /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
-    pub(super) fn errand(&self, calls: &[Call]) -> Option<Errand> {
+    pub(super) fn errand(&self, calls: &[Call]) -> Option<ReplicaRead> {
         let first = self.all.first()?;
         let link = &first.shared.link;
         let started = Boottime::now();
         let schema = link.schema();
-        let found: Vec<Found> = calls
+        let found: Vec<StatementAnalysis> = calls
             .iter()
             .map(|call| known(call, schema))
             .collect::<Option<_>>()?;
@@ -142,7 +147,7 @@ impl Replicas {
         let needed = link.replay.needed(started, lag)?;
         let (trial, mut lease) = self.take(&found)?;
         lease.connection.keep_up_with(schema);
-        Some(Errand {
+        Some(ReplicaRead {
             trial,
             lease,
             needed,
@@ -152,7 +157,7 @@ impl Replicas {
     }
 
     /// A connection of the next replica that has one, and that does not fail at what is asked for.
-    fn take(&self, found: &[Found]) -> Option<(Trial, Lease)> {
+    fn take(&self, found: &[StatementAnalysis]) -> Option<(Trial, Lease)> {
         let count = self.all.len();
         let from = self.next.get();
         self.next.set((from + 1) % count);
@@ -201,17 +206,19 @@ impl Replicas {
     }
 }
 
-/// What a call is in the catalog of the number `schema`: found out on the primary, as a standby takes no temporary function. `None` leaves
-/// what is wrong with it for the primary to say, and what no feed tells of for it to read: ✗ *a table that is not published has been written
-/// through a node whose feed is down; a sequence runs ahead on a standby; its settings and statistics are its own.*
-fn known(call: &Call, schema: u64) -> Option<Found> {
+/// What a call is in the catalog of the number `schema`: found out on the primary, as a standby
+/// takes no temporary function. `None` leaves what is wrong with it for the primary to say, and
+/// what no feed tells of for it to read. Counterexample: *a table that is not published has been
+/// written through a node whose feed is down; a sequence runs ahead on a standby; its settings and
+/// statistics are its own.*
+fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
     let told = || found.analysis.deps(&call.params).uncacheable.is_none();
     (found.analysis.readonly && fits && told()).then_some(found)
 }
 
-impl Errand {
+impl ReplicaRead {
     /// What the replica reads; `None` leaves it to the primary.
     pub(super) async fn run(mut self, calls: &[Call]) -> Option<ReadResult> {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
@@ -226,7 +233,8 @@ impl Errand {
 }
 
 impl Replica {
-    /// A connection that is idle. If there is none, one is opened for the reads that follow: nobody waits for it.
+    /// A connection that is idle. If there is none, one is opened for the reads that follow; this
+    /// read does not wait for it.
     fn take(self: &Rc<Self>) -> Option<(Trial, Lease)> {
         self.backoff.borrow_mut().ask(Boottime::now()).ok()?;
         let trial = Trial(Rc::clone(self));
@@ -247,7 +255,7 @@ impl Replica {
         None
     }
 
-    async fn open(&self, place: Place) -> Result<Lease, String> {
+    async fn open(&self, place: ReplicaPermit) -> Result<Lease, String> {
         let connection = connect(&self.shared).await;
         let connection = connection.map_err(|error| error.to_string())?;
         let limit = self.shared.options.statement_timeout.min(STATEMENT);
@@ -258,14 +266,17 @@ impl Replica {
         self.idle.borrow_mut().pop()
     }
 
-    /// For the next read: whether the replica helps is not known before it has answered one. ✗ *One that answers no read in time, or is
-    /// no standby any more, is connected to without trouble: taken for well again, it is left alone for no longer than the first pause.*
+    /// For the next read: whether the replica helps is not known before it has answered one.
+    /// Counterexample: *One that answers no read in time, or is no standby any more, is connected
+    /// to without trouble: taken for well again, it is left alone for no longer than the first
+    /// pause.*
     fn keep(&self, lease: Lease) {
         self.idle.borrow_mut().push(lease);
         self.backoff.borrow_mut().undecided();
     }
 
-    /// It is away, or none that may be read; its other connections are worth no more than the one that has found it out.
+    /// It is away, or none that may be read; its other connections are worth no more than the one
+    /// that has found it out.
     fn failed(&self, why: &str) {
         self.idle.borrow_mut().clear();
         self.leave_alone(why);
@@ -285,7 +296,8 @@ impl Replica {
     /// Nothing is asked of it for a pause.
     fn leave_alone(&self, why: &str) {
         let sentence = format!("the replica {}: {why}", self.shared.place);
-        // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not be lost behind that.
+        // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not
+        // be lost behind that.
         if *self.said.borrow() != sentence {
             self.shared.link.count_failure(&sentence);
             self.said.replace(sentence.clone());
@@ -294,14 +306,14 @@ impl Replica {
         self.backoff.borrow_mut().failed(error, Boottime::now());
     }
 
-    fn spare(&self, statements: &[Found]) {
+    fn spare(&self, statements: &[StatementAnalysis]) {
         let now = Boottime::now();
         for found in statements {
             self.spared.borrow_mut().add(found.shape.id, now);
         }
     }
 
-    fn spares(&self, statements: &[Found]) -> bool {
+    fn spares(&self, statements: &[StatementAnalysis]) -> bool {
         let (spared, now) = (self.spared.borrow(), Boottime::now());
         statements
             .iter()
@@ -313,8 +325,8 @@ impl Replica {
         &self,
         lease: Lease,
         started: Boottime,
-        outcome: Result<ReadResult, Refused>,
-    ) -> Option<ReadResult> {
+        outcome: Result<Read, ReplicaFailure>,
+    ) -> Option<Read> {
         match outcome {
             Ok(read) => {
                 self.keep(lease);
@@ -324,28 +336,30 @@ impl Replica {
                 self.shared.link.replay.count_read();
                 return Some(read);
             }
-            Err(Refused::Failed(_) | Refused::Rewritten | Refused::Outdated) => {
+            Err(
+                ReplicaFailure::Failed(_) | ReplicaFailure::Rewritten | ReplicaFailure::Outdated,
+            ) => {
                 self.keep(lease);
             }
-            Err(Refused::Unread(_)) => {
+            Err(ReplicaFailure::Unread(_)) => {
                 // The server is well, and so are its other connections.
                 lease.connection.abandon(&self.shared);
                 self.backoff.borrow_mut().undecided();
             }
-            Err(Refused::Behind) => {
+            Err(ReplicaFailure::Behind) => {
                 self.idle.borrow_mut().push(lease);
                 let behind = Error::unavailable("a replica is behind");
                 self.backoff.borrow_mut().failed(behind, Boottime::now());
             }
-            Err(Refused::Slow(_)) => {
+            Err(ReplicaFailure::Slow(_)) => {
                 self.idle.borrow_mut().push(lease);
                 self.late(started);
             }
-            Err(Refused::Late { .. }) => {
+            Err(ReplicaFailure::Late { .. }) => {
                 lease.connection.abandon(&self.shared);
                 self.late(started);
             }
-            Err(Refused::Broken(why)) => {
+            Err(ReplicaFailure::Broken(why)) => {
                 // Something may still run on it.
                 lease.connection.abandon(&self.shared);
                 self.failed(&why);
@@ -354,9 +368,13 @@ impl Replica {
         None
     }
 
-    /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be reached.
-    async fn examine(&self, system: Option<&str>) -> Result<Result<(), probe::Fault>, String> {
-        let place = Places::new(1).take();
+    /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be
+    /// reached.
+    async fn examine(
+        &self,
+        system: Option<&str>,
+    ) -> Result<Result<(), probe::ReplicaMismatch>, String> {
+        let place = ReplicaPermits::new(1).take();
         let place = place.ok_or("no connection is free")?;
         let mut lease = self.open(place).await?;
         let probe = lease.probe(GREETING).await?;
@@ -364,7 +382,7 @@ impl Replica {
         let fault = if is_copy {
             probe.fault(&lease.system, None)
         } else {
-            Some(probe::Fault::Stranger)
+            Some(probe::ReplicaMismatch::Stranger)
         };
         lease.connection.close().await;
         Ok(fault.map_or(Ok(()), Err))

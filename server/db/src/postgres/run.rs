@@ -1,4 +1,5 @@
-//! Runs statements through the driver: one, or several in one round trip. Reads have a way of their own ([`super::wire`]).
+//! Runs statements through the driver: one, or several in one round trip. Reads have a way of their
+//! own ([`super::wire`]).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,8 +10,8 @@ use futures_core::Stream as _;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
-use super::prepare::Ready;
-use super::said::Trouble;
+use super::prepare::PreparedStatement;
+use super::server_error::DatabaseError;
 use super::shape::Shape;
 use super::types::{Bound, Decoder};
 use crate::{Expect, Value};
@@ -23,31 +24,31 @@ pub(super) const PER_VALUE: usize = size_of::<Value>();
 
 /// Why a statement gave no rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum RunError {
     /// What the server or the connection says.
-    Database(Trouble),
+    Database(DatabaseError),
     /// The result is larger than [`MAX_RESULT`]; the rest of it is still on its way.
     TooLarge,
     /// The column with this index has bytes that are not of its type.
     Unreadable(usize),
 }
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for RunError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error.into())
     }
 }
 
 /// One statement with its values.
-pub(super) struct Run<'a> {
-    pub(super) ready: Rc<Ready>,
+pub(super) struct StatementRun<'a> {
+    pub(super) ready: Rc<PreparedStatement>,
     pub(super) params: &'a [Value],
     pub(super) expect: Expect,
 }
 
-impl<'a> Run<'a> {
+impl<'a> StatementRun<'a> {
     /// One of Millpond's own statements, without parameters.
-    pub(super) fn own(ready: &Rc<Ready>) -> Self {
+    pub(super) fn own(ready: &Rc<PreparedStatement>) -> Self {
         Self {
             ready: Rc::clone(ready),
             params: &[],
@@ -56,11 +57,11 @@ impl<'a> Run<'a> {
     }
 }
 
-type Outcome = Result<Vec<Vec<Value>>, Failure>;
+type RunResult = Result<Vec<Vec<Value>>, RunError>;
 
 /// Runs a statement to its end; keeps the rows that are expected.
-pub(super) async fn run(client: &Client, run: Run<'_>) -> Outcome {
-    let Run {
+pub(super) async fn run(client: &Client, run: StatementRun<'_>) -> RunResult {
+    let StatementRun {
         ready,
         params,
         expect,
@@ -85,7 +86,7 @@ pub(super) async fn run(client: &Client, run: Run<'_>) -> Outcome {
             .map(|value| PER_VALUE + value.heap_size())
             .sum::<usize>();
         if bytes > MAX_RESULT {
-            return Err(Failure::TooLarge);
+            return Err(RunError::TooLarge);
         }
         kept.push(values);
     }
@@ -96,10 +97,12 @@ async fn next(rows: &mut Pin<&mut RowStream>) -> Option<Result<Row, tokio_postgr
     poll_fn(|cx| rows.as_mut().poll_next(cx)).await
 }
 
-/// Runs all of them in one round trip, and gives what each gave, up to one whose result is not read to its end.
+/// Runs all of them in one round trip, and gives what each gave, up to one whose result is not read
+/// to its end.
 ///
-/// The driver writes what has been asked for when this task waits, so all leave together if all are asked first.
-pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome> {
+/// The driver writes what has been asked for when this task waits, so all leave together if all are
+/// asked first.
+pub(super) async fn together(client: &Client, runs: Vec<StatementRun<'_>>) -> Vec<RunResult> {
     let mut running: Vec<_> = runs
         .into_iter()
         .map(|one| (Box::pin(run(client, one)), None))
@@ -110,7 +113,7 @@ pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome
             if outcome.is_none() {
                 match one.as_mut().poll(cx) {
                     Poll::Ready(done) => {
-                        let unread = !matches!(done, Ok(_) | Err(Failure::Database(_)));
+                        let unread = !matches!(done, Ok(_) | Err(RunError::Database(_)));
                         *outcome = Some(done);
                         if unread {
                             return Poll::Ready(());
@@ -130,21 +133,21 @@ pub(super) async fn together(client: &Client, runs: Vec<Run<'_>>) -> Vec<Outcome
     running.into_iter().filter_map(|(_, done)| done).collect()
 }
 
-fn values(row: &Row, shape: &Shape) -> Result<Vec<Value>, Failure> {
+fn values(row: &Row, shape: &Shape) -> Result<Vec<Value>, RunError> {
     let columns = shape.decoders.iter().enumerate();
     columns
         .map(|(index, decoder)| value(row, index, decoder))
         .collect()
 }
 
-fn value(row: &Row, index: usize, decoder: &Decoder) -> Result<Value, Failure> {
+fn value(row: &Row, index: usize, decoder: &Decoder) -> Result<Value, RunError> {
     match row.try_get::<_, Raw>(index)?.0 {
         None => Ok(Value::Null),
-        Some(bytes) => decoder.read(bytes).ok_or(Failure::Unreadable(index)),
+        Some(bytes) => decoder.read(bytes).ok_or(RunError::Unreadable(index)),
     }
 }
 
-/// The bytes of a column, whatever its type.
+/// The bytes of a column of any type.
 struct Raw<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for Raw<'a> {

@@ -1,7 +1,9 @@
-//! A session of its own for tools that write much at once, such as an import: scripts, and rows by the thousand.
+//! A session of its own for tools that write much at once, such as an import: scripts, and rows by
+//! the thousand.
 //!
-//! It is reached as the pool's connections are, TLS included, but nobody shares it, no timeout ends its statements, and
-//! nothing waits for its changes in the feed: servers notice them as those of any other program.
+//! It is reached as the pool's connections are, TLS included, but it is not shared, no timeout ends
+//! its statements, and nothing waits for its changes in the feed: servers notice them as those of
+//! any other program.
 
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::failure::{chain, sentence};
-use super::options::{PostgresOptions, Target};
+use super::options::{ConnectionTarget, PostgresOptions};
 use super::tls::Tls;
 use crate::Error;
 
@@ -33,10 +35,10 @@ pub type TextRow = Vec<Option<String>>;
 impl PostgresSession {
     /// Connects.
     ///
-    /// # Errors
-    /// [`Error::Usage`] if the URL is not right, [`Error::Unavailable`] if the server cannot be reached.
+    /// # Errors [`Error::Usage`] if the URL is not right, [`Error::Unavailable`] if the server
+    /// cannot be reached.
     pub fn open(options: &PostgresOptions) -> Result<Self, Error> {
-        let target = Target::parse(&options.url)?;
+        let target = ConnectionTarget::parse(&options.url)?;
         let tls = Tls::new(&target.trust)?;
         let place = target.place();
         let runtime = Builder::new_current_thread()
@@ -50,7 +52,7 @@ impl PostgresSession {
                     Error::unavailable(format!("cannot connect to {place}: {}", chain(&error)))
                 })?;
         let driver = runtime.spawn(async move {
-            // Whoever waits for an answer is told by the client.
+            // The client reports errors to the waiting caller.
             let _ = connection.await;
         });
         let mut session = Self {
@@ -91,8 +93,8 @@ impl PostgresSession {
         Ok(rows.collect())
     }
 
-    /// Runs one statement whose parameters are lists of texts, as `insert into t select * from unnest($1::text[], $2::text[])`
-    /// takes them: one list for each column.
+    /// Runs one statement whose parameters are lists of texts, as `insert into t select * from
+    /// unnest($1::text[], $2::text[])` takes them: one list for each column.
     ///
     /// # Errors
     /// PostgreSQL refuses it.

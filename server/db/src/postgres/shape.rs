@@ -1,4 +1,5 @@
-//! What a statement takes and gives, as the server has described it: all that is needed to run it on any connection.
+//! What a statement takes and gives, as the server has described it: all that is needed to run it
+//! on any connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,8 @@ use super::types::Decoder;
 /// A column as the server describes it: its name and the number of its type.
 pub(crate) type Described = (String, u32);
 
-/// A statement in the form in which it is run. It holds for one state of the catalog, and for every connection.
+/// A statement in the form in which it is run. It holds for one state of the catalog, and for every
+/// connection.
 pub(crate) struct Shape {
     /// Tells it from all others: what was prepared for another state of the catalog is another's.
     pub(crate) id: u64,
@@ -55,7 +57,8 @@ impl Shape {
         }
     }
 
-    /// Of one of Millpond's own statements without parameters, whose columns are text and have these names.
+    /// Of one of Millpond's own statements without parameters, whose columns are text and have
+    /// these names.
     pub(crate) fn of_texts(text: &str, names: &[&str]) -> Self {
         Self::own(text, Vec::new(), names)
     }

@@ -1,4 +1,5 @@
-//! One statement of the owner: its text for PostgreSQL, and what it depends on in the present catalog.
+//! One statement of the owner: its text for PostgreSQL, and what it depends on in the present
+//! catalog.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use tokio::time::timeout;
 
 use super::analysis::{Analysis, analyse};
 use super::catalog::Catalog;
-use super::connect::Connection;
+use super::connect::PooledConnection;
 use super::failure::chain;
 use super::pool::Pool;
-use super::prepare::{Ready, Unprepared, prepare as prepare_on};
+use super::prepare::{PrepareError, PreparedStatement, prepare as prepare_on};
 use super::shape::Shape;
 use super::sql::Rewritten;
-use super::{PostgresOptions, Shared};
+use super::{DatabaseContext, PostgresOptions};
 use crate::{Error, SqlError};
 
 /// What is kept of a statement that PostgreSQL has accepted.
@@ -25,12 +26,12 @@ pub(crate) struct Statement {
     text: Arc<str>,
     /// The tables of the owner's `-- depends:` line, if there is one.
     depends: Option<Vec<String>>,
-    found: Mutex<Found>,
+    found: Mutex<StatementAnalysis>,
 }
 
-/// What was found out, and for which value of [`super::link::Link::schema`].
+/// What was found out, and for which value of [`super::link::FeedLink::schema`].
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct StatementAnalysis {
     schema: u64,
     pub(super) analysis: Arc<Analysis>,
     /// How it is read.
@@ -43,7 +44,10 @@ impl Statement {
     }
 
     /// Prepares it for a write on a connection, unless it is prepared there already.
-    pub(super) async fn ready(&self, connection: &mut Connection) -> Result<Rc<Ready>, Unprepared> {
+    pub(super) async fn ready(
+        &self,
+        connection: &mut PooledConnection,
+    ) -> Result<Rc<PreparedStatement>, PrepareError> {
         if let Some(ready) = connection.known(&self.text) {
             return Ok(ready);
         }
@@ -53,7 +57,7 @@ impl Statement {
     }
 
     /// What it is in the catalog of the number `schema`, if that is what was found out last.
-    pub(super) fn at(&self, schema: u64) -> Option<Found> {
+    pub(super) fn at(&self, schema: u64) -> Option<StatementAnalysis> {
         let found = self.found.lock();
         (found.schema == schema).then(|| found.clone())
     }
@@ -61,12 +65,13 @@ impl Statement {
     /// What it is in the present catalog; found out anew if the catalog has changed.
     pub(super) async fn current(
         &self,
-        shared: &Shared,
-        connection: &mut Connection,
-    ) -> Result<Found, Unprepared> {
+        shared: &DatabaseContext,
+        connection: &mut PooledConnection,
+    ) -> Result<StatementAnalysis, PrepareError> {
         let schema = shared.link.schema();
-        // Another connection may have found out what the statement is now; this one may still have it as it was. ✗ Two columns swap
-        // their names: where results are cast, the server runs on what was prepared.
+        // Another connection may have found out what the statement is now; this one may still have
+        // it as it was. Counterexample: Two columns swap their names: where results are cast, the
+        // server runs on what was prepared.
         connection.keep_up_with(schema);
         let known = self.found.lock().clone();
         if known.schema == schema {
@@ -78,19 +83,21 @@ impl Statement {
         Ok(found)
     }
 
-    /// The same with the columns that it has now: the server says that they have changed, and without a feed nobody else does.
+    /// The same with the columns that it has now: the server says that they have changed, and
+    /// without a feed there is no other notification.
     pub(super) async fn renewed(
         &self,
-        shared: &Shared,
-        connection: &mut Connection,
-    ) -> Result<Found, Unprepared> {
+        shared: &DatabaseContext,
+        connection: &mut PooledConnection,
+    ) -> Result<StatementAnalysis, PrepareError> {
         let mut found = self.current(shared, connection).await?;
         let ready = prepare_on(&connection.client, &self.sql).await?;
         found.shape = ready.shape;
         let mut known = self.found.lock();
         if known.schema == found.schema {
-            // As where it is found out anew. ✗ *A view's two columns change places, the server says so before the feed does, and a replica
-            // that has not replayed it gives the one under the name of the other.*
+            // As where it is found out anew. Counterexample: *A view's two columns change places,
+            // the server says so before the feed does, and a replica that has not replayed it gives
+            // the one under the name of the other.*
             shared.link.replay.hold();
             *known = found.clone();
         }
@@ -109,8 +116,8 @@ impl Catalogs {
         &self,
         schema: u64,
         options: &PostgresOptions,
-        connection: &Connection,
-    ) -> Result<Arc<Catalog>, Unprepared> {
+        connection: &PooledConnection,
+    ) -> Result<Arc<Catalog>, PrepareError> {
         if let Some((number, catalog)) = &*self.last.lock()
             && *number == schema
         {
@@ -124,11 +131,11 @@ impl Catalogs {
 }
 
 /// What came between may have been the end of the connection.
-fn unprepared(error: SqlError, connection: &Connection) -> Unprepared {
+fn unprepared(error: SqlError, connection: &PooledConnection) -> PrepareError {
     if connection.is_dead() {
-        Unprepared::Lost(error.to_string())
+        PrepareError::Lost(error.to_string())
     } else {
-        Unprepared::Refused(error)
+        PrepareError::Refused(error)
     }
 }
 
@@ -170,14 +177,14 @@ async fn prepare_in_time(
     }
     let tables = depends.as_deref();
     let mut found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
-    if let Err(Unprepared::Lost(_)) = found {
+    if let Err(PrepareError::Lost(_)) = found {
         connection = pool.open().await.map_err(unavailable)?;
         found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
     }
     let found = match found {
         Ok(found) => Ok(found),
-        Err(Unprepared::Refused(error)) => Err(error),
-        Err(Unprepared::Lost(reason)) => {
+        Err(PrepareError::Refused(error)) => Err(error),
+        Err(PrepareError::Lost(reason)) => {
             let place = &pool.shared.place;
             return Err(unavailable(Error::unavailable(format!(
                 "{place}: {reason}"
@@ -196,7 +203,7 @@ async fn prepare_in_time(
 /// The same in the transaction of a rehearsal, which a statement that is refused must not end.
 async fn rehearsed(
     pool: &Pool,
-    mut connection: Connection,
+    mut connection: PooledConnection,
     sql: Rewritten,
     text: Arc<str>,
     depends: Option<Vec<String>>,
@@ -220,20 +227,21 @@ async fn rehearsed(
             depends,
             found: Mutex::new(found),
         }),
-        (Err(Unprepared::Refused(error)), _) => Err(error),
-        (Err(Unprepared::Lost(reason)), _) => Err(failed(reason)),
+        (Err(PrepareError::Refused(error)), _) => Err(error),
+        (Err(PrepareError::Lost(reason)), _) => Err(failed(reason)),
         (Ok(_), Err(error)) => Err(failed(chain(&error))),
     }
 }
 
-/// Prepares the statement, asks the database and the catalog what it is, and registers the columns that it selects by.
+/// Prepares the statement, asks the database and the catalog what it is, and registers the columns
+/// that it selects by.
 async fn find_out(
-    shared: &Shared,
-    connection: &mut Connection,
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
     sql: &Rewritten,
     text: &Arc<str>,
     depends: Option<&[String]>,
-) -> Result<Found, Unprepared> {
+) -> Result<StatementAnalysis, PrepareError> {
     // Before the catalog is looked at: what changes meanwhile moves it again.
     let schema = shared.link.schema();
     connection.keep_up_with(schema);
@@ -261,7 +269,7 @@ async fn find_out(
     if !is_known && !analysis.readonly {
         connection.remember(Arc::clone(text), ready);
     }
-    Ok(Found {
+    Ok(StatementAnalysis {
         schema,
         analysis: Arc::new(analysis),
         shape,

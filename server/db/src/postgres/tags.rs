@@ -1,15 +1,18 @@
-//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (COHERENCE, rules 11 and 12).
+//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (COHERENCE,
+//! rules 11 and 12).
 //!
-//! Tables are named by their *family* (see [`super::families`]), columns by name: partitions and children of a table share
-//! the names of its columns, whatever their numbers.
+//! Tables are named by their *family* (see [`super::families`]), columns by name: partitions and
+//! children of a table share the names of its columns, not their numbers.
 //!
-//! A narrow tag stands for "the rows of this family in which this column equals this value". It is sound only if every
-//! stored value that PostgreSQL holds equal to the parameter hashes as the parameter does, which is so for the [`Class`]es here.
-//! Everything else depends on the whole family.
+//! A narrow tag stands for "the rows of this family in which this column equals this value". It is
+//! sound only if every stored value that PostgreSQL holds equal to the parameter hashes as the
+//! parameter does, which is so for the [`ValueClass`]es here. Everything else depends on the whole
+//! family.
 //!
-//! Whoever depends on a narrow tag of a column also depends on [`ColumnName::unknown`] of that column, which is touched by
-//! changes of which the feed does not tell the column's old value, and by changes too large to list. It is one generation
-//! counter, so such a change costs the same however much is cached.
+//! A result that depends on a narrow tag of a column also depends on [`ColumnName::unknown`] of
+//! that column, which is touched by changes of which the feed does not tell the column's old value,
+//! and by changes too large to list. It is one generation counter, so such a change costs the same
+//! however much is cached.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -23,7 +26,7 @@ const SEED: u64 = 0x6d69_6c6c_7067_7167;
 
 /// How a column's equality can be put into one form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Class {
+pub(crate) enum ValueClass {
     /// `smallint`, `integer`, `bigint`: equal as integers, whichever width.
     Integer,
     /// `text` and `varchar` with a deterministic collation: equal byte for byte.
@@ -47,18 +50,19 @@ pub(crate) fn broad(family: u32) -> Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnName {
     hash: u64,
-    class: Class,
+    class: ValueClass,
 }
 
 impl ColumnName {
-    pub(crate) fn new(family: u32, column: &str, class: Class) -> Self {
+    pub(crate) fn new(family: u32, column: &str, class: ValueClass) -> Self {
         Self {
             hash: hash((1_u8, family, column, class)),
             class,
         }
     }
 
-    /// All rows, as far as this column's values go: touched when it is not known which values a change took away.
+    /// All rows, as far as this column's values go: touched when it is not known which values a
+    /// change took away.
     pub(crate) fn unknown(self) -> Tag {
         Tag::broad(hash((self.hash, 0_u8)))
     }
@@ -68,28 +72,28 @@ impl ColumnName {
         match (self.class, value) {
             // Nothing equals NULL; the tag is never touched.
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 1_u8)))),
-            (Class::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
-            (Class::Text, Value::Text(text)) => Some(self.bytes(text.as_bytes())),
-            (Class::Uuid, Value::Text(text)) => {
+            (ValueClass::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
+            (ValueClass::Text, Value::Text(text)) => Some(self.bytes(text.as_bytes())),
+            (ValueClass::Uuid, Value::Text(text)) => {
                 canonical_uuid(text.as_bytes()).map(|u| self.bytes(&u))
             }
-            (Class::Boolean, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
+            (ValueClass::Boolean, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
             _ => None,
         }
     }
 
-    /// The tag that a stored value touches, from the text in which the feed brings it (the output function's); `None` if it is
-    /// not as expected, and then all rows count.
+    /// The tag that a stored value touches, from the text in which the feed brings it (the output
+    /// function's); `None` if it is not as expected, and then all rows count.
     pub(crate) fn touched_by(self, stored: &[u8]) -> Option<Tag> {
         match self.class {
-            Class::Integer => std::str::from_utf8(stored)
+            ValueClass::Integer => std::str::from_utf8(stored)
                 .ok()?
                 .parse()
                 .ok()
                 .map(|integer| self.integer(integer)),
-            Class::Text => Some(self.bytes(stored)),
-            Class::Uuid => canonical_uuid(stored).map(|uuid| self.bytes(&uuid)),
-            Class::Boolean => match stored {
+            ValueClass::Text => Some(self.bytes(stored)),
+            ValueClass::Uuid => canonical_uuid(stored).map(|uuid| self.bytes(&uuid)),
+            ValueClass::Boolean => match stored {
                 b"t" => Some(self.integer(1)),
                 b"f" => Some(self.integer(0)),
                 _ => None,
@@ -106,8 +110,8 @@ impl ColumnName {
     }
 }
 
-/// The 32 digits of a UUID in lower case. Only the form with four hyphens and that without any are taken: others, which
-/// PostgreSQL reads too, widen.
+/// The 32 digits of a UUID in lower case. Only the form with four hyphens and that without any are
+/// taken: others, which PostgreSQL reads too, widen.
 fn canonical_uuid(text: &[u8]) -> Option<[u8; 32]> {
     let hyphens = match text.len() {
         32 => false,
@@ -135,27 +139,27 @@ fn canonical_uuid(text: &[u8]) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    fn column(class: Class) -> ColumnName {
+    fn column(class: ValueClass) -> ColumnName {
         ColumnName::new(16_384, "a", class)
     }
 
     #[test]
     fn a_stored_value_touches_the_parameter_that_it_equals() {
-        let integer = column(Class::Integer);
+        let integer = column(ValueClass::Integer);
         for number in [0, 7, -7, i64::MIN, i64::MAX] {
             assert_eq!(
                 integer.touched_by(number.to_string().as_bytes()),
                 integer.equal_to(&Value::Integer(number))
             );
         }
-        let text = column(Class::Text);
+        let text = column(ValueClass::Text);
         for word in ["", "a", "ä", "A", " a"] {
             assert_eq!(
                 text.touched_by(word.as_bytes()),
                 text.equal_to(&word.into())
             );
         }
-        let uuid = column(Class::Uuid);
+        let uuid = column(ValueClass::Uuid);
         let stored = uuid.touched_by(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
         assert!(stored.is_some());
         for same in [
@@ -164,7 +168,7 @@ mod tests {
         ] {
             assert_eq!(uuid.equal_to(&same.into()), stored);
         }
-        let boolean = column(Class::Boolean);
+        let boolean = column(ValueClass::Boolean);
         assert_eq!(
             boolean.touched_by(b"t"),
             boolean.equal_to(&Value::Boolean(true))
@@ -177,38 +181,52 @@ mod tests {
 
     #[test]
     fn what_has_no_one_form_has_no_tag() {
-        assert_eq!(column(Class::Integer).equal_to(&"7".into()), None);
-        assert_eq!(column(Class::Integer).equal_to(&Value::Real(7.0)), None);
-        assert_eq!(column(Class::Integer).touched_by(b"7.0"), None);
-        assert_eq!(column(Class::Text).equal_to(&Value::Integer(7)), None);
-        assert_eq!(column(Class::Boolean).equal_to(&Value::Integer(1)), None);
-        assert_eq!(column(Class::Integer).equal_to(&true.into()), None);
+        assert_eq!(column(ValueClass::Integer).equal_to(&"7".into()), None);
+        assert_eq!(
+            column(ValueClass::Integer).equal_to(&Value::Real(7.0)),
+            None
+        );
+        assert_eq!(column(ValueClass::Integer).touched_by(b"7.0"), None);
+        assert_eq!(column(ValueClass::Text).equal_to(&Value::Integer(7)), None);
+        assert_eq!(
+            column(ValueClass::Boolean).equal_to(&Value::Integer(1)),
+            None
+        );
+        assert_eq!(column(ValueClass::Integer).equal_to(&true.into()), None);
         for odd in [
             "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
             "a0ee-bc99-9c0b-4ef8-bb6d-6bb9bd380a11",
             "a0eebc999c0b4ef8bb6d6bb9bd380a1-",
             "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1g",
         ] {
-            assert_eq!(column(Class::Uuid).equal_to(&odd.into()), None, "{odd}");
+            assert_eq!(
+                column(ValueClass::Uuid).equal_to(&odd.into()),
+                None,
+                "{odd}"
+            );
         }
     }
 
     #[test]
     fn names_differ_by_family_column_class_and_value() {
-        let other = |family, name| ColumnName::new(family, name, Class::Integer);
+        let other = |family, name| ColumnName::new(family, name, ValueClass::Integer);
         let tags = [
             broad(16_384),
             broad(16_385),
-            column(Class::Integer).unknown(),
-            column(Class::Text).unknown(),
+            column(ValueClass::Integer).unknown(),
+            column(ValueClass::Text).unknown(),
             other(16_385, "a").unknown(),
             other(16_384, "b").unknown(),
-            column(Class::Integer).equal_to(&Value::Null).unwrap(),
-            column(Class::Integer).equal_to(&Value::Integer(0)).unwrap(),
-            column(Class::Integer).equal_to(&Value::Integer(1)).unwrap(),
-            column(Class::Boolean).equal_to(&true.into()).unwrap(),
-            column(Class::Text).equal_to(&"".into()).unwrap(),
-            column(Class::Text).equal_to(&"1".into()).unwrap(),
+            column(ValueClass::Integer).equal_to(&Value::Null).unwrap(),
+            column(ValueClass::Integer)
+                .equal_to(&Value::Integer(0))
+                .unwrap(),
+            column(ValueClass::Integer)
+                .equal_to(&Value::Integer(1))
+                .unwrap(),
+            column(ValueClass::Boolean).equal_to(&true.into()).unwrap(),
+            column(ValueClass::Text).equal_to(&"".into()).unwrap(),
+            column(ValueClass::Text).equal_to(&"1".into()).unwrap(),
             other(16_384, "b").equal_to(&Value::Integer(0)).unwrap(),
         ];
         for (i, a) in tags.iter().enumerate() {

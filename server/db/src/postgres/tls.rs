@@ -88,7 +88,8 @@ fn roots(trust: &Trust) -> Result<RootCertStore, Error> {
     Ok(store)
 }
 
-/// Asks of a certificate what `sslmode` says. That whoever shows it also has its key is always asked.
+/// Asks of a certificate what `sslmode` says. Possession of the certificate's key is always
+/// verified.
 #[derive(Debug)]
 struct Verifier {
     inner: Option<Arc<WebPkiServerVerifier>>,

@@ -1,6 +1,7 @@
 //! Wakes a feed that sleeps between two looks at the database.
 //!
-//! Who has just committed knows that there is something to find, and waits for it; who is about to commit will.
+//! Who has just committed knows that there is something to find, and waits for it; who is about to
+//! commit will.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 #[derive(Default)]
 pub(crate) struct Wake(Mutex<Option<UnixStream>>);
 
-/// The feed's side: readable when somebody has called.
+/// The feed's side: readable after a call.
 pub(crate) struct Sleeper(UnixStream);
 
 impl Wake {
@@ -28,14 +29,15 @@ impl Wake {
     /// Wakes the feed.
     pub(crate) fn call(&self) {
         if let Some(calls) = self.0.lock().as_mut() {
-            // Full: so many have called that it wakes anyway. Closed: the feed has gone, and nobody waits for it.
+            // Full: enough calls are queued to wake the feed. Closed: the feed has ended, and no
+            // caller waits.
             let _ = calls.write(&[0]);
         }
     }
 }
 
 impl Sleeper {
-    /// Whether somebody has called since it was last asked.
+    /// Whether there was a call since the last check.
     pub(crate) fn was_called(&mut self) -> bool {
         let mut calls = [0; 256];
         let mut called = false;

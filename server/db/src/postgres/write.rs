@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::connect::Connection;
+use super::connect::PooledConnection;
 use super::failure;
-use super::pending::{Arrival, PREFIX};
+use super::pending_writes::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
-use super::run::{Failure, MAX_RESULT, Run, run, together};
-use super::{FeedKind, Shared};
-use crate::{Error, Expect, Position, ResultRows, Value, WriteStep, bind};
+use super::run::{MAX_RESULT, RunError, StatementRun, run, together};
+use super::{DatabaseContext, FeedKind};
+use crate::{Error, Expect, Position, Rows, Step, Value, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often a transaction is run that others get in the way of.
 const ATTEMPTS: u32 = 3;
 
-/// A commit's token, and what is told when its change has come.
+/// A commit's token, and the receiver that is notified when the feed delivers the change.
 pub(super) type Awaited = Option<(u64, Arrival)>;
 
 /// Why a transaction came to nothing, and what becomes of its connection.
-enum Outcome {
+enum WriteFailure {
     /// Rolled back; the connection is good.
     Failed(Error),
     /// Rolled back, since another transaction was in the way.
@@ -54,41 +54,42 @@ pub(super) async fn write(
                 pool.put(connection);
                 return Ok(done);
             }
-            Err(Outcome::Failed(error)) => {
-                // A server that takes no writes may be a standby by now: the next connection finds the primary.
+            Err(WriteFailure::Failed(error)) => {
+                // A server that takes no writes may be a standby by now: the next connection finds
+                // the primary.
                 if !matches!(error, Error::Unavailable { .. }) {
                     pool.put(connection);
                 }
                 return Err(error);
             }
-            Err(Outcome::Conflict(error)) => {
+            Err(WriteFailure::Conflict(error)) => {
                 conflicts += 1;
                 if conflicts == ATTEMPTS {
                     pool.put(connection);
                     return Err(error);
                 }
             }
-            Err(Outcome::Outdated(error)) => {
+            Err(WriteFailure::Outdated(error)) => {
                 connection.forget_all();
                 if std::mem::replace(&mut renewed, true) {
                     pool.put(connection);
                     return Err(error);
                 }
             }
-            Err(Outcome::Abandoned(error)) => {
+            Err(WriteFailure::Abandoned(error)) => {
                 if matches!(error, Error::Timeout) {
                     pool.distrust();
                 }
                 connection.abandon(&pool.shared);
                 return Err(error);
             }
-            Err(Outcome::Lost(reason)) => {
+            Err(WriteFailure::Lost(reason)) => {
                 if std::mem::replace(&mut renewed, true) {
                     return Err(lost(pool, &reason));
                 }
                 connection = pool.open().await?;
             }
-            Err(Outcome::Unknown(reason)) => {
+            Err(WriteFailure::Unknown(reason)) => {
                 connection.abort();
                 return Err(Error::unavailable(format!(
                     "{}: {reason}; it is not known whether the write was committed",
@@ -103,24 +104,26 @@ fn lost(pool: &Pool, reason: &str) -> Error {
     Error::unavailable(format!("{}: {reason}", pool.shared.place))
 }
 
-/// After the commit: waits until the feed has brought the change, so that whoever reads next finds it everywhere. Gives a position
-/// that the feed of another node must have passed to have brought it too.
-pub(super) async fn await_feed(shared: &Shared, awaited: Awaited) -> Position {
+/// After the commit: waits until the feed has brought the change, so that the next read finds it on
+/// every path. Gives a position that the feed of another node must have passed to have brought it
+/// too.
+pub(super) async fn await_feed(shared: &DatabaseContext, awaited: Awaited) -> Position {
     let position = brought(shared, awaited).await;
     let position = position.unwrap_or_else(|| Position::new("", 0));
     shared.link.passed.told(position, &shared.node)
 }
 
-/// None if the feed has not brought it, so that nobody knows where it is.
-async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
+/// None if the feed has not brought it, so the position is unknown.
+async fn brought(shared: &DatabaseContext, awaited: Awaited) -> Option<Position> {
     let link = &shared.link;
     let Some((token, arrival)) = awaited else {
         link.committed_unawaited();
         return None;
     };
     match timeout(shared.options.statement_timeout, arrival).await {
-        // Not the place of this very change, but of all that was applied: of two writes that are answered at once, the later answer
-        // has the higher position, whichever was committed first, and a browser keeps the later one.
+        // Not the place of this very change, but of all that was applied: of two writes that are
+        // answered at once, the later answer has the higher position, whichever was committed
+        // first, and a browser keeps the later one.
         Ok(Ok(position)) => Some(link.passed.since(position)),
         // The feed was lost: nothing that was kept is given here any more.
         Ok(Err(_)) => None,
@@ -133,11 +136,11 @@ async fn brought(shared: &Shared, awaited: Awaited) -> Option<Position> {
 }
 
 async fn attempt(
-    shared: &Shared,
-    connection: &mut Connection,
-    steps: &[WriteStep],
-) -> Result<(Vec<ResultRows>, Awaited), Outcome> {
-    let begin = Run::own(&connection.own.begin_write);
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
+    steps: &[Step],
+) -> Result<(Vec<Rows>, Awaited), WriteFailure> {
+    let begin = StatementRun::own(&connection.own.begin_write);
     own(
         within(shared, run(&connection.client, begin)).await?,
         shared,
@@ -155,13 +158,13 @@ async fn attempt(
 
 /// One step, with the values that earlier ones gave.
 async fn one(
-    shared: &Shared,
-    connection: &mut Connection,
+    shared: &DatabaseContext,
+    connection: &mut PooledConnection,
     index: usize,
-    step: &WriteStep,
-    results: &[ResultRows],
-) -> Result<ResultRows, Outcome> {
-    let WriteStep {
+    step: &Step,
+    results: &[Rows],
+) -> Result<Rows, WriteFailure> {
+    let Step {
         query,
         bind,
         expect,
@@ -170,21 +173,21 @@ async fn one(
         .iter()
         .map(|bind| bind::value(bind, results))
         .collect::<Result<Vec<Value>, Error>>()
-        .map_err(Outcome::Failed)?;
-    let statement = statement(query).map_err(Outcome::Failed)?;
+        .map_err(WriteFailure::Failed)?;
+    let statement = statement(query).map_err(WriteFailure::Failed)?;
     connection.keep_up_with(shared.link.schema());
     let ready = match within(shared, statement.ready(connection)).await? {
         Ok(ready) => ready,
         Err(error) => {
             return Err(match refusal(error, query) {
-                Ok(error) => Outcome::Failed(error),
-                Err(reason) => Outcome::Lost(reason),
+                Ok(error) => WriteFailure::Failed(error),
+                Err(reason) => WriteFailure::Lost(reason),
             });
         }
     };
-    check_values(query, &ready.shape.params, &values).map_err(Outcome::Failed)?;
+    check_values(query, &ready.shape.params, &values).map_err(WriteFailure::Failed)?;
     let columns = Arc::clone(&ready.shape.columns);
-    let one = Run {
+    let one = StatementRun {
         ready,
         params: &values,
         expect: *expect,
@@ -193,25 +196,36 @@ async fn one(
     let done = within(shared, run(&connection.client, one)).await?;
     let rows = done.map_err(|failure| sort(failure, query.sql_arc(), names, shared))?;
     if *expect == Expect::One && rows.is_empty() {
-        return Err(Outcome::Failed(Error::NoRow { step: index }));
+        return Err(WriteFailure::Failed(Error::NoRow { step: index }));
     }
     Ok(ResultRows { columns, rows })
 }
 
 /// Commits, and gives what to wait for.
-async fn commit(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+async fn commit(
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
+) -> Result<Awaited, WriteFailure> {
     match shared.options.feed {
         FeedKind::Logical => commit_with_token(shared, connection).await,
         FeedKind::Triggers => commit_with_id(shared, connection).await,
     }
 }
 
-/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for it.
-async fn commit_with_id(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+/// Asks for the transaction's id and commits it, in one round trip. The feed is woken to look for
+/// it.
+async fn commit_with_id(
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
+) -> Result<Awaited, WriteFailure> {
     let own = &connection.own;
-    let runs = vec![Run::own(&own.token), Run::own(&own.commit)];
+    let runs = vec![
+        StatementRun::own(&own.token),
+        StatementRun::own(&own.commit),
+    ];
     let done = within(shared, together(&connection.client, runs)).await;
-    let outcomes = done.map_err(|_| Outcome::Unknown("it does not answer in time".to_owned()))?;
+    let outcomes =
+        done.map_err(|_| WriteFailure::Unknown("it does not answer in time".to_owned()))?;
     let (mut id, mut covered) = (None, None);
     for outcome in outcomes {
         let rows = outcome.map_err(|failed| uncommitted(failed, shared))?;
@@ -221,7 +235,8 @@ async fn commit_with_id(shared: &Shared, connection: &Connection) -> Result<Awai
     }
     let link = &shared.link;
     let Some(id) = id else {
-        // ✗ *How far this node's feed is: a visitor comes with what he has written through another, and would leave with less.*
+        // Counterexample: *How far this node's feed is: a visitor comes with what he has written
+        // through another, and would leave with less.*
         let source = link.passed.reached().source().to_owned();
         let position = covered.map(|at| Position::new(source, at));
         return Ok(position.and_then(|position| link.pending.expect_nothing(position)));
@@ -238,18 +253,21 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-fn uncommitted(failed: Failure, shared: &Shared) -> Outcome {
+fn uncommitted(failed: RunError, shared: &DatabaseContext) -> WriteFailure {
     match sort(failed, &"commit".into(), &[], shared) {
-        Outcome::Lost(reason) => Outcome::Unknown(reason),
+        WriteFailure::Lost(reason) => WriteFailure::Unknown(reason),
         outcome => outcome,
     }
 }
 
 /// Leaves the token in the transaction and commits it, in one round trip.
-async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<Awaited, Outcome> {
+async fn commit_with_token(
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
+) -> Result<Awaited, WriteFailure> {
     let awaited = shared.link.pending.expect();
     if awaited.is_some() {
-        // A feed that lets changes gather does not while somebody waits for one.
+        // A feed that batches changes stops batching while a caller waits for one.
         shared.link.wake.call();
     }
     let mut runs = Vec::with_capacity(2);
@@ -260,19 +278,21 @@ async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<A
         ]
     });
     if let Some(params) = &message {
-        runs.push(Run {
+        runs.push(StatementRun {
             ready: connection.own.token.clone(),
             params,
             expect: Expect::Exec,
         });
     }
-    runs.push(Run::own(&connection.own.commit));
+    runs.push(StatementRun::own(&connection.own.commit));
     let done = within(shared, together(&connection.client, runs)).await;
     let failed = match done {
         Ok(outcomes) => outcomes.into_iter().find_map(Result::err),
         Err(_) => {
             forget(shared, awaited.as_ref());
-            return Err(Outcome::Unknown("it does not answer in time".to_owned()));
+            return Err(WriteFailure::Unknown(
+                "it does not answer in time".to_owned(),
+            ));
         }
     };
     let Some(failed) = failed else {
@@ -282,58 +302,78 @@ async fn commit_with_token(shared: &Shared, connection: &Connection) -> Result<A
     Err(uncommitted(failed, shared))
 }
 
-fn forget(shared: &Shared, awaited: Option<&(u64, Arrival)>) {
+fn forget(shared: &DatabaseContext, awaited: Option<&(u64, Arrival)>) {
     if let Some((token, _)) = awaited {
         shared.link.pending.forget(*token);
     }
 }
 
 /// Ends the transaction that failed, if the connection still serves.
-async fn rolled_back(shared: &Shared, connection: &Connection, outcome: Outcome) -> Outcome {
+async fn rolled_back(
+    shared: &DatabaseContext,
+    connection: &PooledConnection,
+    outcome: WriteFailure,
+) -> WriteFailure {
     if matches!(
         outcome,
-        Outcome::Lost(_) | Outcome::Abandoned(_) | Outcome::Unknown(_)
+        WriteFailure::Lost(_) | WriteFailure::Abandoned(_) | WriteFailure::Unknown(_)
     ) {
         return outcome;
     }
-    let rollback = run(&connection.client, Run::own(&connection.own.rollback));
+    let rollback = run(
+        &connection.client,
+        StatementRun::own(&connection.own.rollback),
+    );
     match (within(shared, rollback).await, outcome) {
         (Ok(Ok(_)), outcome) => outcome,
         // The transaction ends with the connection.
-        (_, Outcome::Failed(error) | Outcome::Conflict(error) | Outcome::Outdated(error)) => {
-            Outcome::Abandoned(error)
-        }
+        (
+            _,
+            WriteFailure::Failed(error)
+            | WriteFailure::Conflict(error)
+            | WriteFailure::Outdated(error),
+        ) => WriteFailure::Abandoned(error),
         (_, outcome) => outcome,
     }
 }
 
 /// Bounds one statement from our side.
-async fn within<T>(shared: &Shared, work: impl Future<Output = T>) -> Result<T, Outcome> {
+async fn within<T>(
+    shared: &DatabaseContext,
+    work: impl Future<Output = T>,
+) -> Result<T, WriteFailure> {
     let limit = shared.options.statement_timeout + GRACE;
     let done = timeout(limit, work).await;
-    done.map_err(|_| Outcome::Abandoned(Error::Timeout))
+    done.map_err(|_| WriteFailure::Abandoned(Error::Timeout))
 }
 
 /// The outcome of one of our own statements.
-fn own<T>(done: Result<T, Failure>, shared: &Shared) -> Result<T, Outcome> {
+fn own<T>(done: Result<T, RunError>, shared: &DatabaseContext) -> Result<T, WriteFailure> {
     done.map_err(|failure| sort(failure, &"begin".into(), &[], shared))
 }
 
-fn sort(failure: Failure, sql: &Arc<str>, names: &[String], shared: &Shared) -> Outcome {
+fn sort(
+    failure: RunError,
+    sql: &Arc<str>,
+    names: &[String],
+    shared: &DatabaseContext,
+) -> WriteFailure {
     match failure {
-        Failure::TooLarge => Outcome::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
-        Failure::Unreadable(column) => Outcome::Abandoned(unreadable(column, Arc::clone(sql))),
-        Failure::Database(trouble) => {
+        RunError::TooLarge => WriteFailure::Abandoned(Error::TooLarge { limit: MAX_RESULT }),
+        RunError::Unreadable(column) => {
+            WriteFailure::Abandoned(unreadable(column, Arc::clone(sql)))
+        }
+        RunError::Database(trouble) => {
             if trouble.is_lost() {
-                return Outcome::Lost(trouble.sentence());
+                return WriteFailure::Lost(trouble.sentence());
             }
             let sorted = failure::sort(&trouble, sql, names, &shared.place);
             if trouble.is_conflict() {
-                Outcome::Conflict(sorted)
+                WriteFailure::Conflict(sorted)
             } else if trouble.is_outdated() {
-                Outcome::Outdated(sorted)
+                WriteFailure::Outdated(sorted)
             } else {
-                Outcome::Failed(sorted)
+                WriteFailure::Failed(sorted)
             }
         }
     }

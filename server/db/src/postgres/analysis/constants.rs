@@ -1,10 +1,10 @@
 //! What a column is compared with.
 
-use super::nodes::{Node, Object};
+use super::nodes::{Object, TreeNode};
 use super::restrict::{bare, takes};
 use crate::Value;
 use crate::postgres::catalog::types;
-use crate::postgres::tags::Class;
+use crate::postgres::tags::ValueClass;
 
 /// A value that is known before the query runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Operand {
     }
 
     /// Whether its type is one whose values the class can name.
-    pub(crate) fn fits(&self, class: Class) -> bool {
+    pub(crate) fn fits(&self, class: ValueClass) -> bool {
         let (Self::Parameter { type_oid, .. }
         | Self::Items { type_oid, .. }
         | Self::Constant { type_oid, .. }) = self;
@@ -43,7 +43,7 @@ impl Operand {
 }
 
 /// A parameter or a constant, without any conversion but those that [`bare`] takes off.
-pub(crate) fn operand(node: &Node) -> Option<Operand> {
+pub(crate) fn operand(node: &TreeNode) -> Option<Operand> {
     let object = bare(node)?;
     match object.name.as_str() {
         "PARAM" => {
@@ -60,7 +60,7 @@ pub(crate) fn operand(node: &Node) -> Option<Operand> {
 }
 
 /// The right side of `= ANY`: a list of values, or a parameter that is an array.
-pub(crate) fn operands(node: &Node) -> Option<Vec<Operand>> {
+pub(crate) fn operands(node: &TreeNode) -> Option<Vec<Operand>> {
     let object = bare(node)?;
     match object.name.as_str() {
         "ARRAY" | "ARRAYEXPR" if !object.is("multidims") => {
@@ -94,7 +94,8 @@ fn parameter(object: &Object) -> Option<(usize, u32)> {
     Some((number.checked_sub(1)?, object.number("paramtype")?))
 }
 
-/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is the constant 1.
+/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is
+/// the constant 1.
 pub(crate) fn are_readable(probe: &Object) -> bool {
     constant(probe, types::INT4) == Some(Value::Integer(1))
 }
@@ -104,7 +105,7 @@ fn constant(object: &Object, type_oid: u32) -> Option<Value> {
     if object.is("constisnull") {
         return Some(Value::Null);
     }
-    let Node::Datum(bytes) = object.get("constvalue") else {
+    let TreeNode::Datum(bytes) = object.get("constvalue") else {
         return None;
     };
     match type_oid {
@@ -124,8 +125,9 @@ fn constant(object: &Object, type_oid: u32) -> Option<Value> {
     }
 }
 
-/// A text has four bytes before it with its length; the lowest two bits are of compressed and short forms. Other letters than ASCII
-/// are in the database's encoding, which need not be that of parameters and of the feed.
+/// A text has four bytes before it with its length; the lowest two bits are of compressed and short
+/// forms. Other letters than ASCII are in the database's encoding, which need not be that of
+/// parameters and of the feed.
 fn text(bytes: &[u8]) -> Option<Value> {
     let (header, content) = bytes.split_at_checked(4)?;
     let header = u32::from_le_bytes(header.try_into().ok()?);

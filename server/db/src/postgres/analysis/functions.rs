@@ -1,9 +1,10 @@
 //! Which functions depend on nothing but their arguments (COHERENCE, rule 14).
 //!
-//! PostgreSQL says IMMUTABLE of those that depend on their arguments alone. STABLE ones may read tables, settings and the clock;
-//! those in the lists here are PostgreSQL's own, and depend beside their arguments only on what Millpond's
-//! sessions fix (the time zone and the styles of dates and intervals) or on what the fingerprint tells (`lc_*`,
-//! the configurations of text search, the labels of enums). Nothing that is VOLATILE is ever allowed.
+//! PostgreSQL says IMMUTABLE of those that depend on their arguments alone. STABLE ones may read
+//! tables, settings and the clock; those in the lists here are PostgreSQL's own, and depend beside
+//! their arguments only on what Millpond's sessions fix (the time zone and the styles of dates and
+//! intervals) or on what the fingerprint tells (`lc_*`, the configurations of text search, the
+//! labels of enums). Nothing that is VOLATILE is ever allowed.
 
 use super::Depends;
 
@@ -30,8 +31,9 @@ const CALLS: &[&str] = &[
     "textanycat",
     "to_json",
     "to_jsonb",
-    // They depend on the time zone, which is fixed. Not here: `age` of one argument and `timezone` of a time without a date, which
-    // ask what day it is, and whatever reads text as a date.
+    // They depend on the time zone, which is fixed. Not here: `age` of one argument and `timezone`
+    // of a time without a date, which ask what day it is, and every function that reads text as a
+    // date.
     "date",
     "date_eq_timestamptz",
     "date_ge_timestamptz",
@@ -78,13 +80,14 @@ const CALLS: &[&str] = &[
     "timestamptz_ne_date",
     "timestamptz_ne_timestamp",
     "timestamptz_pl_interval",
-    // They depend on `lc_time` and `lc_numeric` for some patterns, which the fingerprint has. Parts of a date that are not given
-    // are taken from the year 1, not from today.
+    // They depend on `lc_time` and `lc_numeric` for some patterns, which the fingerprint has. Parts
+    // of a date that are not given are taken from the year 1, not from today.
     "to_char",
     "to_date",
     "to_number",
     "to_timestamp",
-    // They depend on `default_text_search_config` and the configurations, which the fingerprint has.
+    // They depend on `default_text_search_config` and the configurations, which the fingerprint
+    // has.
     "phraseto_tsquery",
     "plainto_tsquery",
     "to_tsquery",
@@ -98,8 +101,8 @@ const CALLS: &[&str] = &[
     "pg_typeof",
 ];
 
-/// Functions that write a value of a type as text, where PostgreSQL says STABLE because of a setting or the catalog. Not here: `money`
-/// and the names of catalog objects (`regclass`).
+/// Functions that write a value of a type as text, where PostgreSQL says STABLE because of a
+/// setting or the catalog. Not here: `money` and the names of catalog objects (`regclass`).
 const OUTPUTS: &[&str] = &[
     "array_out",
     "date_out",
@@ -115,11 +118,11 @@ const OUTPUTS: &[&str] = &[
     "time_out",
 ];
 
-/// Functions that read a value of a type from text. Not here: dates and times, since the text may say `now`, and whatever
-/// may have them inside.
+/// Functions that read a value of a type from text. Not here: dates and times, since the text may
+/// say `now`, and types that may contain them.
 const INPUTS: &[&str] = &["enum_in", "interval_in"];
 
-/// Some of `CALLS` use a cast to JSON, if somebody has made one.
+/// Some of `CALLS` use a cast to JSON, if one was created.
 const USE_JSON_CASTS: &[&str] = &[
     "array_to_json",
     "json_agg",
@@ -170,7 +173,8 @@ pub(crate) enum Verdict {
     Objection(String),
 }
 
-/// Judges a function. `depends` is what the owner says that functions read, `json_casts` whether casts to JSON were made.
+/// Judges a function. `depends` is what the owner says that functions read, `json_casts` whether
+/// casts to JSON were made.
 pub(crate) fn judge(function: &Function, depends: &Depends<'_>, json_casts: bool) -> Verdict {
     use crate::postgres::catalog::FIRST_OWN;
     let own = function.oid >= FIRST_OWN;

@@ -9,14 +9,14 @@ use crate::SqlError;
 
 /// Functions by their oids, and by the operators and types that use them.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct FunctionLookup {
     pub(crate) functions: Vec<u32>,
     pub(crate) operators: Vec<u32>,
     pub(crate) inputs: Vec<u32>,
     pub(crate) outputs: Vec<u32>,
 }
 
-impl Wanted {
+impl FunctionLookup {
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
             && self.operators.is_empty()
@@ -27,7 +27,7 @@ impl Wanted {
 
 pub(crate) struct Functions {
     pub(crate) functions: Vec<Function>,
-    /// Whether somebody has made a cast to JSON, which functions such as `to_json` then use.
+    /// Whether a cast to JSON was created, which functions such as `to_json` then use.
     pub(crate) json_casts: bool,
 }
 
@@ -57,7 +57,8 @@ pub(crate) async fn views(client: &Client, oids: &[u32]) -> Result<Vec<String>, 
     texts(client, VIEWS, &[&oids]).await
 }
 
-/// The trees of policies on reading: on tables in `active` if the role is subject to them, on those in `all` in any case.
+/// The trees of policies on reading: on tables in `active` if the role is subject to them, on those
+/// in `all` in any case.
 pub(crate) async fn policies(
     client: &Client,
     active: &[u32],
@@ -70,7 +71,10 @@ pub(crate) async fn policies(
 }
 
 /// What the catalogs say about functions, each with its use.
-pub(crate) async fn functions(client: &Client, wanted: &Wanted) -> Result<Functions, SqlError> {
+pub(crate) async fn functions(
+    client: &Client,
+    wanted: &FunctionLookup,
+) -> Result<Functions, SqlError> {
     const FUNCTIONS: &str = "with used (oid, role) as ( \
           select pg_catalog.unnest($1::oid[]), 'call' \
           union select oprcode::oid, 'call' from pg_catalog.pg_operator where oid = any ($2) \
@@ -117,7 +121,10 @@ pub(crate) async fn functions(client: &Client, wanted: &Wanted) -> Result<Functi
 }
 
 /// The functions that aggregates are made of.
-pub(crate) async fn made_of(client: &Client, aggregates: &[u32]) -> Result<Wanted, SqlError> {
+pub(crate) async fn made_of(
+    client: &Client,
+    aggregates: &[u32],
+) -> Result<FunctionLookup, SqlError> {
     const PARTS: &str = "select distinct part from pg_catalog.pg_aggregate a, pg_catalog.unnest(array[a.aggtransfn::oid, \
         a.aggfinalfn::oid, a.aggcombinefn::oid, a.aggserialfn::oid, a.aggdeserialfn::oid, a.aggmtransfn::oid, a.aggminvtransfn::oid, \
         a.aggmfinalfn::oid]) part where a.aggfnoid::oid = any ($1) and part <> 0";
@@ -125,9 +132,9 @@ pub(crate) async fn made_of(client: &Client, aggregates: &[u32]) -> Result<Wante
         .query(PARTS, &[&aggregates])
         .await
         .map_err(|error| refused(&error))?;
-    Ok(Wanted {
+    Ok(FunctionLookup {
         functions: rows.iter().map(|row| row.get(0)).collect(),
-        ..Wanted::default()
+        ..FunctionLookup::default()
     })
 }
 

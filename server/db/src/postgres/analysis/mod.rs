@@ -1,9 +1,10 @@
 //! What a statement depends on (COHERENCE, rules 9 to 14).
 //!
-//! The base truth is the tree that PostgreSQL's own parser makes of the statement (`tree`): every table, function, operator and
-//! conversion in it, by its oid. Views, policies and the bodies of functions are trees of the same form, and are followed down
-//! to tables (`resolve`). Each of these is a dependency as a whole, with all that inheritance connects it to, unless
-//! every reference to it stands in the statement itself and is restricted to rows with certain values (`restrict`).
+//! The base truth is the tree that PostgreSQL's own parser makes of the statement (`tree`): every
+//! table, function, operator and conversion in it, by its oid. Views, policies and the bodies of
+//! functions are trees of the same form, and are followed down to tables (`resolve`). Each of these
+//! is a dependency as a whole, with all that inheritance connects it to, unless every reference to
+//! it stands in the statement itself and is restricted to rows with certain values (`restrict`).
 
 mod constants;
 mod describe;
@@ -26,21 +27,22 @@ use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
-use super::interest::Wanted;
+use super::interest::WatchedColumn;
 use super::tags;
 use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
 use constants::Operand;
 use describe::Precision;
-use nodes::Node;
+use nodes::TreeNode;
 use params::ClockWords;
 use resolve::Readings;
 use restrict::{MAX_VALUES, Restriction};
 use tree::Tree;
-use walk::Names;
+use walk::TreeNames;
 
-/// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None` without such a line.
+/// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None`
+/// without such a line.
 pub(crate) type Depends<'a> = Option<&'a [String]>;
 
 /// What one statement is, for one state of the catalogs.
@@ -52,8 +54,8 @@ pub(crate) struct Analysis {
     pub(crate) readonly: bool,
     /// The tables and views that it names.
     pub(crate) tables: Vec<String>,
-    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance adds, and materialized views. `None` if
-    /// nobody knows.
+    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance
+    /// adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
     uncacheable: Option<Arc<str>>,
@@ -75,10 +77,12 @@ struct FamilyDep {
     precision: Precision,
 }
 
-/// Finds out what `sql` depends on. It was prepared as `statement` on this very connection, which must be idle, outside a
-/// transaction and on a server that takes writes; `names` are those of its parameters, `$1` first.
+/// Finds out what `sql` depends on. It was prepared as `statement` on this very connection, which
+/// must be idle, outside a transaction and on a server that takes writes; `names` are those of its
+/// parameters, `$1` first.
 ///
-/// A statement that cannot be looked into is not an error: its results are not kept, and the analysis says why.
+/// A statement that cannot be looked into is not an error: its results are not kept, and the
+/// analysis says why.
 ///
 /// # Errors
 /// If it is no query; if `depends` names what is not there; if the connection is lost.
@@ -105,7 +109,7 @@ pub(crate) async fn analyse(
         clock_words: ClockWords::of(statement.params()),
     };
     let query = match tree::of(client, sql, statement.params()).await? {
-        Tree::Query(Node::Nothing) => return Err(no_query("there is no statement here")),
+        Tree::Query(TreeNode::Nothing) => return Err(no_query("there is no statement here")),
         Tree::Query(query) => query,
         Tree::Utility => return Err(no_query("this is not a query")),
         Tree::Unknown(reason) => {
@@ -113,7 +117,7 @@ pub(crate) async fn analyse(
             return Ok(analysis);
         }
     };
-    let mut found = Names::default();
+    let mut found = TreeNames::default();
     walk::names(&query, catalog, &mut found);
     if found.has_time_constant && params::says_clock(sql) {
         found.objections.push(
@@ -228,13 +232,16 @@ impl Analysis {
     }
 
     /// The columns whose values the feed must name for these dependencies.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = Wanted> + '_ {
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedColumn> + '_ {
         self.depends.iter().flat_map(|dep| {
-            dep.references.iter().flatten().map(|restriction| Wanted {
-                family: dep.family,
-                column: restriction.column.clone(),
-                class: restriction.class,
-            })
+            dep.references
+                .iter()
+                .flatten()
+                .map(|restriction| WatchedColumn {
+                    family: dep.family,
+                    column: restriction.column.clone(),
+                    class: restriction.class,
+                })
         })
     }
 
@@ -243,7 +250,8 @@ impl Analysis {
         self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
     }
 
-    /// The tables that its results are read from, with what every change to them touches. Those of one family are told as one.
+    /// The tables that its results are read from, with what every change to them touches. Those of
+    /// one family are told as one.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (String, Tag)> + '_ {
         let depends = self.depends.iter();
         depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)))
@@ -288,7 +296,8 @@ impl FamilyDep {
 }
 
 impl Restriction {
-    /// The tag of changes that do not tell the column's old value, and those of the values; `None` if a value has no tag.
+    /// The tag of changes that do not tell the column's old value, and those of the values; `None`
+    /// if a value has no tag.
     fn tags(&self, params: &[Value]) -> Option<Vec<Tag>> {
         let mut all = vec![self.name.unknown()];
         for operand in &self.values {

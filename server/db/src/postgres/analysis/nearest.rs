@@ -1,14 +1,16 @@
-//! What came nearest to a restriction, for those references that have none: the owner is told why, and what would help.
+//! What came nearest to a restriction, for those references that have none: the owner is told why,
+//! and what would help.
 //!
-//! Nothing depends on it but the advice, so it may be wrong where a query is odd; `restrict` alone decides.
+//! Nothing depends on it but the advice, so it may be wrong where a query is odd; `restrict` alone
+//! decides.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::constants;
-use super::nodes::{Node, Object};
+use super::nodes::{Object, TreeNode};
 use super::restrict::{self, MAX_VALUES};
 use crate::advice::Cause;
-use crate::postgres::catalog::{Catalog, Column};
+use crate::postgres::catalog::{Catalog, CatalogColumn};
 
 /// The causes for a query's references that are not among the `restricted`, by their number from 1.
 pub(crate) fn causes<T>(
@@ -17,7 +19,7 @@ pub(crate) fn causes<T>(
     restricted: &HashMap<usize, T>,
 ) -> HashMap<usize, Cause> {
     let entries = query.get("rtable").items();
-    let mut search = Search {
+    let mut search = CauseSearch {
         catalog,
         entries,
         found: HashMap::new(),
@@ -26,7 +28,7 @@ pub(crate) fn causes<T>(
         search.condition(condition, &inside);
     }
     let mut found = search.found;
-    let has = |field: &str| !matches!(query.get(field), Node::Nothing);
+    let has = |field: &str| !matches!(query.get(field), TreeNode::Nothing);
     let other = if query.is("hasAggs") {
         Cause::Aggregate
     } else if has("limitCount") && has("sortClause") {
@@ -41,15 +43,15 @@ pub(crate) fn causes<T>(
     found
 }
 
-struct Search<'a> {
+struct CauseSearch<'a> {
     catalog: &'a Catalog,
-    entries: &'a [Node],
+    entries: &'a [TreeNode],
     found: HashMap<usize, Cause>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> CauseSearch<'a> {
     /// Looks at a condition that restricts no more than the references `inside`.
-    fn condition(&mut self, node: &Node, inside: &BTreeSet<usize>) {
+    fn condition(&mut self, node: &TreeNode, inside: &BTreeSet<usize>) {
         let Some(object) = node.object() else {
             return;
         };
@@ -78,7 +80,7 @@ impl<'a> Search<'a> {
     }
 
     /// Looks at `side`, which is to equal `other`.
-    fn equality(&mut self, side: &Node, other: &Node, inside: &BTreeSet<usize>) {
+    fn equality(&mut self, side: &TreeNode, other: &TreeNode, inside: &BTreeSet<usize>) {
         let Some((reference, column)) = self.column(side) else {
             let cause = if has_subquery(side) {
                 Cause::Subquery
@@ -102,13 +104,13 @@ impl<'a> Search<'a> {
         self.note(reference, cause);
     }
 
-    fn column(&self, node: &Node) -> Option<(usize, &'a Column)> {
+    fn column(&self, node: &TreeNode) -> Option<(usize, &'a CatalogColumn)> {
         let (reference, _, column) = restrict::column(node, self.entries, self.catalog)?;
         Some((reference, column))
     }
 
     /// Notes the cause for every reference that is named in `node`.
-    fn all(&mut self, node: &Node, cause: &Cause) {
+    fn all(&mut self, node: &TreeNode, cause: &Cause) {
         let mut named = BTreeSet::new();
         references(node, 0, &mut named);
         for reference in named {
@@ -124,36 +126,39 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether the operator is `=` of a common type. The oids are in `pg_operator.dat`, and the same in every version.
+/// Whether the operator is `=` of a common type. The oids are in `pg_operator.dat`, and the same in
+/// every version.
 fn is_equality(operator: &Object) -> bool {
     operator.number("opno").is_some_and(|operator| {
         restrict::equality(operator).is_some() || OTHERS.contains(&operator)
     })
 }
 
-/// Of `name`, float4, float8, `char(n)`, date, time, timestamptz, numeric, bytea, timestamp and enums.
+/// Of `name`, float4, float8, `char(n)`, date, time, timestamptz, numeric, bytea, timestamp and
+/// enums.
 pub(super) const OTHERS: [u32; 11] = [93, 620, 670, 1054, 1093, 1108, 1320, 1752, 1955, 2060, 3516];
 
 /// Whether an expression is the column of some table, of this query or of one around it.
-fn is_column(node: &Node) -> bool {
+fn is_column(node: &TreeNode) -> bool {
     restrict::bare(node).is_some_and(|object| object.name == "VAR")
 }
 
-fn has_subquery(node: &Node) -> bool {
+fn has_subquery(node: &TreeNode) -> bool {
     match node {
-        Node::List(items) => items.iter().any(has_subquery),
-        Node::Object(object) => {
+        TreeNode::List(items) => items.iter().any(has_subquery),
+        TreeNode::Object(object) => {
             object.name == "SUBLINK" || object.fields.iter().any(|(_, value)| has_subquery(value))
         }
         _ => false,
     }
 }
 
-/// The references of the query that an expression in it names, also within subqueries, `depth` of which are around it.
-fn references(node: &Node, depth: u32, into: &mut BTreeSet<usize>) {
+/// The references of the query that an expression in it names, also within subqueries, `depth` of
+/// which are around it.
+fn references(node: &TreeNode, depth: u32, into: &mut BTreeSet<usize>) {
     match node {
-        Node::List(items) => items.iter().for_each(|item| references(item, depth, into)),
-        Node::Object(object) => {
+        TreeNode::List(items) => items.iter().for_each(|item| references(item, depth, into)),
+        TreeNode::Object(object) => {
             if object.name == "VAR" && object.number("varlevelsup") == Some(depth) {
                 into.extend(object.number::<usize>("varno"));
             }

@@ -1,20 +1,21 @@
 //! Reads the trees that PostgreSQL writes of its own queries (`pg_node_tree`).
 //!
-//! It is the form that `nodes/outfuncs.c` writes and `nodes/readfuncs.c` reads: `{NAME :field value …}`, `(list)`, `<>` for
-//! nothing, tokens with backslashes, and constants as `length [ bytes ]`. Fields are found by name, not by place, so that what a
-//! later version adds does no harm here; whoever walks a tree refuses names that it does not know.
+//! It is the form that `nodes/outfuncs.c` writes and `nodes/readfuncs.c` reads: `{NAME :field value
+//! …}`, `(list)`, `<>` for nothing, tokens with backslashes, and constants as `length [ bytes ]`.
+//! Fields are found by name, not by place, so that what a later version adds does no harm here; the
+//! code that walks a tree refuses unknown names.
 
 /// Nesting beyond this is refused. PostgreSQL itself allows a few thousand levels.
 const MAX_DEPTH: usize = 400;
 
 /// One value of a tree.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum TreeNode {
     /// `<>`
     Nothing,
     /// A number, a flag, a word or a text, without its quotes and backslashes.
     Token(String),
-    List(Vec<Node>),
+    List(Vec<TreeNode>),
     Object(Object),
     /// The bytes of a constant, as they lie in the server's memory.
     Datum(Vec<u8>),
@@ -24,15 +25,15 @@ pub(crate) enum Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object {
     pub(crate) name: String,
-    pub(crate) fields: Vec<(String, Node)>,
+    pub(crate) fields: Vec<(String, TreeNode)>,
 }
 
 impl Object {
-    pub(crate) fn get(&self, field: &str) -> &Node {
+    pub(crate) fn get(&self, field: &str) -> &TreeNode {
         self.fields
             .iter()
             .find(|(name, _)| name == field)
-            .map_or(&Node::Nothing, |(_, value)| value)
+            .map_or(&TreeNode::Nothing, |(_, value)| value)
     }
 
     /// A field that is a number.
@@ -46,7 +47,7 @@ impl Object {
     }
 }
 
-impl Node {
+impl TreeNode {
     pub(crate) fn token(&self) -> Option<&str> {
         match self {
             Self::Token(token) => Some(token),
@@ -62,7 +63,7 @@ impl Node {
     }
 
     /// The items of a list; none for anything else.
-    pub(crate) fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[TreeNode] {
         match self {
             Self::List(items) => items,
             _ => &[],
@@ -71,7 +72,7 @@ impl Node {
 }
 
 /// Reads one tree; `None` if it is not in the form that is known.
-pub(crate) fn parse(text: &str) -> Option<Node> {
+pub(crate) fn parse(text: &str) -> Option<TreeNode> {
     let mut reader = Reader { text, depth: 0 };
     let node = reader.value()?;
     reader.next().is_none().then_some(node)
@@ -112,25 +113,25 @@ impl<'a> Reader<'a> {
         split(self.text).map(|(token, _)| token)
     }
 
-    fn value(&mut self) -> Option<Node> {
+    fn value(&mut self) -> Option<TreeNode> {
         let token = self.next()?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return None;
         }
         let node = match token {
-            "{" => Node::Object(self.fields()?),
+            "{" => TreeNode::Object(self.fields()?),
             "(" => {
                 let mut items = Vec::new();
                 while self.peek()? != ")" {
                     items.push(self.value()?);
                 }
                 self.next();
-                Node::List(items)
+                TreeNode::List(items)
             }
             ")" | "}" => return None,
-            "<>" => Node::Nothing,
-            token => Node::Token(unescape(token)),
+            "<>" => TreeNode::Nothing,
+            token => TreeNode::Token(unescape(token)),
         };
         self.depth -= 1;
         Some(node)
@@ -157,12 +158,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn datum(&mut self) -> Option<Node> {
+    fn datum(&mut self) -> Option<TreeNode> {
         self.next();
         let mut bytes = Vec::new();
         loop {
             match self.next()? {
-                "]" => return Some(Node::Datum(bytes)),
+                "]" => return Some(TreeNode::Datum(bytes)),
                 // `char` is signed on some machines and not on others.
                 byte => bytes.push(byte.parse::<i16>().ok()?.to_le_bytes()[0]),
             }
@@ -195,17 +196,17 @@ mod tests {
     #[test]
     fn a_tree_is_read_as_it_was_written() {
         let tree = parse(r#"({A :name :b\ c :list (i 1 2) :none <> :const 4 [ 7 0 -1 0 ] :inner {B :flag true} :empty "" :names ("x\)" "y")})"#).unwrap();
-        let [Node::Object(a)] = tree.items() else {
+        let [TreeNode::Object(a)] = tree.items() else {
             panic!("{tree:?}");
         };
         assert_eq!(a.get("name").token(), Some(":b c"));
         assert_eq!(a.get("list").items().len(), 3);
-        assert_eq!(a.get("none"), &Node::Nothing);
-        assert_eq!(a.get("const"), &Node::Datum(vec![7, 0, 255, 0]));
+        assert_eq!(a.get("none"), &TreeNode::Nothing);
+        assert_eq!(a.get("const"), &TreeNode::Datum(vec![7, 0, 255, 0]));
         assert!(a.get("inner").object().unwrap().is("flag"));
         assert_eq!(a.get("empty").token(), Some(""));
         assert_eq!(a.get("names").items()[0].token(), Some("x)"));
-        assert_eq!(a.get("missing"), &Node::Nothing);
+        assert_eq!(a.get("missing"), &TreeNode::Nothing);
     }
 
     #[test]

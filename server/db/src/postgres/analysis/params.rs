@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::types::{Kind as Shape, Type};
 
 use crate::postgres::catalog::Catalog;
-use crate::postgres::tags::Class;
+use crate::postgres::tags::ValueClass;
 use crate::query::Param;
 use crate::{Value, ValueKind};
 
@@ -51,7 +51,8 @@ fn kind(param: &Type, catalog: &Catalog) -> Option<ValueKind> {
     })
 }
 
-/// The parameters of types whose values are read from texts that may say `now`: dates, times, and whatever may have them inside.
+/// The parameters of types whose values are read from texts that may say `now`: dates, times, and
+/// types that may contain them.
 #[derive(Debug)]
 pub(crate) struct ClockWords(Vec<Timely>);
 
@@ -123,8 +124,9 @@ fn is_timeless(param: &Type) -> bool {
     }
 }
 
-/// The items of an array that a caller gave as a list, as values of the class; `None` if it is none.
-pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
+/// The items of an array that a caller gave as a list, as values of the class; `None` if it is
+/// none.
+pub(crate) fn items(value: &Value, class: ValueClass) -> Option<Vec<Value>> {
     use serde_json::Value as Json;
     let list = match value {
         // `= any (null)` is true for no row.
@@ -137,9 +139,9 @@ pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
     list.iter()
         .map(|item| match (class, item) {
             (_, Json::Null) => Some(Value::Null),
-            (Class::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-            (Class::Text | Class::Uuid, Json::String(text)) => Some(text.as_str().into()),
-            (Class::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
+            (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
+            (ValueClass::Text | ValueClass::Uuid, Json::String(text)) => Some(text.as_str().into()),
+            (ValueClass::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
             // Lists in lists are arrays of several dimensions, of which all items count.
             _ => None,
         })
@@ -147,7 +149,8 @@ pub(crate) fn items(value: &Value, class: Class) -> Option<Vec<Value>> {
         .collect()
 }
 
-/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A read-only transaction has the last word.
+/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A
+/// read-only transaction has the last word.
 pub(crate) fn seems_readonly(sql: &str) -> bool {
     let mut words = sql
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
@@ -198,15 +201,21 @@ mod tests {
     fn a_list_has_the_tags_of_its_items() {
         let list = |json: serde_json::Value| Value::from(json);
         assert_eq!(
-            items(&list(serde_json::json!([1, null])), Class::Integer),
+            items(&list(serde_json::json!([1, null])), ValueClass::Integer),
             Some(vec![Value::Integer(1), Value::Null])
         );
         assert_eq!(
-            items(&list(serde_json::json!([])), Class::Text),
+            items(&list(serde_json::json!([])), ValueClass::Text),
             Some(vec![Value::Null])
         );
-        assert_eq!(items(&list(serde_json::json!([1.5])), Class::Integer), None);
-        assert_eq!(items(&list(serde_json::json!(["1"])), Class::Integer), None);
-        assert_eq!(items(&"{1}".into(), Class::Integer), None);
+        assert_eq!(
+            items(&list(serde_json::json!([1.5])), ValueClass::Integer),
+            None
+        );
+        assert_eq!(
+            items(&list(serde_json::json!(["1"])), ValueClass::Integer),
+            None
+        );
+        assert_eq!(items(&"{1}".into(), ValueClass::Integer), None);
     }
 }

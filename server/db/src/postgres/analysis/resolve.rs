@@ -1,4 +1,5 @@
-//! Follows what a query names, through views, policies and the bodies of functions, down to tables whose changes the feed tells.
+//! Follows what a query names, through views, policies and the bodies of functions, down to tables
+//! whose changes the feed tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use tokio_postgres::Client;
 use super::functions::{self, Function, Verdict};
 use super::nodes;
 use super::restrict::Restriction;
-use super::walk::{self, Names};
+use super::walk::{self, TreeNames};
 use super::{Depends, lookup};
 use crate::SqlError;
 use crate::advice::Cause;
@@ -27,7 +28,7 @@ pub(crate) struct Readings {
     pub(crate) whole: BTreeMap<u32, Cause>,
     /// What is read besides tables whose changes are told.
     pub(crate) others: BTreeSet<u32>,
-    /// Whether it may read tables that nobody knows.
+    /// Whether it may read unknown tables.
     pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
@@ -38,14 +39,14 @@ pub(crate) struct Readings {
 pub(crate) async fn follow(
     client: &Client,
     catalog: &Catalog,
-    names: Names,
+    names: TreeNames,
     depends: &Depends<'_>,
 ) -> Result<Readings, SqlError> {
-    let mut search = Search {
+    let mut search = DependencySearch {
         catalog,
         depends,
         readings: Readings::default(),
-        seen: Seen::default(),
+        seen: VisitedObjects::default(),
         origin: String::new(),
     };
     search.readings.is_partial = names.is_partial;
@@ -67,7 +68,7 @@ pub(crate) async fn follow(
             return Ok(search.readings);
         }
         let trees = search.expand(client, round).await?;
-        let mut behind = Names::default();
+        let mut behind = TreeNames::default();
         for tree in &trees {
             match nodes::parse(tree) {
                 Some(tree) => walk::names(&tree, catalog, &mut behind),
@@ -88,7 +89,7 @@ pub(crate) async fn follow(
 
 /// What has been looked at.
 #[derive(Default)]
-struct Seen {
+struct VisitedObjects {
     expanded: BTreeSet<u32>,
     secured: BTreeSet<u32>,
     functions: BTreeSet<u32>,
@@ -99,17 +100,18 @@ struct Seen {
 
 /// What has to be asked for.
 #[derive(Default)]
-struct Round {
+struct PendingLookups {
     views: Vec<u32>,
-    /// Tables with row security that the query names itself: its policies count if the role is subject to them.
+    /// Tables with row security that the query names itself: its policies count if the role is
+    /// subject to them.
     secured: Vec<u32>,
     /// The same behind a view, whose owner may be another role.
     secured_behind: Vec<u32>,
     system: Vec<u32>,
-    functions: lookup::Wanted,
+    functions: lookup::FunctionLookup,
 }
 
-impl Round {
+impl PendingLookups {
     fn is_empty(&self) -> bool {
         self.views.is_empty()
             && self.secured.is_empty()
@@ -119,25 +121,25 @@ impl Round {
     }
 }
 
-struct Search<'a> {
+struct DependencySearch<'a> {
     catalog: &'a Catalog,
     depends: &'a Depends<'a>,
     readings: Readings,
-    seen: Seen,
+    seen: VisitedObjects,
     /// Behind what it looks now.
     origin: String,
 }
 
-impl Search<'_> {
-    fn take(&mut self, names: Names, direct: bool) -> Round {
-        let mut round = Round::default();
+impl DependencySearch<'_> {
+    fn take(&mut self, names: TreeNames, direct: bool) -> PendingLookups {
+        let mut round = PendingLookups::default();
         for (oid, references) in names.relations {
             self.relation(oid, references, direct, &mut round);
         }
         let fresh = |new: BTreeSet<u32>, seen: &mut BTreeSet<u32>| {
             new.into_iter().filter(|oid| seen.insert(*oid)).collect()
         };
-        round.functions = lookup::Wanted {
+        round.functions = lookup::FunctionLookup {
             functions: fresh(names.functions, &mut self.seen.functions),
             operators: fresh(names.operators, &mut self.seen.operators),
             inputs: fresh(names.inputs, &mut self.seen.inputs),
@@ -151,7 +153,7 @@ impl Search<'_> {
         oid: u32,
         references: Vec<Vec<Restriction>>,
         direct: bool,
-        round: &mut Round,
+        round: &mut PendingLookups,
     ) {
         if oid < FIRST_OWN {
             round.system.push(oid);
@@ -201,7 +203,11 @@ impl Search<'_> {
     }
 
     /// Asks for everything in the round; gives the trees that stand behind it.
-    async fn expand(&mut self, client: &Client, round: Round) -> Result<Vec<String>, SqlError> {
+    async fn expand(
+        &mut self,
+        client: &Client,
+        round: PendingLookups,
+    ) -> Result<Vec<String>, SqlError> {
         let mut trees = Vec::new();
         let views = round.views.iter().map(|view| self.catalog.display(*view));
         let mut origins: Vec<String> = views.map(|name| format!("the view {name}")).collect();

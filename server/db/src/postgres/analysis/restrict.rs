@@ -1,24 +1,27 @@
 //! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
 //!
-//! Nothing here has to be complete, but everything has to be certain: a reference that is not reported as restricted makes its
-//! table a dependency as a whole.
+//! Nothing here has to be complete, but everything has to be certain: a reference that is not
+//! reported as restricted makes its table a dependency as a whole.
 //!
-//! The tree is PostgreSQL's own, with names resolved: an equality is an operator by its oid, a column is the number of a
-//! reference and of a column, and every conversion is a node. So an implicit cast, another collation or a column that a join has
-//! merged cannot be mistaken for the column itself.
+//! The tree is PostgreSQL's own, with names resolved: an equality is an operator by its oid, a
+//! column is the number of a reference and of a column, and every conversion is a node. So an
+//! implicit cast, another collation or a column that a join has merged cannot be mistaken for the
+//! column itself.
 //!
-//! Why an equality `t.c = v` in the conjunction of WHERE restricts whatever the joins: a row of `t` with another value in `c`
-//! gives only combined rows for which the conjunction is not true; and where its absence would make an outer join fill in
-//! NULLs, the comparison with NULL is not true either. The same holds for an inner join's ON and everything below that join, since what
-//! the join gives is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only, whose rows
-//! are not matched unless the condition is true, and for a RIGHT join's ON for the left side.
+//! Why an equality `t.c = v` in the conjunction of WHERE restricts for all joins: a row of `t` with
+//! another value in `c` gives only combined rows for which the conjunction is not true; and where
+//! its absence would make an outer join fill in NULLs, the comparison with NULL is not true either.
+//! The same holds for an inner join's ON and everything below that join, since what the join gives
+//! is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only,
+//! whose rows are not matched unless the condition is true, and for a RIGHT join's ON for the left
+//! side.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::constants::{self, Operand};
-use super::nodes::{Node, Object};
-use crate::postgres::catalog::{Catalog, Column, Relation, types};
-use crate::postgres::tags::{Class, ColumnName};
+use super::nodes::{Object, TreeNode};
+use crate::postgres::catalog::{Catalog, CatalogColumn, Relation, types};
+use crate::postgres::tags::{ColumnName, ValueClass};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
 pub(crate) const MAX_VALUES: usize = 64;
@@ -27,7 +30,7 @@ pub(crate) const MAX_VALUES: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     pub(crate) column: String,
-    pub(crate) class: Class,
+    pub(crate) class: ValueClass,
     pub(crate) name: ColumnName,
     pub(crate) values: Vec<Operand>,
     /// Whether the feed tells the column's old value.
@@ -36,7 +39,7 @@ pub(crate) struct Restriction {
 
 /// The restrictions of a query's references, by their number from 1.
 pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restriction>> {
-    let mut search = Search {
+    let mut search = RestrictionSearch {
         catalog,
         entries: query.get("rtable").items(),
         found: HashMap::new(),
@@ -46,7 +49,8 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
     }
     let mut found = search.found;
     for alternatives in found.values_mut() {
-        // A key finds one row and its old value is told; of the others nothing is known, so the first that was written.
+        // A key finds one row and its old value is told; of the others nothing is known, so the
+        // first that was written.
         alternatives.sort_by_key(|restriction| !restriction.precise);
     }
     found
@@ -55,10 +59,10 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
 /// Whether the query reads a system column that VACUUM FULL or a lock changes. `tableoid` does not.
 pub(crate) fn uses_row_versions(query: &Object) -> bool {
     const TABLEOID: i16 = -6;
-    fn search(node: &Node) -> bool {
+    fn search(node: &TreeNode) -> bool {
         match node {
-            Node::List(items) => items.iter().any(search),
-            Node::Object(object) => {
+            TreeNode::List(items) => items.iter().any(search),
+            TreeNode::Object(object) => {
                 let number = object.number::<i16>("varattno");
                 (object.name == "VAR" && number.is_some_and(|n| n < 0 && n != TABLEOID))
                     || object.fields.iter().any(|(_, value)| search(value))
@@ -71,15 +75,19 @@ pub(crate) fn uses_row_versions(query: &Object) -> bool {
         .any(|field| search(query.get(field)))
 }
 
-/// The conditions of the query's WHERE and ON that stand by themselves, each with the references that it restricts.
-pub(super) fn conditions(query: &Object) -> Vec<(&Node, BTreeSet<usize>)> {
+/// The conditions of the query's WHERE and ON that stand by themselves, each with the references
+/// that it restricts.
+pub(super) fn conditions(query: &Object) -> Vec<(&TreeNode, BTreeSet<usize>)> {
     let mut found = Vec::new();
     join(query.get("jointree"), &mut found);
     found
 }
 
 /// Looks into a part of the FROM clause; gives the references in it.
-fn join<'a>(node: &'a Node, found: &mut Vec<(&'a Node, BTreeSet<usize>)>) -> BTreeSet<usize> {
+fn join<'a>(
+    node: &'a TreeNode,
+    found: &mut Vec<(&'a TreeNode, BTreeSet<usize>)>,
+) -> BTreeSet<usize> {
     // `JoinType`
     const INNER: u32 = 0;
     const LEFT: u32 = 1;
@@ -115,9 +123,9 @@ fn join<'a>(node: &'a Node, found: &mut Vec<(&'a Node, BTreeSet<usize>)>) -> BTr
 
 /// Takes a conjunction apart; a list is one too.
 fn conjunction<'a>(
-    node: &'a Node,
+    node: &'a TreeNode,
     inside: &BTreeSet<usize>,
-    found: &mut Vec<(&'a Node, BTreeSet<usize>)>,
+    found: &mut Vec<(&'a TreeNode, BTreeSet<usize>)>,
 ) {
     let items = match node.object() {
         Some(object)
@@ -133,15 +141,15 @@ fn conjunction<'a>(
     }
 }
 
-struct Search<'a> {
+struct RestrictionSearch<'a> {
     catalog: &'a Catalog,
-    entries: &'a [Node],
+    entries: &'a [TreeNode],
     found: HashMap<usize, Vec<Restriction>>,
 }
 
-impl Search<'_> {
+impl RestrictionSearch<'_> {
     /// Takes the equality on one of the references `inside`, if the condition is one.
-    fn condition(&mut self, node: &Node, inside: &BTreeSet<usize>) {
+    fn condition(&mut self, node: &TreeNode, inside: &BTreeSet<usize>) {
         let Some(object) = node.object() else {
             return;
         };
@@ -171,9 +179,9 @@ impl Search<'_> {
     }
 
     /// A boolean column by itself.
-    fn truth(&mut self, column: &Node, truth: bool, inside: &BTreeSet<usize>) {
+    fn truth(&mut self, column: &TreeNode, truth: bool, inside: &BTreeSet<usize>) {
         if let Some((reference, restriction)) = self.column(column, inside)
-            && restriction.class == Class::Boolean
+            && restriction.class == ValueClass::Boolean
         {
             let values = vec![Operand::truth(truth)];
             self.found.entry(reference).or_default().push(Restriction {
@@ -186,7 +194,7 @@ impl Search<'_> {
     fn restrict(
         &mut self,
         operator: &Object,
-        column: &Node,
+        column: &TreeNode,
         values: Option<Vec<Operand>>,
         inside: &BTreeSet<usize>,
     ) {
@@ -210,7 +218,7 @@ impl Search<'_> {
     }
 
     /// The reference and the column that an expression is, if its values have a canonical form.
-    fn column(&self, node: &Node, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
+    fn column(&self, node: &TreeNode, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
         let (reference, table, column) = column(node, self.entries, self.catalog)?;
         if !inside.contains(&reference) {
             return None;
@@ -230,10 +238,10 @@ impl Search<'_> {
 
 /// The reference to a table, the table and the column that an expression is.
 pub(super) fn column<'a>(
-    node: &Node,
-    entries: &[Node],
+    node: &TreeNode,
+    entries: &[TreeNode],
     catalog: &'a Catalog,
-) -> Option<(usize, &'a Relation, &'a Column)> {
+) -> Option<(usize, &'a Relation, &'a CatalogColumn)> {
     let object = bare(node)?;
     if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
         return None;
@@ -248,9 +256,9 @@ pub(super) fn column<'a>(
     Some((reference, table, column))
 }
 
-/// An expression without the changes of its type that leave its bytes as they are: from `varchar` to `text`, from a domain to
-/// the type beneath. A collation is not taken off.
-pub(super) fn bare(node: &Node) -> Option<&Object> {
+/// An expression without the changes of its type that leave its bytes as they are: from `varchar`
+/// to `text`, from a domain to the type beneath. A collation is not taken off.
+pub(super) fn bare(node: &TreeNode) -> Option<&Object> {
     let mut object = node.object()?;
     while object.name == "RELABELTYPE" {
         object = object.get("arg").object()?;
@@ -258,24 +266,25 @@ pub(super) fn bare(node: &Node) -> Option<&Object> {
     Some(object)
 }
 
-/// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in every version.
-pub(super) fn equality(operator: u32) -> Option<Class> {
+/// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in
+/// every version.
+pub(super) fn equality(operator: u32) -> Option<ValueClass> {
     match operator {
         // Each of int2, int4 and int8 with each.
-        94 | 532 | 1862 | 533 | 96 | 15 | 1868 | 416 | 410 => Some(Class::Integer),
-        98 => Some(Class::Text),
-        2972 => Some(Class::Uuid),
-        91 => Some(Class::Boolean),
+        94 | 532 | 1862 | 533 | 96 | 15 | 1868 | 416 | 410 => Some(ValueClass::Integer),
+        98 => Some(ValueClass::Text),
+        2972 => Some(ValueClass::Uuid),
+        91 => Some(ValueClass::Boolean),
         _ => None,
     }
 }
 
 /// The types whose values an operand of the class may have.
-pub(super) fn takes(class: Class, type_oid: u32) -> bool {
+pub(super) fn takes(class: ValueClass, type_oid: u32) -> bool {
     match class {
-        Class::Integer => matches!(type_oid, types::INT2 | types::INT4 | types::INT8),
-        Class::Text => matches!(type_oid, types::TEXT | types::VARCHAR),
-        Class::Uuid => type_oid == types::UUID,
-        Class::Boolean => type_oid == types::BOOL,
+        ValueClass::Integer => matches!(type_oid, types::INT2 | types::INT4 | types::INT8),
+        ValueClass::Text => matches!(type_oid, types::TEXT | types::VARCHAR),
+        ValueClass::Uuid => type_oid == types::UUID,
+        ValueClass::Boolean => type_oid == types::BOOL,
     }
 }

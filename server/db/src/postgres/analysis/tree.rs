@@ -1,17 +1,18 @@
 //! Lets PostgreSQL parse a statement, and takes the tree that it makes of it.
 //!
-//! The tree is that of a function in standard SQL (PostgreSQL 14 and later), whose body is kept as it was understood: names
-//! resolved, conversions written out. The function is made in the session's temporary schema and dropped in the same
-//! transaction, so nobody ever sees it; it is never called. A plan would not do: it leaves out what this planner, with these
-//! statistics, need not look at (joins that change nothing, partitions, conditions that are never true), and the next one may look
-//! at it.
+//! The tree is that of a function in standard SQL (PostgreSQL 14 and later), whose body is kept as
+//! it was understood: names resolved, conversions written out. The function is made in the
+//! session's temporary schema and dropped in the same transaction, so no other session ever sees
+//! it; it is never called. A plan would not do: it leaves out what this planner, with these
+//! statistics, need not look at (joins that change nothing, partitions, conditions that are never
+//! true), and the next one may look at it.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::constants;
-use super::nodes::{self, Node};
+use super::nodes::{self, TreeNode};
 use super::refused;
 use crate::SqlError;
 use crate::postgres::sql::ends_transaction;
@@ -19,16 +20,18 @@ use crate::postgres::sql::ends_transaction;
 /// What PostgreSQL understands a statement to be.
 pub(crate) enum Tree {
     /// The query; `Nothing` if the statement is empty.
-    Query(Node),
+    Query(TreeNode),
     /// A statement that is no query, such as SET or CREATE.
     Utility,
     /// Why it could not be found out.
     Unknown(String),
 }
 
-/// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these parameters.
+/// Asks for the tree of `sql`, which PostgreSQL has accepted as one statement with these
+/// parameters.
 pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tree, SqlError> {
-    // ✗ `end` would close the function's body, and what is behind it the transaction, in which the function is left.
+    // Counterexample: `end` would close the function's body, and what is behind it the transaction,
+    // in which the function is left.
     if ends_transaction(sql) {
         return Ok(Tree::Utility);
     }
@@ -58,7 +61,7 @@ pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tr
 }
 
 /// The tree of the second statement. The first is there to see how constants are written.
-fn second(tree: &Node) -> Option<Node> {
+fn second(tree: &TreeNode) -> Option<TreeNode> {
     let [statements] = tree.items() else {
         return None;
     };
@@ -72,7 +75,7 @@ fn second(tree: &Node) -> Option<Node> {
     let readable = constants::are_readable(target.get("expr").object()?);
     match rest {
         _ if !readable => None,
-        [] => Some(Node::Nothing),
+        [] => Some(TreeNode::Nothing),
         [query] => Some(query.clone()),
         _ => None,
     }
@@ -84,8 +87,8 @@ fn sort(error: &tokio_postgres::Error) -> Result<Tree, SqlError> {
         return Err(refused(error));
     };
     let code = said.code();
-    // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is refused: what controls transactions
-    // is not even in the grammar there.
+    // PostgreSQL has taken the statement by itself, so it is only as a function's body that it is
+    // refused: what controls transactions is not even in the grammar there.
     let unsupported = *code == SqlState::FEATURE_NOT_SUPPORTED;
     let in_body = said.routine() == Some("interpret_AS_clause");
     if unsupported && in_body || *code == SqlState::SYNTAX_ERROR {

@@ -1,17 +1,19 @@
 //! What a query tree names: relations, functions, operators, conversions.
 //!
-//! Only kinds of nodes that are known are taken; any other makes the query uncacheable, since it might call something that
-//! nobody has looked at. Names of nodes have changed from version to version, so some are there twice.
+//! Only kinds of nodes that are known are taken; any other makes the query uncacheable, since it
+//! might call an unknown function. Names of nodes have changed from version to
+//! version, so some are there twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::nearest;
-use super::nodes::{Node, Object};
+use super::nodes::{Object, TreeNode};
 use super::restrict::{self, Restriction};
 use crate::advice::Cause;
 use crate::postgres::catalog::{Catalog, types};
 
-/// Nodes that do nothing but hold others, or whose functions and operators stand in fields that [`Names`] looks at.
+/// Nodes that do nothing but hold others, or whose functions and operators stand in fields that
+/// [`TreeNames`] looks at.
 const KNOWN: &[&str] = &[
     "AGGREF",
     "ALIAS",
@@ -87,7 +89,7 @@ const KNOWN: &[&str] = &[
 
 /// What one or several trees name.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct TreeNames {
     /// Each reference to a relation, with the restrictions of which each one alone would do.
     pub(crate) relations: BTreeMap<u32, Vec<Vec<Restriction>>>,
     /// Why a reference to a relation has no restriction, of those that have none.
@@ -100,7 +102,7 @@ pub(crate) struct Names {
     pub(crate) outputs: BTreeSet<u32>,
     /// Why the result must not be kept.
     pub(crate) objections: Vec<String>,
-    /// Whether it may read tables that nobody knows.
+    /// Whether it may read unknown tables.
     pub(crate) is_partial: bool,
     /// It writes, or locks rows.
     pub(crate) writes: bool,
@@ -108,7 +110,7 @@ pub(crate) struct Names {
     pub(crate) has_time_constant: bool,
 }
 
-impl Names {
+impl TreeNames {
     /// Of several causes the one that says most.
     fn cause(&mut self, relation: u32, cause: Cause) {
         let known = self.causes.entry(relation).or_insert_with(|| cause.clone());
@@ -119,7 +121,7 @@ impl Names {
 }
 
 /// Adds what `tree` names.
-pub(crate) fn names(tree: &Node, catalog: &Catalog, into: &mut Names) {
+pub(crate) fn names(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
     let mut walk = Walk {
         catalog,
         names: into,
@@ -129,15 +131,15 @@ pub(crate) fn names(tree: &Node, catalog: &Catalog, into: &mut Names) {
 
 struct Walk<'a> {
     catalog: &'a Catalog,
-    names: &'a mut Names,
+    names: &'a mut TreeNames,
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &TreeNode) {
         match node {
-            Node::Object(object) => self.object(object),
-            Node::List(items) => items.iter().for_each(|item| self.node(item)),
-            Node::Nothing | Node::Token(_) | Node::Datum(_) => {}
+            TreeNode::Object(object) => self.object(object),
+            TreeNode::List(items) => items.iter().for_each(|item| self.node(item)),
+            TreeNode::Nothing | TreeNode::Token(_) | TreeNode::Datum(_) => {}
         }
     }
 

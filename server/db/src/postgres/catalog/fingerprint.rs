@@ -1,18 +1,22 @@
-//! One text that is another one whenever something has changed that the feed does not tell (COHERENCE, rule 9).
+//! One text that is another one whenever something has changed that the feed does not tell
+//! (COHERENCE, rule 9).
 
 /// An SQL expression of type text, for a feed to compare at each heartbeat.
 ///
-/// Each part is the number of a catalog's rows and the exclusive-or of their hashes, so nothing is sorted and nothing is
-/// put together. `xmin` stands for the content of a row wherever only DDL writes rows. It does not do so in `pg_class`: TRUNCATE
-/// writes a new row for a new file, and VACUUM resets flags. There the columns themselves count. Temporary tables belong to one session and are left out,
-/// as are settings that Millpond's sessions fix. What is made by `initdb` cannot change (oids below 16384), but for what
-/// a database's owner may do to the schema `public`.
+/// Each part is the number of a catalog's rows and the exclusive-or of their hashes, so nothing is
+/// sorted and nothing is put together. `xmin` stands for the content of a row wherever only DDL
+/// writes rows. It does not do so in `pg_class`: TRUNCATE writes a new row for a new file, and
+/// VACUUM resets flags. There the columns themselves count. Temporary tables belong to one session
+/// and are left out, as are settings that Millpond's sessions fix. What is made by `initdb` cannot
+/// change (oids below 16384), but for what a database's owner may do to the schema `public`.
 ///
-/// Of triggers only those that record changes count, whatever they are called: ✗ *one that was renamed, and is then dropped.* One that is
-/// disabled and enabled again is another row. The file of the table that they fill counts: ✗ *somebody empties it by TRUNCATE before all nodes have looked.*
+/// Of triggers only those that record changes count, under any name. Counterexample: *one that was
+/// renamed, and is then dropped.* One that is disabled and enabled again is another row. The file
+/// of the table that they fill counts. Counterexample: *TRUNCATE empties it before all nodes have
+/// looked.*
 ///
-/// `pg_publication_namespace` is younger than PostgreSQL 14, so its rows are looked for in `pg_depend`, under the oid that the
-/// catalog has in all later versions.
+/// `pg_publication_namespace` is younger than PostgreSQL 14, so its rows are looked for in
+/// `pg_depend`, under the oid that the catalog has in all later versions.
 pub(crate) const FINGERPRINT: &str = "(select pg_catalog.concat_ws('/', \
  (select pg_catalog.concat(count(*), ':', pg_catalog.bit_xor(pg_catalog.hash_record_extended(row(c.oid, c.relname, c.relnamespace, \
    c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relnatts, c.relowner, \

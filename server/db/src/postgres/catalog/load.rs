@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use tokio_postgres::Client;
 
 use super::recording::triggers;
-use super::{Catalog, Column, Identity, Publication, Recording, Relation};
+use super::{Catalog, CatalogColumn, Identity, Publication, Recording, Relation};
 use crate::SqlError;
 use crate::postgres::FeedKind;
 use crate::postgres::families::Families;
 use crate::postgres::feed::triggers::function;
 
-/// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are taken as JSON, because their
-/// columns for filters are younger than PostgreSQL 14.
+/// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are
+/// taken as JSON, because their columns for filters are younger than PostgreSQL 14.
 const EVERYTHING: &str = "\
 select 'relation' as what, array[c.oid::text, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, \
   c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text]::text[] as fields \
@@ -60,7 +60,7 @@ pub(super) async fn load(
         .query(&statement, &[&publication, &function::body()])
         .await
         .map_err(|error| crate::postgres::analysis::refused(&error))?;
-    let mut draft = Draft {
+    let mut draft = CatalogBuilder {
         catalog: Catalog {
             recording: Recording::new(feed),
             publication: Publication {
@@ -73,18 +73,20 @@ pub(super) async fn load(
     };
     for row in &rows {
         let (what, fields): (&str, Vec<Option<&str>>) = (row.get(0), row.get(1));
-        draft.take(what, &Fields(fields)).ok_or_else(|| SqlError {
-            message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
-            offset: None,
-            hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
-        })?;
+        draft
+            .take(what, &CatalogRow(fields))
+            .ok_or_else(|| SqlError {
+                message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
+                offset: None,
+                hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
+            })?;
     }
     Ok(draft.finish())
 }
 
-struct Fields<'a>(Vec<Option<&'a str>>);
+struct CatalogRow<'a>(Vec<Option<&'a str>>);
 
-impl<'a> Fields<'a> {
+impl<'a> CatalogRow<'a> {
     fn text(&self, index: usize) -> Option<&'a str> {
         self.0.get(index).copied().flatten()
     }
@@ -103,13 +105,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-struct Draft {
+struct CatalogBuilder {
     catalog: Catalog,
-    columns: HashMap<u32, Vec<Column>>,
+    columns: HashMap<u32, Vec<CatalogColumn>>,
 }
 
-impl Draft {
-    fn take(&mut self, what: &str, fields: &Fields<'_>) -> Option<()> {
+impl CatalogBuilder {
+    fn take(&mut self, what: &str, fields: &CatalogRow<'_>) -> Option<()> {
         let catalog = &mut self.catalog;
         match what {
             "relation" => {
@@ -120,7 +122,7 @@ impl Draft {
                 .columns
                 .entry(fields.number(0)?)
                 .or_default()
-                .push(Column {
+                .push(CatalogColumn {
                     number: fields.number(1)?,
                     name: fields.text(2)?.to_owned(),
                     type_oid: fields.number(3)?,
@@ -195,7 +197,7 @@ impl Draft {
     }
 }
 
-fn relation(fields: &Fields<'_>) -> Option<Relation> {
+fn relation(fields: &CatalogRow<'_>) -> Option<Relation> {
     Some(Relation {
         oid: fields.number(0)?,
         schema: fields.text(1)?.to_owned(),

@@ -1,7 +1,8 @@
 //! What PostgreSQL's catalogs say about the tables that queries may read.
 //!
-//! Loaded whole, in one snapshot, and thrown away when the fingerprint has changed. What a statement names is resolved by
-//! PostgreSQL's own parser (see [`super::analysis`]), so nothing here is looked up by name.
+//! Loaded whole, in one snapshot, and thrown away when the fingerprint has changed. What a
+//! statement names is resolved by PostgreSQL's own parser (see [`super::analysis`]), so nothing
+//! here is looked up by name.
 
 mod fingerprint;
 mod load;
@@ -13,7 +14,7 @@ use tokio_postgres::Client;
 
 use super::FeedKind;
 use super::families::Families;
-use super::tags::Class;
+use super::tags::ValueClass;
 use crate::SqlError;
 
 pub(crate) use fingerprint::FINGERPRINT;
@@ -66,7 +67,7 @@ pub(crate) struct Relation {
     pub(crate) is_partition: bool,
     /// Whether its name alone finds it, with the session's search path.
     pub(crate) is_visible: bool,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<CatalogColumn>,
 }
 
 /// What the feed tells about rows as they were (REPLICA IDENTITY).
@@ -82,7 +83,7 @@ pub(crate) enum Identity {
 
 /// A column of a table.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub(crate) struct CatalogColumn {
     pub(crate) number: i16,
     pub(crate) name: String,
     /// Its type's oid, which may be a domain's.
@@ -121,7 +122,8 @@ pub(crate) mod types {
 }
 
 impl Catalog {
-    /// Reads the catalogs, for a feed of this kind; `publication` is the one that it reads, if it reads one.
+    /// Reads the catalogs, for a feed of this kind; `publication` is the one that it reads, if it
+    /// reads one.
     pub(crate) async fn load(
         client: &Client,
         feed: FeedKind,
@@ -163,7 +165,8 @@ impl Catalog {
         tree
     }
 
-    /// Why not all changes to the rows that a query on the table reads are told, and of which of its parts.
+    /// Why not all changes to the rows that a query on the table reads are told, and of which of
+    /// its parts.
     pub(crate) fn untold(&self, oid: u32) -> Option<(u32, Untold)> {
         let own = self.tree(oid).into_iter().find_map(|part| {
             let relation = self.relation(part)?;
@@ -181,7 +184,8 @@ impl Catalog {
         own.or_else(|| self.unrecorded(oid))
     }
 
-    /// Tables whose rows a statement on one of them may change: what inheritance connects, in both directions.
+    /// Tables whose rows a statement on one of them may change: what inheritance connects, in both
+    /// directions.
     pub(crate) fn kin(&self, oid: u32) -> BTreeSet<u32> {
         let mut kin = BTreeSet::from([oid]);
         let mut open = vec![oid];
@@ -197,7 +201,8 @@ impl Catalog {
         kin
     }
 
-    /// The same for triggers: those of the table that a statement names fire, so all relatives need their own.
+    /// The same for triggers: those of the table that a statement names fire, so all relatives need
+    /// their own.
     fn unrecorded(&self, oid: u32) -> Option<(u32, Untold)> {
         if self.recording.feed != FeedKind::Triggers {
             return None;
@@ -226,7 +231,8 @@ impl Catalog {
         (!told).then_some(Untold::Unpublished)
     }
 
-    /// The table and what it is a partition of, up to the root. A child that merely inherits is not published with its parent.
+    /// The table and what it is a partition of, up to the root. A child that merely inherits is not
+    /// published with its parent.
     fn partition_line(&self, table: u32) -> Vec<u32> {
         let mut line = vec![table];
         let mut current = table;
@@ -277,19 +283,19 @@ impl Catalog {
         !self.nondeterministic.contains(&collation)
     }
 
-    /// How the equality of a column's values can be put into one form, if it can (COHERENCE, rule 11). The feed does not tell
-    /// generated columns.
-    pub(crate) fn class(&self, column: &Column) -> Option<Class> {
+    /// How the equality of a column's values can be put into one form, if it can (COHERENCE, rule
+    /// 11). The feed does not tell generated columns.
+    pub(crate) fn class(&self, column: &CatalogColumn) -> Option<ValueClass> {
         if column.is_generated {
             return None;
         }
         match self.base_type(column.type_oid) {
-            types::INT2 | types::INT4 | types::INT8 => Some(Class::Integer),
+            types::INT2 | types::INT4 | types::INT8 => Some(ValueClass::Integer),
             types::TEXT | types::VARCHAR => self
                 .is_deterministic(column.collation)
-                .then_some(Class::Text),
-            types::UUID => Some(Class::Uuid),
-            types::BOOL => Some(Class::Boolean),
+                .then_some(ValueClass::Text),
+            types::UUID => Some(ValueClass::Uuid),
+            types::BOOL => Some(ValueClass::Boolean),
             _ => None,
         }
     }
@@ -305,7 +311,7 @@ impl Relation {
         }
     }
 
-    /// The name as SQL, whatever letters are in it.
+    /// The name as SQL, quoted so that any letters are valid.
     pub(crate) fn quoted(&self) -> String {
         let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         format!("{}.{}", quote(&self.schema), quote(&self.name))
@@ -326,7 +332,7 @@ impl Relation {
         }
     }
 
-    pub(crate) fn column(&self, number: i16) -> Option<&Column> {
+    pub(crate) fn column(&self, number: i16) -> Option<&CatalogColumn> {
         self.columns.iter().find(|column| column.number == number)
     }
 }

@@ -7,10 +7,12 @@ use crate::postgres::FeedKind;
 use crate::postgres::feed::triggers::function;
 use crate::postgres::feed::triggers::objects::{ALL_KINDS, FUNCTION};
 
-/// Each trigger of ours by its table: which kind it is, and whether it is as it must be. `$2` is the body of its function.
+/// Each trigger of ours by its table: which kind it is, and whether it is as it must be. `$2` is
+/// the body of its function.
 ///
-/// ALWAYS: it fires also where `session_replication_role` says that others do not. ✗ *A trigger with WHEN, with a list of columns, or
-/// with a function of the same name that was edited records less than everything.*
+/// ALWAYS: it fires also where `session_replication_role` says that others do not. Counterexample:
+/// *A trigger with WHEN, with a list of columns, or with a function of the same name that was
+/// edited records less than everything.*
 pub(super) fn triggers() -> String {
     let body = function::in_this_schema("$2");
     let is_guarded = function::IS_GUARDED;
@@ -65,7 +67,7 @@ impl Recording {
         (good != Some(ALL_KINDS)).then_some(Untold::Unrecorded)
     }
 
-    /// The tables that have a trigger of ours, in whatever state.
+    /// The tables that have a trigger of ours, in any state.
     pub(crate) fn marked(&self) -> &BTreeSet<u32> {
         &self.marked
     }

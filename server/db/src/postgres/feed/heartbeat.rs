@@ -1,25 +1,28 @@
-//! The heartbeat: a message that goes out through the database and comes back through the stream (COHERENCE, rule 6).
+//! The heartbeat: a message that goes out through the database and comes back through the stream
+//! (COHERENCE, rule 6).
 //!
-//! Its age counts from the moment at which it was sent. Whatever was committed before that moment has its commit record before
-//! the heartbeat's, and the stream brings transactions in the order of their commit records. So when the message is back,
-//! all of that has been applied, and with it everything up to the end of the heartbeat's own commit record.
+//! Its age counts from the moment at which it was sent. Every transaction committed before that
+//! moment has its commit record before the heartbeat's, and the stream brings transactions in the
+//! order of their commit records. So when the message is back, all of that has been applied, and
+//! with it everything up to the end of the heartbeat's own commit record.
 //!
-//! It is one statement, so its answer has more than the message's place: a snapshot of the primary, which tells what all later
-//! snapshots see, and the fingerprint of the catalog (rule 9). A heartbeat counts only if the fingerprint is the known one; it
-//! was taken after the heartbeat was sent, so a change of the catalog that was committed before is in it. Not every one looks at
-//! the catalog ([`Looks`]).
+//! It is one statement, so its answer has more than the message's place: a snapshot of the primary,
+//! which tells what all later snapshots see, and the fingerprint of the catalog (rule 9). A
+//! heartbeat counts only if the fingerprint is the known one; it was taken after the heartbeat was
+//! sent, so a change of the catalog that was committed before is in it. Not every one looks at the
+//! catalog ([`CatalogChecks`]).
 
 use std::time::Duration;
 
 use base_clock::Boottime;
 
-use super::looks::Looks;
+use super::looks::CatalogChecks;
 use super::messages;
 use super::replication::literal;
 use super::wire::Row;
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
-use crate::postgres::pending::PREFIX;
+use crate::postgres::pending_writes::PREFIX;
 
 /// At most one is under way.
 pub(crate) struct Heartbeat {
@@ -27,7 +30,7 @@ pub(crate) struct Heartbeat {
     /// How many were sent.
     number: u64,
     due: Boottime,
-    looks: Looks,
+    looks: CatalogChecks,
     flight: Option<Flight>,
 }
 
@@ -74,7 +77,7 @@ impl Heartbeat {
             interval,
             number: 0,
             due: now,
-            looks: Looks::new(interval, now),
+            looks: CatalogChecks::new(interval, now),
             flight: None,
         }
     }
@@ -113,7 +116,8 @@ impl Heartbeat {
         format!("execute {statement}({message})")
     }
 
-    /// The server has answered with this snapshot, and if it looked at the catalog, has found it as it is known.
+    /// The server has answered with this snapshot, and if it looked at the catalog, has found it as
+    /// it is known.
     pub(crate) fn answered(&mut self, seen: Transactions, now: Boottime) -> Option<Beat> {
         let flight = self.flight.as_mut()?;
         flight.seen = Some(seen);
@@ -123,7 +127,8 @@ impl Heartbeat {
         self.complete()
     }
 
-    /// The stream has brought the message of this number, in a transaction whose commit record ends here.
+    /// The stream has brought the message of this number, in a transaction whose commit record ends
+    /// here.
     pub(crate) fn back(&mut self, number: u64, position: u64) -> Option<Beat> {
         if number == self.number {
             self.flight.as_mut()?.back = Some(position);

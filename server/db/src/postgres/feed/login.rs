@@ -1,4 +1,5 @@
-//! From a socket to a session: TLS as far as `sslmode` asks for it, the startup message, and who we are.
+//! From a socket to a session: TLS as far as `sslmode` asks for it, the startup message, and who we
+//! are.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
 
 use super::reader::Reader;
-use super::socket::Place;
-use super::tls::Session;
-use super::wait::{End, Patience};
-use super::wire::{Connection, unexpected};
+use super::socket::ServerHost;
+use super::tls::TlsSession;
+use super::wait::{FeedEnd, Patience};
+use super::wire::{FeedConnection, unexpected};
 
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,25 +24,26 @@ pub(crate) enum Purpose {
     Replication,
 }
 
-/// Opens a session at one place. `options` are settings of the session, added to those of the owner.
+/// Opens a session at one place. `options` are settings of the session, added to those of the
+/// owner.
 pub(crate) fn open(
     config: &Config,
     tls: &Arc<ClientConfig>,
-    place: &Place,
+    place: &ServerHost,
     purpose: Purpose,
     options: &str,
     patience: Patience<'_>,
-) -> Result<Connection, End> {
-    let mut connection = Connection::new(place.connect(config, patience)?);
+) -> Result<FeedConnection, FeedEnd> {
+    let mut connection = FeedConnection::new(place.connect(config, patience)?);
     if let Some(host) = place
         .host()
         .filter(|_| config.get_ssl_mode() != SslMode::Disable)
     {
         let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
         if direct || connection.offers_tls(patience)? {
-            connection.secure(Session::new(tls, &host)?, patience)?;
+            connection.secure(TlsSession::new(tls, &host)?, patience)?;
         } else if config.get_ssl_mode() == SslMode::Require {
-            return Err(End::lost(
+            return Err(FeedEnd::lost(
                 "the server offers no TLS and sslmode asks for it: switch ssl on there, or use sslmode=prefer",
             ));
         }
@@ -60,21 +62,23 @@ pub(crate) fn open(
 }
 
 /// As libpq has it, without a name in the configuration the user of this process.
-fn user(config: &Config) -> Result<String, End> {
+fn user(config: &Config) -> Result<String, FeedEnd> {
     config
         .get_user()
         .map(str::to_owned)
         .or_else(|| std::env::var("USER").ok())
-        .ok_or_else(|| End::lost("database.url names no user; write postgres://USER@HOST/DATABASE"))
+        .ok_or_else(|| {
+            FeedEnd::lost("database.url names no user; write postgres://USER@HOST/DATABASE")
+        })
 }
 
 fn startup(
-    connection: &mut Connection,
+    connection: &mut FeedConnection,
     config: &Config,
     user: &str,
     purpose: Purpose,
     options: &str,
-) -> Result<(), End> {
+) -> Result<(), FeedEnd> {
     let options = format!("{} {options}", config.get_options().unwrap_or_default());
     let mut parameters = vec![
         ("user", user),
@@ -93,11 +97,11 @@ fn startup(
 }
 
 fn authenticate(
-    connection: &mut Connection,
+    connection: &mut FeedConnection,
     config: &Config,
     user: &str,
     patience: Patience<'_>,
-) -> Result<(), End> {
+) -> Result<(), FeedEnd> {
     loop {
         let frame = connection.expect(patience)?;
         if frame.tag != b'R' {
@@ -113,7 +117,7 @@ fn authenticate(
             Some(5) => {
                 unbound(config)?;
                 let salt = body.take(4).and_then(|salt| salt.try_into().ok());
-                let salt = salt.ok_or_else(|| End::lost("a salt is cut short"))?;
+                let salt = salt.ok_or_else(|| FeedEnd::lost("a salt is cut short"))?;
                 let hash = md5_hash(user.as_bytes(), password(config)?, salt);
                 frontend::password_message(hash.as_bytes(), connection.output())?;
             }
@@ -122,7 +126,7 @@ fn authenticate(
                 scram(connection, config, body, patience)?;
             }
             _ => {
-                return Err(End::lost(
+                return Err(FeedEnd::lost(
                     "the server asks for a kind of authentication other than a password's; use scram-sha-256 in pg_hba.conf",
                 ));
             }
@@ -131,31 +135,31 @@ fn authenticate(
 }
 
 /// Channel binding is not done here, as it is not where reads and writes connect.
-fn unbound(config: &Config) -> Result<(), End> {
+fn unbound(config: &Config) -> Result<(), FeedEnd> {
     if config.get_channel_binding() == ChannelBinding::Require {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "channel_binding=require is not supported; use sslmode=verify-full",
         ));
     }
     Ok(())
 }
 
-fn password(config: &Config) -> Result<&[u8], End> {
+fn password(config: &Config) -> Result<&[u8], FeedEnd> {
     config
         .get_password()
-        .ok_or_else(|| End::lost("the server wants a password and database.url has none"))
+        .ok_or_else(|| FeedEnd::lost("the server wants a password and database.url has none"))
 }
 
 /// SCRAM-SHA-256 (RFC 7677); `offered` is the list of mechanisms.
 fn scram(
-    connection: &mut Connection,
+    connection: &mut FeedConnection,
     config: &Config,
     mut offered: Reader<'_>,
     patience: Patience<'_>,
-) -> Result<(), End> {
+) -> Result<(), FeedEnd> {
     let mut mechanisms = std::iter::from_fn(|| offered.text());
     if !mechanisms.any(|mechanism| mechanism == sasl::SCRAM_SHA_256) {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "the server offers no SCRAM-SHA-256; use scram-sha-256 in pg_hba.conf",
         ));
     }
@@ -169,7 +173,11 @@ fn scram(
     Ok(scram.finish(&proof)?)
 }
 
-fn step(connection: &mut Connection, kind: u32, patience: Patience<'_>) -> Result<Vec<u8>, End> {
+fn step(
+    connection: &mut FeedConnection,
+    kind: u32,
+    patience: Patience<'_>,
+) -> Result<Vec<u8>, FeedEnd> {
     let frame = connection.expect(patience)?;
     let mut body = Reader(&frame.body);
     if frame.tag == b'R' && body.u32() == Some(kind) {

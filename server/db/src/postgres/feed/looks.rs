@@ -1,24 +1,26 @@
 //! When a feed looks at the catalog.
 //!
-//! The fingerprint of 1,000 tables takes about 10 ms of the server's processor. So not every heartbeat looks at the catalog: the
-//! longer it takes, the more are between two that do, and those count from the moment at which the last that looked was sent.
+//! The fingerprint of 1,000 tables takes about 10 ms of the server's processor. So not every
+//! heartbeat looks at the catalog: the longer it takes, the more are between two that do, and those
+//! count from the moment at which the last that looked was sent.
 
 use std::time::Duration;
 
 use base_clock::Boottime;
 
-/// The share of time that looks at the catalog may take is one part in so many, if that leaves enough of them.
+/// The share of time that looks at the catalog may take is one part in this number, if enough looks
+/// remain.
 const SHARE: u32 = 20;
 
 /// The looks so far, and the next.
-pub(crate) struct Looks {
+pub(crate) struct CatalogChecks {
     /// Between two heartbeats.
     interval: Duration,
     due: Boottime,
     last: Boottime,
 }
 
-impl Looks {
+impl CatalogChecks {
     /// The first is due at once.
     pub(crate) fn new(interval: Duration, now: Boottime) -> Self {
         Self {

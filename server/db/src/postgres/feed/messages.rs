@@ -1,6 +1,7 @@
-//! The messages that a node leaves in the log and knows again when they come back: heartbeats and the tokens of writes.
+//! The messages that a node leaves in the log and knows again when they come back: heartbeats and
+//! the tokens of writes.
 
-use crate::postgres::pending::PREFIX;
+use crate::postgres::pending_writes::PREFIX;
 
 /// A message of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub(crate) enum Note {
     Write(u64),
 }
 
-/// Reads a message; `None` if it is another's. Each node has a name of its own, so that none takes another's for its own.
+/// Reads a message; `None` if it is another's. Each node has a name of its own, so that none takes
+/// another's for its own.
 pub(crate) fn read(node: &str, prefix: &str, content: &[u8]) -> Option<Note> {
     if prefix != PREFIX {
         return None;

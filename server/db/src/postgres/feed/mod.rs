@@ -1,45 +1,55 @@
-//! The feed of PostgreSQL: logical replication, or triggers where that cannot be had ([`triggers`]), on one thread of its own (COHERENCE, rules 2, 3, 6, 7, 9, 12, 19 and 20).
+//! The feed of PostgreSQL: logical replication, or triggers where that cannot be had
+//! ([`triggers`]), on one thread of its own (COHERENCE, rules 2, 3, 6, 7, 9, 12, 19 and 20).
 //!
-//! By logical replication it has two connections to the primary. One streams what the output plugin `pgoutput` makes of the log, from a slot that goes
-//! with the connection, so that a Millpond that is gone keeps nobody's log. The other asks: for the catalog, and with
-//! heartbeats how old the stream is. One thread polls both; nothing it does can wait for anything else.
+//! By logical replication it has two connections to the primary. One streams what the output plugin
+//! `pgoutput` makes of the log, from a slot that goes with the connection, so that a Millpond that
+//! is gone keeps no log on the server. The other asks: for the catalog, and with heartbeats how old
+//! the stream is. One thread polls both; nothing it does can wait for anything else.
 //!
 //! # Why nothing is missed
 //! A *life* begins with steps in this order, each after the one before is answered:
 //!
-//! 1. The slot is made. From its starting point C on, the stream has every transaction whose commit record lies behind C, in the order
-//!    of these records.
+//! 1. The slot is made. From its starting point C on, the stream has every transaction whose commit
+//!    record lies behind C, in the order of these records.
 //! 2. The fingerprint of the catalog is read, then the tables, which are at least as new.
-//! 3. N = `pg_current_xact_id()` is taken. A transaction whose commit record lies before C had its id before C was found, so
-//!    before N was given: its id is less than N.
-//! 4. N becomes the floor, then the epoch begins ([`Link::began`]). Only now the stream is read.
+//! 3. N = `pg_current_xact_id()` is taken. A transaction whose commit record lies before C had its
+//!    id before C was found, so before N was given: its id is less than N.
+//! 4. N becomes the floor, then the epoch begins ([`FeedLink::began`]). Only now the stream is
+//!    read.
 //!
-//! Take a result that is kept, read in a snapshot S with `xmin` ≥ N by a fill that began in this epoch. A transaction whose
-//! commit record lies before C has ended in S: what it wrote is in the result. ✗ *Without the floor: it hangs between
-//! its commit record and the moment when others see it, because it waits for a standby. S does not see it, and
-//! the stream will never bring it.* A transaction whose commit record lies behind C comes through the stream and is applied
-//! after step 4, so after the epoch began: before the result is kept, and then the fence holds it against S, or after, and
-//! then it finds the result. That it may come before others see it (rule 2) is why the fence asks S.
+//! Take a result that is kept, read in a snapshot S with `xmin` ≥ N by a fill that began in this
+//! epoch. A transaction whose commit record lies before C has ended in S: what it wrote is in the
+//! result. Counterexample: *Without the floor: it hangs between its commit record and the moment
+//! when others see it, because it waits for a standby. S does not see it, and the stream will never
+//! bring it.* A transaction whose commit record lies behind C comes through the stream and is
+//! applied after step 4, so after the epoch began: before the result is kept, and then the fence
+//! holds it against S, or after, and then it finds the result. That it may come before others see
+//! it (rule 2) is why the fence asks S.
 //!
-//! The old life's floor is taken away before its epoch ends ([`Link::lost`]), so nothing is kept between two lives.
+//! The old life's floor is taken away before its epoch ends ([`FeedLink::lost`]), so nothing is
+//! kept between two lives.
 //!
-//! # Why the tags are complete
-//! Tags are made from what queries select by and from the catalog, as both are when a transaction begins to arrive. At its end, under the
-//! lock of the delivery, both are compared with what holds now. If either has changed, the change is applied and
-//! a new epoch begins in the same step. It is applied all the same, because its mark must stay until all snapshots see it.
+//! # Why the tags are complete Tags are made from what queries select by and from the catalog, as
+//! both are when a transaction begins to arrive. At its end, under the lock of the delivery, both
+//! are compared with what holds now. If either has changed, the change is applied and a new epoch
+//! begins in the same step. It is applied all the same, because its mark must stay until all
+//! snapshots see it.
 //!
-//! A catalog that has changed is found out by the next heartbeat, which does not count; the promise holds with the one before. Then the tables
-//! are read again, *then* what was found out about statements is declared void: whoever analyses a statement after that finds a catalog at
-//! least as new as the feed's. Between the two a new floor is taken, as when a life begins. ✗ *A table is added to the publication
-//! while a transaction that has written to it is open: the stream decides by the catalog as it was at each change, so it never
-//! brings that one, and a result that was read before it ended would be stale for ever.*
+//! A catalog that has changed is found out by the next heartbeat, which does not count; the promise
+//! holds with the one before. Then the tables are read again, *then* what was found out about
+//! statements is declared void: an analysis after that finds a catalog at least as new as the
+//! feed's. Between the two a new floor is taken, as when a life begins. Counterexample: *A table is
+//! added to the publication while a transaction that has written to it is open: the stream decides
+//! by the catalog as it was at each change, so it never brings that one, and a result that was read
+//! before it ended would be stale for ever.*
 //!
-//! # What it costs
-//! Of many transactions that come one after another several are taken at a look ([`pace`]), so that a database in which much is
-//! written elsewhere does not slow those who are answered from memory.
+//! # What it costs Of many transactions that come one after another several are taken at a look
+//! ([`pace`]), so that a database in which much is written elsewhere does not slow those who are
+//! answered from memory.
 //!
-//! A heartbeat takes one transaction id, writes about 200 bytes of log and waits for the primary's disk once. With a bound of 1 s
-//! there are ten in a second; a database reaches the 200 million ids after which PostgreSQL freezes old rows in 230 days by them alone.
+//! A heartbeat takes one transaction id, writes about 200 bytes of log and waits for the primary's
+//! disk once. With a bound of 1 s there are ten in a second; a database reaches the 200 million ids
+//! after which PostgreSQL freezes old rows in 230 days by them alone.
 
 mod heartbeat;
 mod login;
@@ -64,7 +74,7 @@ mod wait;
 mod wire;
 
 pub(super) use self::setup::STARTED;
-pub(super) use self::socket::{At, Place, places};
+pub(super) use self::socket::{HostAddress, ServerHost, places};
 use std::any::Any;
 use std::hash::BuildHasher as _;
 use std::os::unix::net::UnixStream;
@@ -78,10 +88,10 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio_postgres::Config;
 
-use self::session::Life;
-use self::wait::{End, Stop};
+use self::session::FeedSession;
+use self::wait::{FeedEnd, Stop};
 use super::FeedKind;
-use super::link::Link;
+use super::link::FeedLink;
 
 /// Between two lives, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -106,8 +116,8 @@ pub(crate) struct FeedSettings {
     pub(crate) wal_sender_timeout: Duration,
 }
 
-/// How often a heartbeat goes out, so that one that is late does no harm: ten times within the bound, but not more
-/// than fifty times in a second, and at least twice.
+/// How often a heartbeat goes out, so that one that is late does no harm: ten times within the
+/// bound, but not more than fifty times in a second, and at least twice.
 pub(crate) fn heartbeat_for(max_staleness: Duration) -> Duration {
     (max_staleness / 10).clamp(Duration::from_millis(20), Duration::from_millis(500))
 }
@@ -118,7 +128,8 @@ pub(crate) struct FeedHandle {
 }
 
 impl FeedHandle {
-    /// Ends it, and waits until it has ended. The server drops the slot when it notices that the connection is gone.
+    /// Ends it, and waits until it has ended. The server drops the slot when it notices that the
+    /// connection is gone.
     pub(crate) fn stop(&self) {
         if let Some((stop, thread)) = self.running.lock().take() {
             drop(stop);
@@ -138,7 +149,7 @@ impl Drop for FeedHandle {
 ///
 /// # Errors
 /// If the system gives neither a pair of sockets nor a thread.
-pub(crate) fn start(settings: FeedSettings, link: Arc<Link>) -> std::io::Result<FeedHandle> {
+pub(crate) fn start(settings: FeedSettings, link: Arc<FeedLink>) -> std::io::Result<FeedHandle> {
     let (ours, its) = UnixStream::pair()?;
     let thread = std::thread::Builder::new()
         .name("millpond-db-feed".to_owned())
@@ -149,7 +160,7 @@ pub(crate) fn start(settings: FeedSettings, link: Arc<Link>) -> std::io::Result<
 }
 
 /// One life after the other.
-fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
+fn supervise(settings: &FeedSettings, link: &FeedLink, stop: &Stop) {
     let mut system = None;
     let mut failed = 0;
     for number in 1_u64.. {
@@ -160,12 +171,13 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
                 triggers::live(settings, link, stop, number, &mut system, &mut began)
             }
         });
-        let end = catch_unwind(life).unwrap_or_else(|panic| End::Lost(panicked(panic.as_ref())));
+        let end =
+            catch_unwind(life).unwrap_or_else(|panic| FeedEnd::Lost(panicked(panic.as_ref())));
         if began {
             failed = 0;
             link.lost(&end.to_string());
         }
-        if end == End::Stopped {
+        if end == FeedEnd::Stopped {
             return;
         }
         link.count_failure(&format!("the feed of changes: {end}"));
@@ -179,12 +191,12 @@ fn supervise(settings: &FeedSettings, link: &Link, stop: &Stop) {
 
 fn live(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     number: u64,
     system: &mut Option<String>,
     began: &mut bool,
-) -> End {
+) -> FeedEnd {
     let slot = format!("millpond_{}_{number}", settings.node);
     let opened = match opening::open(settings, link, stop, &slot) {
         Ok(opened) => opened,
@@ -195,14 +207,14 @@ fn live(
         Err(error) => return error.into(),
     };
     let reason = reason(system.replace(opened.system.clone()), &opened.system);
-    // Whatever was found out about statements was found out while nobody watched the catalog.
+    // Every statement was analysed while the catalog was not watched.
     link.schema_changed(&reason);
     link.replay.began(&opened.system);
     link.began(opened.floor, &opened.started, &reason);
-    // Whoever finds a position of this system passed finds the new epoch too.
+    // A reader that finds a position of this system passed also finds the new epoch.
     link.passed.began(&opened.system);
     *began = true;
-    Life::new(settings, link, opened, sleeper).run(stop)
+    FeedSession::new(settings, link, opened, sleeper).run(stop)
 }
 
 /// Why an epoch begins with a life on `system`, if the one before was on `old`.
@@ -223,7 +235,8 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
     format!("a panic: {}", said.unwrap_or("without a word"))
 }
 
-/// Twice as long after each failure, and not at the same moment in all nodes: between a half and the whole.
+/// Twice as long after each failure, and not at the same moment in all nodes: between a half and
+/// the whole.
 fn pause(node: &str, number: u64, failed: u32) -> Duration {
     let longest = PAUSE.saturating_mul(1 << failed.min(10)).min(LONGEST_PAUSE);
     let share = FixedState::with_seed(number).hash_one(node) % 1_000;

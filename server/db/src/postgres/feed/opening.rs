@@ -1,4 +1,5 @@
-//! The beginning of a life: two connections, a slot, and the floor below which nothing is kept (see [`super`]).
+//! The beginning of a life: two connections, a slot, and the floor below which nothing is kept (see
+//! [`super`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +9,15 @@ use base_clock::Boottime;
 use super::FeedSettings;
 use super::heartbeat;
 use super::login::{self, Purpose};
-use super::relations::Tables;
+use super::relations::TableFamilies;
 use super::replication;
-use super::setup::{self, Server};
-use super::socket::{Place, places};
-use super::wait::{End, Patience, Stop};
-use super::wire::{Answer, Connection, Row, unexpected};
+use super::setup::{self, ServerSettings};
+use super::socket::{ServerHost, places};
+use super::wait::{FeedEnd, Patience, Stop};
+use super::wire::{FeedConnection, QueryRows, Row, unexpected};
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
-use crate::postgres::link::Link;
+use crate::postgres::link::FeedLink;
 use crate::postgres::liveness::SERVER_SIDE;
 
 /// How long anything may take while a life begins, but for the slot.
@@ -29,10 +30,10 @@ const WRITERS: &str = "select pg_catalog.string_agg(pid::text, ', ' order by pid
     where backend_xid is not null and pid <> pg_catalog.pg_backend_pid()";
 
 /// A life that is about to begin.
-pub(crate) struct Opened {
-    pub(crate) control: Connection,
-    pub(crate) stream: Connection,
-    pub(crate) tables: Arc<Tables>,
+pub(crate) struct OpenedFeed {
+    pub(crate) control: FeedConnection,
+    pub(crate) stream: FeedConnection,
+    pub(crate) tables: Arc<TableFamilies>,
     pub(crate) fingerprint: String,
     /// Begun after the slot was ready.
     pub(crate) floor: u64,
@@ -45,16 +46,16 @@ pub(crate) struct Opened {
 /// Tries each place until one is a primary, and gets everything ready there.
 pub(crate) fn open(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     slot: &str,
-) -> Result<Opened, End> {
-    let mut last = End::lost("database.url names no host");
+) -> Result<OpenedFeed, FeedEnd> {
+    let mut last = FeedEnd::lost("database.url names no host");
     let places = places(&settings.config);
     for place in &places {
         match at(settings, link, stop, slot, place) {
-            Err(End::Stopped) => return Err(End::Stopped),
-            Err(end) => last = End::lost(format!("{}: {end}", place.describe())),
+            Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
+            Err(end) => last = FeedEnd::lost(format!("{}: {end}", place.describe())),
             opened => return opened,
         }
     }
@@ -63,11 +64,11 @@ pub(crate) fn open(
 
 fn at(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     slot: &str,
-    place: &Place,
-) -> Result<Opened, End> {
+    place: &ServerHost,
+) -> Result<OpenedFeed, FeedEnd> {
     let patience = || {
         Patience::of(
             stop,
@@ -126,22 +127,23 @@ fn begin(
     settings: &FeedSettings,
     slot: &str,
     (system, started): (String, String),
-    mut control: Connection,
-    mut stream: Connection,
+    mut control: FeedConnection,
+    mut stream: FeedConnection,
     patience: Patience<'_>,
-) -> Result<Opened, End> {
+) -> Result<OpenedFeed, FeedEnd> {
     control.query(&heartbeat::prepare(), patience)?;
-    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
+    // and never be noticed.
     let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;
-    let floor = floor.parse().map_err(End::lost)?;
+    let floor = floor.parse().map_err(FeedEnd::lost)?;
     stream.ask(&replication::start(slot, &settings.publication))?;
     match stream.expect(patience)?.tag {
         b'W' => {}
         tag => return Err(unexpected(tag)),
     }
-    Ok(Opened {
+    Ok(OpenedFeed {
         control,
         stream,
         tables,
@@ -152,11 +154,12 @@ fn begin(
     })
 }
 
-/// What both sessions need whatever the owner has set for others.
+/// Settings that both sessions need; they override the owner's defaults.
 ///
-/// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot, which keeps WAL back.
-/// `synchronous_commit = local`: a heartbeat waits for this server's disk and for no standby. One that waited would stop while a
-/// standby is away, and transactions that wait for a standby have not been acknowledged to anybody.
+/// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot,
+/// which keeps WAL back. `synchronous_commit = local`: a heartbeat waits for this server's disk and
+/// for no standby. One that waited would stop while a standby is away, and transactions that wait
+/// for a standby have not been acknowledged to any client.
 fn session_options(settings: &FeedSettings) -> String {
     let liveness = SERVER_SIDE.map(|(name, value)| format!(" -c {name}={value}"));
     format!(
@@ -166,14 +169,15 @@ fn session_options(settings: &FeedSettings) -> String {
     )
 }
 
-/// Both connections must have reached the same server; a balancer between may have thought otherwise.
+/// Both connections must have reached the same server; a balancer between may have thought
+/// otherwise.
 fn identify(
-    stream: &mut Connection,
-    server: &Server,
+    stream: &mut FeedConnection,
+    server: &ServerSettings,
     patience: Patience<'_>,
-) -> Result<String, End> {
+) -> Result<String, FeedEnd> {
     if one(&stream.query(setup::STARTED, patience)?)? != server.started {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "two connections have reached two servers: database.url must lead to one, without a balancer between",
         ));
     }
@@ -181,23 +185,23 @@ fn identify(
     let part = |at: usize| rows.first().and_then(|row| row.get(at)?.as_deref());
     match (part(0), part(1)) {
         (Some(system), Some(timeline)) => Ok(format!("{system}, timeline {timeline}")),
-        _ => Err(End::lost("the server does not say which it is")),
+        _ => Err(FeedEnd::lost("the server does not say which it is")),
     }
 }
 
-/// Makes the slot. That waits for all transactions that have written and are open; it is said once for which, and
-/// the other connection shows meanwhile that the server is there.
+/// Makes the slot. That waits for all transactions that have written and are open; it is said once
+/// for which, and the other connection shows meanwhile that the server is there.
 fn create_slot(
     settings: &FeedSettings,
-    link: &Link,
+    link: &FeedLink,
     stop: &Stop,
     slot: &str,
-    server: &Server,
-    control: &mut Connection,
-    stream: &mut Connection,
-) -> Result<(), End> {
+    server: &ServerSettings,
+    control: &mut FeedConnection,
+    stream: &mut FeedConnection,
+) -> Result<(), FeedEnd> {
     stream.ask(&replication::create_slot(slot, server.version))?;
-    let mut answer = Answer::default();
+    let mut answer = QueryRows::default();
     let mut look = Boottime::now().plus(LOOK);
     let mut said = false;
     loop {
@@ -230,18 +234,18 @@ fn create_slot(
 }
 
 /// The first value of the first row.
-pub(crate) fn one(rows: &[Row]) -> Result<String, End> {
+pub(crate) fn one(rows: &[Row]) -> Result<String, FeedEnd> {
     let value = rows.first().and_then(|row| row.first()?.clone());
-    value.ok_or_else(|| End::lost("the server answers a question with nothing"))
+    value.ok_or_else(|| FeedEnd::lost("the server answers a question with nothing"))
 }
 
 /// From the rows of [`TABLES`].
-pub(crate) fn read_tables(rows: &[Row]) -> Result<Tables, End> {
+pub(crate) fn read_tables(rows: &[Row]) -> Result<TableFamilies, FeedEnd> {
     let number = |row: &Row, at: usize| row.get(at)?.as_deref()?.parse::<u32>().ok();
     let pairs: Option<Vec<(u32, u32)>> = rows
         .iter()
         .map(|row| Some((number(row, 0)?, number(row, 1)?)))
         .collect();
-    let pairs = pairs.ok_or_else(|| End::lost("the list of tables makes no sense"))?;
-    Ok(Tables::new(&pairs))
+    let pairs = pairs.ok_or_else(|| FeedEnd::lost("the list of tables makes no sense"))?;
+    Ok(TableFamilies::new(&pairs))
 }

@@ -1,10 +1,12 @@
 //! How often the feed looks at the stream while much is committed.
 //!
-//! A look costs more than the transaction that it finds: the thread is woken, polls and reads, and whoever answered requests on its
-//! core has waited for it. One transaction now and then is worth a look of its own. Of many that come one after another, several
-//! are taken at a look, as network drivers do with packets (interrupt moderation; Mogul and Ramakrishnan, "Eliminating receive
-//! livelock in an interrupt-driven kernel", 1996). They show later by a rest at most. There is none while somebody waits for the feed, and
-//! who begins to wait ends the one that is ([`crate::postgres::wake`]); nor while a heartbeat is under way, whose age counts.
+//! A look costs more than the transaction that it finds: the thread is woken, polls and reads, and
+//! the thread that answered requests on its core has waited for it. One transaction now and then is
+//! worth a look of its own. Of many that come one after another, several are taken at a look, as
+//! network drivers do with packets (interrupt moderation; Mogul and Ramakrishnan, "Eliminating
+//! receive livelock in an interrupt-driven kernel", 1996). They show later by a rest at most. There
+//! is none while a caller waits for the feed, and who begins to wait ends the one that is
+//! ([`crate::postgres::wake`]); nor while a heartbeat is under way, whose age counts.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use base_clock::Boottime;
 
 /// Transactions in a second that each have a look of their own.
 const PER_SECOND: u64 = 300;
-/// So many more in one burst, before it counts as many.
+/// Additional transactions that one burst may have before it counts as many.
 const BURST: u64 = 20;
 /// From one look to the next, while there are more.
 const REST: Duration = Duration::from_millis(4);
@@ -20,14 +22,14 @@ const REST: Duration = Duration::from_millis(4);
 /// The time that one transaction stands for.
 const EACH: Duration = Duration::from_nanos(1_000_000_000 / PER_SECOND);
 
-/// What has come of late: the generic cell rate algorithm (ITU-T I.371), with transactions for cells.
+/// The recent arrivals: the generic cell rate algorithm (ITU-T I.371), with transactions for cells.
 #[derive(Default)]
-pub(crate) struct Pace {
-    /// When all that has come would have come, at the rate that is no reason to rest.
+pub(crate) struct PollPace {
+    /// The theoretical arrival time of all transactions so far, at the rate that needs no rest.
     expected: Boottime,
 }
 
-impl Pace {
+impl PollPace {
     /// At a look some transactions were found; until when to rest, if they are many.
     pub(crate) fn found(&mut self, transactions: u64, now: Boottime) -> Option<Boottime> {
         let most = now.plus(EACH * BURST as u32);
@@ -48,9 +50,10 @@ mod tests {
         Boottime::from_nanos(1_000_000_000).plus(Duration::from_micros(micros))
     }
 
-    /// Looks at as many transactions in a second as are given, for a second; how often it looked, and how often rested.
+    /// Looks at as many transactions in a second as are given, for a second; how often it looked,
+    /// and how often rested.
     fn a_second_of(rate: u64) -> (u64, u64) {
-        let (mut pace, mut looks, mut rests) = (Pace::default(), 0, 0);
+        let (mut pace, mut looks, mut rests) = (PollPace::default(), 0, 0);
         let (mut now, mut seen) = (0, 0);
         while now < 1_000_000 {
             let come = now * rate / 1_000_000 + 1;
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_soon_forgotten() {
-        let mut pace = Pace::default();
+        let mut pace = PollPace::default();
         assert!(pace.found(BURST, at(0)).is_none());
         assert!(pace.found(1_000_000, at(1)).is_some());
         assert!(pace.found(0, at(2)).is_none());

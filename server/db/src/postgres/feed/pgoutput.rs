@@ -1,11 +1,13 @@
-//! The messages of PostgreSQL's output plugin `pgoutput`, protocol version 2 (the manual, "Logical Replication Message Formats").
+//! The messages of PostgreSQL's output plugin `pgoutput`, protocol version 2 (the manual, "Logical
+//! Replication Message Formats").
 //!
-//! Bytes in, events out, no IO. The decoder has one bit of state: between Stream Start and Stream Stop, messages carry the
-//! number of their (sub)transaction, which nobody needs here.
+//! Bytes in, events out, no IO. The decoder has one bit of state: between Stream Start and Stream
+//! Stop, messages carry the number of their (sub)transaction, which is not needed here.
 
 use super::reader::Reader;
 
-/// The most columns that PostgreSQL's tables have is 1,600; more is not reserved for on the word of a message.
+/// The most columns that PostgreSQL's tables have is 1,600; more is not reserved for on the word of
+/// a message.
 const USUAL_COLUMNS: usize = 1_600;
 
 /// One message.
@@ -18,19 +20,19 @@ pub(crate) enum Event<'a> {
         /// The end of the commit record.
         end: u64,
     },
-    Relation(u32, Relation),
+    Relation(u32, StreamRelation),
     Insert {
         relation: u32,
         new: Tuple<'a>,
     },
     Update {
         relation: u32,
-        old: Old<'a>,
+        old: OldRow<'a>,
         new: Tuple<'a>,
     },
     Delete {
         relation: u32,
-        old: Old<'a>,
+        old: OldRow<'a>,
     },
     Truncate {
         relations: Vec<u32>,
@@ -61,12 +63,12 @@ pub(crate) enum Event<'a> {
 
 /// How a table's rows come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Relation {
-    pub(crate) columns: Vec<Column>,
+pub(crate) struct StreamRelation {
+    pub(crate) columns: Vec<StreamColumn>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct StreamColumn {
     pub(crate) name: String,
     /// Whether it is part of the replica identity.
     pub(crate) key: bool,
@@ -88,7 +90,7 @@ pub(crate) enum Field<'a> {
 
 /// What the stream tells of a row that is no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Old<'a> {
+pub(crate) enum OldRow<'a> {
     /// Nothing: the columns of the replica identity are as in the new row.
     Same,
     /// The columns of the replica identity; the others are sent as nulls.
@@ -173,7 +175,7 @@ fn commit(reader: &mut Reader<'_>) -> Option<u64> {
     Some(end)
 }
 
-fn relation(reader: &mut Reader<'_>) -> Option<(u32, Relation)> {
+fn relation(reader: &mut Reader<'_>) -> Option<(u32, StreamRelation)> {
     let table = reader.u32()?;
     // Schema, name, replica identity: the columns say which of them are part of it.
     reader.text()?;
@@ -186,21 +188,21 @@ fn relation(reader: &mut Reader<'_>) -> Option<(u32, Relation)> {
         let name = reader.text()?.to_owned();
         // The type and its modifier.
         reader.take(8)?;
-        columns.push(Column { name, key });
+        columns.push(StreamColumn { name, key });
     }
-    Some((table, Relation { columns }))
+    Some((table, StreamRelation { columns }))
 }
 
 fn row<'a>(tag: u8, reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let relation = reader.u32()?;
-    let mut old = Old::Same;
+    let mut old = OldRow::Same;
     let mut kind = reader.u8()?;
     if tag != b'I' && matches!(kind, b'K' | b'O') {
         let tuple = tuple(reader)?;
         old = if kind == b'K' {
-            Old::Key(tuple)
+            OldRow::Key(tuple)
         } else {
-            Old::Full(tuple)
+            OldRow::Full(tuple)
         };
         if tag == b'D' {
             return Some(Event::Delete { relation, old });

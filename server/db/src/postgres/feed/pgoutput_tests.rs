@@ -127,7 +127,7 @@ fn each_kind_is_understood() {
         events[5],
         Event::Update {
             relation: 16_400,
-            old: Old::Same,
+            old: OldRow::Same,
             new: vec![one, Field::Unchanged],
         }
     );
@@ -135,7 +135,7 @@ fn each_kind_is_understood() {
         events[8],
         Event::Delete {
             relation: 16_400,
-            old: Old::Key(vec![one]),
+            old: OldRow::Key(vec![one]),
         }
     );
     assert_eq!(

@@ -1,27 +1,27 @@
 //! From the tables of the stream to what a change in them touches.
 //!
-//! Which values a row had before is known as far as its table's replica identity goes. Where it is not known,
-//! [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
+//! Which values a row had before is known as far as its table's replica identity goes. Where it is
+//! not known, [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use millpond_store::Tag;
 
-use super::pgoutput::{Field, Old, Relation, Tuple};
+use super::pgoutput::{Field, OldRow, StreamRelation, Tuple};
 use crate::postgres::families::Families;
-use crate::postgres::interest::Watch;
+use crate::postgres::interest::WatchedColumns;
 use crate::postgres::tags::{ColumnName, broad};
 
 /// What the feed knows of the catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tables {
+pub(crate) struct TableFamilies {
     pub(crate) families: Families,
     /// Tables that others are partitions or children of.
     parents: HashSet<u32>,
 }
 
-impl Tables {
+impl TableFamilies {
     /// From the rows of [`crate::postgres::families::TABLES`].
     pub(crate) fn new(rows: &[(u32, u32)]) -> Self {
         Self {
@@ -31,41 +31,44 @@ impl Tables {
     }
 }
 
-/// What tags are made from: the same for all changes of one transaction, so that it can be said at its end whether they are complete.
+/// What tags are made from: the same for all changes of one transaction, so that it can be said at
+/// its end whether they are complete.
 #[derive(Clone)]
-pub(crate) struct View {
-    pub(crate) watch: Arc<Watch>,
-    pub(crate) tables: Arc<Tables>,
+pub(crate) struct FeedView {
+    pub(crate) watch: Arc<WatchedColumns>,
+    pub(crate) tables: Arc<TableFamilies>,
 }
 
 /// What a change in one table touches.
-pub(crate) struct Plan {
+pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
-    columns: Vec<Watched>,
-    /// Whether what comes of old rows can be believed. A change in a partition may come under the name of its root, with the
-    /// columns of the root's replica identity, but it was logged with those of the partition's. ✗ Root FULL, partition DEFAULT: the
-    /// stream has nulls where it should have old values.
+    columns: Vec<WatchedPosition>,
+    /// Whether what comes of old rows can be believed. A change in a partition may come under the
+    /// name of its root, with the columns of the root's replica identity, but it was logged with
+    /// those of the partition's. Counterexample: Root FULL, partition DEFAULT: the stream has nulls
+    /// where it should have old values.
     trusted: bool,
 }
 
-struct Watched {
+struct WatchedPosition {
     name: ColumnName,
-    /// Its place, and whether it is part of the replica identity; `None` if the table had no such column then.
+    /// Its place, and whether it is part of the replica identity; `None` if the table had no such
+    /// column then.
     at: Option<(usize, bool)>,
 }
 
 /// What is known of one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known<'a> {
+enum KnownValue<'a> {
     Null,
     Text(&'a [u8]),
     Unknown,
 }
 
-impl Plan {
+impl TablePlan {
     /// `None` if the table was not there when the feed last looked.
-    pub(crate) fn new(view: &View, table: u32, relation: &Relation) -> Option<Self> {
+    pub(crate) fn new(view: &FeedView, table: u32, relation: &StreamRelation) -> Option<Self> {
         let family = view.tables.families.of(table)?;
         let place = |column: &str| {
             let found = relation.columns.iter().position(|own| own.name == column);
@@ -76,7 +79,7 @@ impl Plan {
             family,
             broad: broad(family),
             columns: watched
-                .map(|(column, name)| Watched {
+                .map(|(column, name)| WatchedPosition {
                     name: *name,
                     at: place(column),
                 })
@@ -101,7 +104,7 @@ impl Plan {
     /// Tags of a row that was added, changed or removed.
     pub(crate) fn row(
         &self,
-        old: Option<&Old<'_>>,
+        old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
         mut touch: impl FnMut(Tag),
     ) {
@@ -111,50 +114,61 @@ impl Plan {
             for value in [before, after].into_iter().flatten() {
                 match value {
                     // Nothing equals NULL.
-                    Known::Null => {}
-                    Known::Text(text) => touch(
+                    KnownValue::Null => {}
+                    KnownValue::Text(text) => touch(
                         column
                             .name
                             .touched_by(text)
                             .unwrap_or(column.name.unknown()),
                     ),
-                    Known::Unknown => touch(column.name.unknown()),
+                    KnownValue::Unknown => touch(column.name.unknown()),
                 }
             }
         }
     }
 
-    fn before<'a>(&self, column: &Watched, old: &Old<'a>, new: Option<&Tuple<'a>>) -> Known<'a> {
+    fn before<'a>(
+        &self,
+        column: &WatchedPosition,
+        old: &OldRow<'a>,
+        new: Option<&Tuple<'a>>,
+    ) -> KnownValue<'a> {
         let Some((at, key)) = column.at.filter(|_| self.trusted) else {
-            return Known::Unknown;
+            return KnownValue::Unknown;
         };
         match (old, new) {
-            (Old::Full(row), _) => known(row, at),
+            (OldRow::Full(row), _) => known(row, at),
             // A column of a replica identity is not null.
-            (Old::Key(row), _) if key => match known(row, at) {
-                Known::Null => Known::Unknown,
+            (OldRow::Key(row), _) if key => match known(row, at) {
+                KnownValue::Null => KnownValue::Unknown,
                 value => value,
             },
-            (Old::Same, Some(new)) if key => known(new, at),
-            _ => Known::Unknown,
+            (OldRow::Same, Some(new)) if key => known(new, at),
+            _ => KnownValue::Unknown,
         }
     }
 }
 
-fn after<'a>(column: &Watched, before: Option<Known<'a>>, new: &Tuple<'a>) -> Known<'a> {
+fn after<'a>(
+    column: &WatchedPosition,
+    before: Option<KnownValue<'a>>,
+    new: &Tuple<'a>,
+) -> KnownValue<'a> {
     match column.at {
         // What was not changed and not sent is what it was, if that is known.
-        Some((at, _)) if new.get(at) == Some(&Field::Unchanged) => before.unwrap_or(Known::Unknown),
+        Some((at, _)) if new.get(at) == Some(&Field::Unchanged) => {
+            before.unwrap_or(KnownValue::Unknown)
+        }
         Some((at, _)) => known(new, at),
-        None => Known::Unknown,
+        None => KnownValue::Unknown,
     }
 }
 
-fn known<'a>(row: &Tuple<'a>, at: usize) -> Known<'a> {
+fn known<'a>(row: &Tuple<'a>, at: usize) -> KnownValue<'a> {
     match row.get(at) {
-        Some(Field::Null) => Known::Null,
-        Some(Field::Text(text)) => Known::Text(text),
-        Some(Field::Unchanged | Field::Binary) | None => Known::Unknown,
+        Some(Field::Null) => KnownValue::Null,
+        Some(Field::Text(text)) => KnownValue::Text(text),
+        Some(Field::Unchanged | Field::Binary) | None => KnownValue::Unknown,
     }
 }
 
@@ -162,19 +176,19 @@ fn known<'a>(row: &Tuple<'a>, at: usize) -> Known<'a> {
 mod tests {
     use super::*;
     use crate::Value;
-    use crate::postgres::feed::pgoutput::Column;
-    use crate::postgres::interest::{Interest, Wanted};
-    use crate::postgres::tags::Class;
+    use crate::postgres::feed::pgoutput::StreamColumn;
+    use crate::postgres::interest::{ColumnInterest, WatchedColumn};
+    use crate::postgres::tags::ValueClass;
 
     const TABLE: u32 = 16_400;
 
-    fn column(name: &str, key: bool) -> Column {
+    fn column(name: &str, key: bool) -> StreamColumn {
         let name = name.to_owned();
-        Column { name, key }
+        StreamColumn { name, key }
     }
 
     fn name(column: &str) -> ColumnName {
-        ColumnName::new(TABLE, column, Class::Integer)
+        ColumnName::new(TABLE, column, ValueClass::Integer)
     }
 
     fn equal(column: &str, value: i64) -> Tag {
@@ -182,23 +196,23 @@ mod tests {
     }
 
     /// `id` is the key, `author` is not; both are watched.
-    fn plan(rows: &[(u32, u32)]) -> Plan {
-        let interest = Interest::default();
-        interest.add(["id", "author"].map(|column| Wanted {
+    fn plan(rows: &[(u32, u32)]) -> TablePlan {
+        let interest = ColumnInterest::default();
+        interest.add(["id", "author"].map(|column| WatchedColumn {
             family: TABLE,
             column: column.to_owned(),
-            class: Class::Integer,
+            class: ValueClass::Integer,
         }));
-        let view = View {
+        let view = FeedView {
             watch: interest.watch(),
-            tables: Arc::new(Tables::new(rows)),
+            tables: Arc::new(TableFamilies::new(rows)),
         };
         let columns = vec![
             column("id", true),
             column("title", false),
             column("author", false),
         ];
-        Plan::new(&view, TABLE, &Relation { columns }).unwrap()
+        TablePlan::new(&view, TABLE, &StreamRelation { columns }).unwrap()
     }
 
     fn row(id: &'static str, author: &'static str) -> Tuple<'static> {
@@ -211,7 +225,7 @@ mod tests {
     }
 
     fn check(
-        old: Option<&Old<'_>>,
+        old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
         expected: &[Tag],
         rows: &[(u32, u32)],
@@ -233,12 +247,12 @@ mod tests {
         check(None, Some(&row("1", "7")), row_tags, alone);
         check(None, Some(&row("1", "")), &[one], alone);
         let updated = &[one, unknown, equal("author", 7)];
-        check(Some(&Old::Same), Some(&row("1", "7")), updated, alone);
+        check(Some(&OldRow::Same), Some(&row("1", "7")), updated, alone);
         let moved = &[one, equal("id", 2), unknown, equal("author", 7)];
-        let key = Old::Key(row("1", ""));
+        let key = OldRow::Key(row("1", ""));
         check(Some(&key), Some(&row("2", "7")), moved, alone);
         check(Some(&key), None, &[one, unknown], alone);
-        let full = Old::Full(row("1", "6"));
+        let full = OldRow::Full(row("1", "6"));
         let both = &[one, equal("author", 6), equal("author", 7)];
         check(Some(&full), Some(&row("1", "7")), both, alone);
         check(Some(&full), None, &[one, equal("author", 6)], alone);
@@ -249,9 +263,9 @@ mod tests {
         let alone = &[(TABLE, 0)];
         let unsent = row("1", "?");
         let unknown = &[equal("id", 1), name("author").unknown()];
-        check(Some(&Old::Same), Some(&unsent), unknown, alone);
+        check(Some(&OldRow::Same), Some(&unsent), unknown, alone);
         check(None, Some(&unsent), unknown, alone);
-        let full = Old::Full(row("1", "7"));
+        let full = OldRow::Full(row("1", "7"));
         let same = &[equal("id", 1), equal("author", 7)];
         check(Some(&full), Some(&unsent), same, alone);
     }
@@ -265,9 +279,9 @@ mod tests {
             equal("author", 7),
             name("author").unknown(),
         ];
-        let full = Old::Full(row("1", ""));
+        let full = OldRow::Full(row("1", ""));
         check(Some(&full), Some(&row("1", "7")), tags, root);
-        check(Some(&Old::Same), Some(&row("1", "7")), tags, root);
+        check(Some(&OldRow::Same), Some(&row("1", "7")), tags, root);
     }
 
     #[test]

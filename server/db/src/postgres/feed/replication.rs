@@ -1,5 +1,5 @@
-//! The sub-protocol of a replication connection: its commands, and what travels in its copy stream (PostgreSQL's manual, "Streaming
-//! Replication Protocol").
+//! The sub-protocol of a replication connection: its commands, and what travels in its copy stream
+//! (PostgreSQL's manual, "Streaming Replication Protocol").
 
 use std::time::{Duration, SystemTime};
 
@@ -7,14 +7,15 @@ use bytes::{BufMut as _, BytesMut};
 
 use super::reader::Reader;
 
-/// The first version whose stream carries messages, without which nothing shows how old the stream is.
+/// The first version whose stream carries messages, without which nothing shows how old the stream
+/// is.
 pub(crate) const OLDEST: u32 = 14_00_00;
 /// The version from which options of CREATE_REPLICATION_SLOT stand in brackets.
 const BRACKETS: u32 = 15_00_00;
 /// PostgreSQL counts time from the first second of 2000.
 const EPOCH: Duration = Duration::from_secs(946_684_800);
 
-/// Makes a slot that goes with its connection. No snapshot is exported: nobody reads by it.
+/// Makes a slot that goes with its connection. No snapshot is exported, because no reader uses one.
 pub(crate) fn create_slot(slot: &str, version: u32) -> String {
     let slot = identifier(slot);
     if version >= BRACKETS {
@@ -24,7 +25,8 @@ pub(crate) fn create_slot(slot: &str, version: u32) -> String {
     }
 }
 
-/// Starts the stream. Large transactions are streamed before they commit, so that they hold up nothing (COHERENCE, rule 20).
+/// Starts the stream. Large transactions are streamed before they commit, so that they hold up
+/// nothing (COHERENCE, rule 20).
 pub(crate) fn start(slot: &str, publication: &str) -> String {
     format!(
         "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '2', streaming 'on', messages 'true', publication_names {})",

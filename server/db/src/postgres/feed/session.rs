@@ -1,5 +1,5 @@
-//! One life of the feed: the stream is read, applied and acknowledged, heartbeats go out, and nothing here ever blocks but the
-//! one wait for all of it.
+//! One life of the feed: the stream is read, applied and acknowledged, heartbeats go out, and
+//! nothing here ever blocks but the one wait for all of it.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use rustix::event::PollFlags;
 use super::FeedSettings;
 use super::heartbeat::{Beat, Heartbeat, Pulse};
 use super::messages::Note;
-use super::opening::{FLOOR, Opened, one, read_tables};
-use super::pace::Pace;
+use super::opening::{FLOOR, OpenedFeed, one, read_tables};
+use super::pace::PollPace;
 use super::pgoutput::{Decoder, Malformed};
-use super::relations::{Tables, View};
+use super::relations::{FeedView, TableFamilies};
 use super::replication::{self, Copied};
 use super::setup;
 use super::transactions::{Committed, Transactions};
-use super::wait::{End, Stop};
-use super::wire::{Answer, Connection, Frame, Row, unexpected};
+use super::wait::{FeedEnd, Stop};
+use super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
 use crate::feed::{Mark, Snapshot};
 use crate::postgres::families::TABLES;
-use crate::postgres::link::Link;
+use crate::postgres::link::FeedLink;
 use crate::postgres::wake::Sleeper;
 
 /// The server is told at least this often how far we are, so that it keeps no WAL for us.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// What the control connection was asked.
-enum Asked {
+enum FeedQuery {
     Heartbeat,
     /// For the publication, because the catalog has this fingerprint now; and then for the tables.
     Publication(String),
@@ -38,27 +38,27 @@ enum Asked {
     Floor(String),
 }
 
-struct Question {
-    asked: Asked,
-    answer: Answer,
+struct PendingFeedQuery {
+    asked: FeedQuery,
+    answer: QueryRows,
     since: Boottime,
 }
 
 /// A life.
-pub(crate) struct Life<'a> {
+pub(crate) struct FeedSession<'a> {
     settings: &'a FeedSettings,
-    link: &'a Link,
-    control: Connection,
-    stream: Connection,
+    link: &'a FeedLink,
+    control: FeedConnection,
+    stream: FeedConnection,
     decoder: Decoder,
     transactions: Transactions,
     /// How many were delivered.
     delivered: u64,
-    pace: Pace,
+    pace: PollPace,
     sleeper: Sleeper,
     heartbeat: Heartbeat,
-    question: Option<Question>,
-    tables: Arc<Tables>,
+    question: Option<PendingFeedQuery>,
+    tables: Arc<TableFamilies>,
     fingerprint: String,
     /// The newest transaction id that is known, all 64 bits of it.
     newest: u64,
@@ -68,11 +68,11 @@ pub(crate) struct Life<'a> {
     heard: Boottime,
 }
 
-impl<'a> Life<'a> {
+impl<'a> FeedSession<'a> {
     pub(crate) fn new(
         settings: &'a FeedSettings,
-        link: &'a Link,
-        opened: Opened,
+        link: &'a FeedLink,
+        opened: OpenedFeed,
         sleeper: Sleeper,
     ) -> Self {
         let now = Boottime::now();
@@ -84,7 +84,7 @@ impl<'a> Life<'a> {
             decoder: Decoder::default(),
             transactions: Transactions::new(&settings.node),
             delivered: 0,
-            pace: Pace::default(),
+            pace: PollPace::default(),
             sleeper,
             heartbeat: Heartbeat::new(settings.heartbeat, now),
             question: None,
@@ -98,7 +98,7 @@ impl<'a> Life<'a> {
     }
 
     /// Lives until something is wrong.
-    pub(crate) fn run(&mut self, stop: &Stop) -> End {
+    pub(crate) fn run(&mut self, stop: &Stop) -> FeedEnd {
         loop {
             if let Err(end) = self.turn(stop) {
                 return end;
@@ -106,11 +106,11 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn turn(&mut self, stop: &Stop) -> Result<(), End> {
+    fn turn(&mut self, stop: &Stop) -> Result<(), FeedEnd> {
         let now = Boottime::now();
         if self.question.is_none() && self.heartbeat.due() <= now {
             let sql = self.heartbeat.send(&self.settings.node, now);
-            self.ask(Asked::Heartbeat, &sql, now)?;
+            self.ask(FeedQuery::Heartbeat, &sql, now)?;
         }
         if self.status_due <= now {
             self.send_status()?;
@@ -142,9 +142,10 @@ impl<'a> Life<'a> {
         self.rest(stop, self.delivered - before, woken)
     }
 
-    /// Lets more transactions come before the next look, if many came of late, all that came was read, and nobody waits for any of
-    /// them: no write, no visitor, and no heartbeat, whose age would grow.
-    fn rest(&mut self, stop: &Stop, found: u64, now: Boottime) -> Result<(), End> {
+    /// Lets more transactions come before the next look, if many came of late, all that came was
+    /// read, and no caller waits for any of them: no write, no visitor, and no heartbeat, whose age
+    /// would grow.
+    fn rest(&mut self, stop: &Stop, found: u64, now: Boottime) -> Result<(), FeedEnd> {
         let Some(rest) = self.pace.found(found, now) else {
             return Ok(());
         };
@@ -173,43 +174,44 @@ impl<'a> Life<'a> {
         until
     }
 
-    /// Heartbeats come back through the stream several times in a second, so silence is a connection that is dead, or a server that is.
-    fn check_silence(&self, now: Boottime) -> Result<(), End> {
+    /// Heartbeats come back through the stream several times in a second, so silence is a
+    /// connection that is dead, or a server that is.
+    fn check_silence(&self, now: Boottime) -> Result<(), FeedEnd> {
         let patience = self.settings.wal_sender_timeout;
         let unanswered = self
             .question
             .as_ref()
             .is_some_and(|question| now.since(question.since) >= patience);
         if unanswered || now.since(self.heard) >= patience {
-            return Err(End::lost(format!(
-                "nothing has come from the server for {} s",
+            return Err(FeedEnd::lost(format!(
+                "nothing arrived from the server for {} s",
                 patience.as_secs_f64()
             )));
         }
         Ok(())
     }
 
-    fn ask(&mut self, asked: Asked, sql: &str, now: Boottime) -> Result<(), End> {
-        self.question = Some(Question {
+    fn ask(&mut self, asked: FeedQuery, sql: &str, now: Boottime) -> Result<(), FeedEnd> {
+        self.question = Some(PendingFeedQuery {
             asked,
-            answer: Answer::default(),
+            answer: QueryRows::default(),
             since: now,
         });
         self.control.ask(sql)
     }
 
-    fn send_status(&mut self) -> Result<(), End> {
+    fn send_status(&mut self) -> Result<(), FeedEnd> {
         replication::status(self.position, self.stream.output());
         self.status_due = Boottime::now().plus(STATUS);
         self.stream.flush()
     }
 
     /// A message of the replication connection.
-    fn streamed(&mut self, frame: &Frame) -> Result<(), End> {
+    fn streamed(&mut self, frame: &Frame) -> Result<(), FeedEnd> {
         match frame.tag {
             b'd' => {}
             // The server shuts down in good order.
-            b'c' => return Err(End::lost("the server has ended the stream")),
+            b'c' => return Err(FeedEnd::lost("the server has ended the stream")),
             tag => return Err(unexpected(tag)),
         }
         match replication::read(&frame.body) {
@@ -220,31 +222,31 @@ impl<'a> Life<'a> {
                 }
                 if reply { self.send_status() } else { Ok(()) }
             }
-            None => Err(End::lost("the stream has something unknown in it")),
+            None => Err(FeedEnd::lost("the stream has something unknown in it")),
         }
     }
 
-    fn data(&mut self, data: &[u8]) -> Result<(), End> {
+    fn data(&mut self, data: &[u8]) -> Result<(), FeedEnd> {
         let event = self.decoder.decode(data).map_err(|Malformed| {
             let kind = data.first().map_or('-', |byte| char::from(*byte));
-            End::lost(format!(
+            FeedEnd::lost(format!(
                 "the stream has a message {kind:?} that is not understood"
             ))
         })?;
         let (link, tables) = (self.link, &self.tables);
-        let view = || View {
+        let view = || FeedView {
             watch: link.interest.watch(),
             tables: Arc::clone(tables),
         };
         let committed = self.transactions.take(event, view);
-        match committed.map_err(|senseless| End::lost(senseless.0))? {
+        match committed.map_err(|senseless| FeedEnd::lost(senseless.0))? {
             Some(committed) => self.deliver(committed),
             None => Ok(()),
         }
     }
 
     /// Applies a transaction, and then tells those who wait for it.
-    fn deliver(&mut self, committed: Committed) -> Result<(), End> {
+    fn deliver(&mut self, committed: Committed) -> Result<(), FeedEnd> {
         self.delivered += 1;
         let Committed {
             transaction,
@@ -261,7 +263,7 @@ impl<'a> Life<'a> {
         };
         let changes = !tags.is_empty() || anything.is_some();
         if changes || has_write {
-            // Before the store can forget it, and before anybody is told that it has come.
+            // Before the store can forget it, and before a waiter is notified of its arrival.
             self.link.replay.must_have(end);
         }
         if changes {
@@ -297,7 +299,7 @@ impl<'a> Life<'a> {
     }
 
     /// A message of the control connection.
-    fn answered(&mut self, frame: &Frame) -> Result<(), End> {
+    fn answered(&mut self, frame: &Frame) -> Result<(), FeedEnd> {
         let Some(question) = &mut self.question else {
             return Err(unexpected(frame.tag));
         };
@@ -306,21 +308,21 @@ impl<'a> Life<'a> {
         };
         let asked = self.question.take().map(|question| question.asked);
         match asked {
-            Some(Asked::Heartbeat) => self.pulse(&rows),
-            Some(Asked::Publication(fingerprint)) => {
+            Some(FeedQuery::Heartbeat) => self.pulse(&rows),
+            Some(FeedQuery::Publication(fingerprint)) => {
                 setup::told_in_full(&rows, &self.settings.publication)?;
-                self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
+                self.ask(FeedQuery::Tables(fingerprint), TABLES, Boottime::now())
             }
-            Some(Asked::Tables(fingerprint)) => {
+            Some(FeedQuery::Tables(fingerprint)) => {
                 let tables = read_tables(&rows)?;
                 // A transaction that is under way need not notice that nothing has changed.
                 if tables != *self.tables {
                     self.tables = Arc::new(tables);
                 }
-                self.ask(Asked::Floor(fingerprint), FLOOR, Boottime::now())
+                self.ask(FeedQuery::Floor(fingerprint), FLOOR, Boottime::now())
             }
-            Some(Asked::Floor(fingerprint)) => {
-                let floor = one(&rows)?.parse().map_err(End::lost)?;
+            Some(FeedQuery::Floor(fingerprint)) => {
+                let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
@@ -330,9 +332,9 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn pulse(&mut self, rows: &[Row]) -> Result<(), End> {
+    fn pulse(&mut self, rows: &[Row]) -> Result<(), FeedEnd> {
         let pulse = Pulse::read(rows)
-            .ok_or_else(|| End::lost("the answer to a heartbeat makes no sense"))?;
+            .ok_or_else(|| FeedEnd::lost("the answer to a heartbeat makes no sense"))?;
         setup::not_a_standby_ourselves(&pulse.standbys)?;
         self.newest = self.newest.max(pulse.seen.xmax());
         let Some(fingerprint) = pulse
@@ -343,17 +345,19 @@ impl<'a> Life<'a> {
             self.beat(beat);
             return Ok(());
         };
-        // What is read now is at least as new as the fingerprint; if it is newer, the next heartbeat finds it out.
+        // What is read now is at least as new as the fingerprint; if it is newer, the next
+        // heartbeat finds it out.
         self.heartbeat.void();
         let publication = setup::publication(&self.settings.publication);
-        let asked = Asked::Publication(fingerprint);
+        let asked = FeedQuery::Publication(fingerprint);
         self.ask(asked, &publication, Boottime::now())
     }
 
     fn beat(&mut self, beat: Option<Beat>) {
         if let Some(beat) = beat {
-            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot shows the end of all that the feed may
-            // never tell, a replica that has replayed the heartbeat does too.
+            // What a replica shows has no lower bound of its own (rule 7): only if this snapshot
+            // shows the end of all that the feed may never tell, a replica that has replayed the
+            // heartbeat does too.
             let covers = self.link.may_keep(&beat.seen);
             let seen = Snapshot::Transactions(Arc::new(beat.seen));
             // The answer may come after more has been applied.
@@ -367,7 +371,8 @@ impl<'a> Life<'a> {
     }
 }
 
-/// The 64-bit id whose lower half is `transaction`, the nearest to `newest`: ids that are alive lie within half of 32 bits.
+/// The 64-bit id whose lower half is `transaction`, the nearest to `newest`: ids that are alive lie
+/// within half of 32 bits.
 fn extend(transaction: u32, newest: u64) -> u64 {
     // Two's complement makes the difference the shortest way round.
     let ahead = transaction.wrapping_sub(newest as u32).cast_signed();

@@ -1,13 +1,14 @@
-//! What must be so before a life of the feed can begin, and the sentence for each thing that is not.
+//! What must be so before a life of the feed can begin, and the sentence for each thing that is
+//! not.
 
 use super::replication::{OLDEST, identifier, literal};
-use super::wait::{End, Patience};
-use super::wire::{Connection, Row};
+use super::wait::{FeedEnd, Patience};
+use super::wire::{FeedConnection, Row};
 use crate::postgres::FeedKind;
 
 /// What was found out about a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct ServerSettings {
     pub(crate) version: u32,
     /// When it was started: no two servers that one could take for each other share that.
     pub(crate) started: String,
@@ -22,57 +23,58 @@ const SERVER: &str = "select pg_catalog.current_setting('server_version_num'), \
     pg_catalog.pg_is_in_recovery()::text, pg_catalog.current_setting('wal_level'), \
     extract(epoch from pg_catalog.pg_postmaster_start_time())::text, current_user::text, pg_catalog.current_setting('synchronous_standby_names')";
 
-/// When the server was started, for the other connections; as a number, whatever time zone a session has.
+/// When the server was started, for the other connections; as a number, which does not depend on
+/// the session's time zone.
 pub(crate) const STARTED: &str =
     "select extract(epoch from pg_catalog.pg_postmaster_start_time())::text";
 
 /// Whether it can be the feed's server.
 pub(crate) fn server(
-    control: &mut Connection,
+    control: &mut FeedConnection,
     kind: FeedKind,
     patience: Patience<'_>,
-) -> Result<Server, End> {
+) -> Result<ServerSettings, FeedEnd> {
     let rows = control.query(SERVER, patience)?;
     read_server(&rows, kind)
 }
 
-fn read_server(rows: &[Row], kind: FeedKind) -> Result<Server, End> {
+fn read_server(rows: &[Row], kind: FeedKind) -> Result<ServerSettings, FeedEnd> {
     let text = |at: usize| {
         let text = rows.first().and_then(|row| row.get(at)?.clone());
-        text.ok_or_else(|| End::lost("the server does not say what it is"))
+        text.ok_or_else(|| FeedEnd::lost("the server does not say what it is"))
     };
     let version: u32 = text(0)?.parse().unwrap_or(0);
     if version < OLDEST {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "the server is older than PostgreSQL 14, whose change stream shows no heartbeats: upgrade it",
         ));
     }
     if text(1)? != "false" {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "the server is a standby; name the primary in database.url, several hosts with commas between them",
         ));
     }
     if kind == FeedKind::Logical {
         let level = text(2)?;
         if level != "logical" {
-            return Err(End::lost(format!(
+            return Err(FeedEnd::lost(format!(
                 "wal_level is {level} on the server; run ALTER SYSTEM SET wal_level = 'logical' and restart it, {OTHERWISE}"
             )));
         }
         not_a_standby_ourselves(&text(5)?)?;
     }
-    Ok(Server {
+    Ok(ServerSettings {
         version,
         started: text(3)?,
         user: text(4)?,
     })
 }
 
-/// A `*` among the synchronous standbys would count the feed as one: commits would be acknowledged because Millpond has seen them,
-/// which keeps nothing.
-pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), End> {
+/// A `*` among the synchronous standbys would count the feed as one: commits would be acknowledged
+/// because Millpond has seen them, which keeps nothing.
+pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), FeedEnd> {
     if standbys.contains('*') {
-        return Err(End::lost(
+        return Err(FeedEnd::lost(
             "synchronous_standby_names has a *, so that the server would take the feed for a standby: name the standbys there",
         ));
     }
@@ -88,24 +90,25 @@ pub(crate) fn publication(name: &str) -> String {
 }
 
 /// Whether the publication is there and tells everything.
-pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), End> {
+pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), FeedEnd> {
     let quoted = identifier(name);
     match rows.first().map(|row| row.first()) {
-        None => Err(End::lost(format!(
+        None => Err(FeedEnd::lost(format!(
             "there is no publication {quoted} in the database; run CREATE PUBLICATION {quoted} FOR ALL TABLES as a superuser, \
              or FOR TABLE … as their owner"
         ))),
         Some(Some(Some(complete))) if complete == "true" => Ok(()),
-        Some(_) => Err(End::lost(format!(
+        Some(_) => Err(FeedEnd::lost(format!(
             "the publication {quoted} does not tell of all kinds of changes; run ALTER PUBLICATION {quoted} SET \
              (publish = 'insert, update, delete, truncate')"
         ))),
     }
 }
 
-/// Explains why a replication connection was refused, where the server's own sentence does not say what to do.
-pub(crate) fn explain(end: End, server: &Server) -> End {
-    let End::Refused { code, sentence } = end else {
+/// Explains why a replication connection was refused, where the server's own sentence does not say
+/// what to do.
+pub(crate) fn explain(end: FeedEnd, server: &ServerSettings) -> FeedEnd {
+    let FeedEnd::Refused { code, sentence } = end else {
         return end;
     };
     let user = identifier(&server.user);
@@ -120,7 +123,7 @@ pub(crate) fn explain(end: End, server: &Server) -> End {
         "53400" => "; raise max_replication_slots".to_owned(),
         _ => String::new(),
     };
-    End::lost(format!("{sentence}{todo}"))
+    FeedEnd::lost(format!("{sentence}{todo}"))
 }
 
 #[cfg(test)]
@@ -177,13 +180,13 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        let server = Server {
+        let server = ServerSettings {
             version: 150_000,
             started: String::new(),
             user: "site".to_owned(),
         };
         let refused = |code: &str| {
-            let refused = End::Refused {
+            let refused = FeedEnd::Refused {
                 code: code.to_owned(),
                 sentence: "no".to_owned(),
             };
@@ -194,6 +197,6 @@ mod tests {
             format!("no; run ALTER ROLE \"site\" REPLICATION as a superuser, {OTHERWISE}")
         );
         assert_eq!(refused("XX000"), "no");
-        assert_eq!(explain(End::Stopped, &server), End::Stopped);
+        assert_eq!(explain(FeedEnd::Stopped, &server), FeedEnd::Stopped);
     }
 }

@@ -14,7 +14,7 @@ use rustix::net::{
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::wait::{End, Patience};
+use super::wait::{FeedEnd, Patience};
 use crate::postgres::liveness;
 
 /// PostgreSQL's port where none is given.
@@ -22,15 +22,15 @@ const PORT: u16 = 5432;
 
 /// One of the servers that the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ServerHost {
     /// Its name, for TLS and for looking it up; none if only an address was given.
     name: Option<String>,
-    at: At,
+    at: HostAddress,
 }
 
 /// How it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum HostAddress {
     /// By its name, at this port.
     Name(u16),
     /// At an address.
@@ -40,7 +40,7 @@ pub(crate) enum At {
 }
 
 /// All of them, in the owner's order.
-pub(crate) fn places(config: &Config) -> Vec<Place> {
+pub(crate) fn places(config: &Config) -> Vec<ServerHost> {
     let (hosts, addresses, ports) = (
         config.get_hosts(),
         config.get_hostaddrs(),
@@ -50,38 +50,41 @@ pub(crate) fn places(config: &Config) -> Vec<Place> {
         let port = *ports.get(index).or(ports.first()).unwrap_or(&PORT);
         let address: Option<IpAddr> = addresses.get(index).copied();
         let (name, by_name) = match hosts.get(index) {
-            Some(Host::Tcp(name)) => (Some(name.clone()), At::Name(port)),
-            Some(Host::Unix(folder)) => (None, At::File(folder.join(format!(".s.PGSQL.{port}")))),
-            None => (None, At::Name(port)),
+            Some(Host::Tcp(name)) => (Some(name.clone()), HostAddress::Name(port)),
+            Some(Host::Unix(folder)) => (
+                None,
+                HostAddress::File(folder.join(format!(".s.PGSQL.{port}"))),
+            ),
+            None => (None, HostAddress::Name(port)),
         };
         let at = match (by_name, address) {
-            (At::Name(_), Some(address)) => At::Address((address, port).into()),
+            (HostAddress::Name(_), Some(address)) => HostAddress::Address((address, port).into()),
             (by_name, _) => by_name,
         };
-        Place { name, at }
+        ServerHost { name, at }
     };
     (0..hosts.len().max(addresses.len())).map(place).collect()
 }
 
-impl Place {
+impl ServerHost {
     /// Its name; empty if only an address was given.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
     /// How it is found.
-    pub(crate) fn at(&self) -> &At {
+    pub(crate) fn at(&self) -> &HostAddress {
         &self.at
     }
 
     /// For messages.
     pub(crate) fn describe(&self) -> String {
         match (&self.name, &self.at) {
-            (Some(name), At::Name(port)) => format!("{name}:{port}"),
-            (Some(name), At::Address(address)) => format!("{name} ({address})"),
-            (_, At::Address(address)) => address.to_string(),
-            (_, At::File(path)) => path.display().to_string(),
-            (None, At::Name(port)) => format!("port {port}"),
+            (Some(name), HostAddress::Name(port)) => format!("{name}:{port}"),
+            (Some(name), HostAddress::Address(address)) => format!("{name} ({address})"),
+            (_, HostAddress::Address(address)) => address.to_string(),
+            (_, HostAddress::File(path)) => path.display().to_string(),
+            (None, HostAddress::Name(port)) => format!("port {port}"),
         }
     }
 
@@ -89,23 +92,27 @@ impl Place {
     pub(crate) fn host(&self) -> Option<String> {
         match (&self.name, &self.at) {
             (Some(name), _) => Some(name.clone()),
-            (None, At::Address(address)) => Some(address.ip().to_string()),
+            (None, HostAddress::Address(address)) => Some(address.ip().to_string()),
             (None, _) => None,
         }
     }
 
     /// Connects, to the first address of the name that takes the connection.
-    pub(crate) fn connect(&self, config: &Config, patience: Patience<'_>) -> Result<Socket, End> {
+    pub(crate) fn connect(
+        &self,
+        config: &Config,
+        patience: Patience<'_>,
+    ) -> Result<Socket, FeedEnd> {
         let addresses = match &self.at {
-            At::File(path) => return Socket::file(path, patience),
-            At::Address(address) => vec![*address],
-            At::Name(port) => (self.name(), *port).to_socket_addrs()?.collect(),
+            HostAddress::File(path) => return Socket::file(path, patience),
+            HostAddress::Address(address) => vec![*address],
+            HostAddress::Name(port) => (self.name(), *port).to_socket_addrs()?.collect(),
         };
-        let mut last = End::lost("the name has no address");
+        let mut last = FeedEnd::lost("the name has no address");
         for address in addresses {
             match Socket::tcp(address, config, patience) {
                 Ok(socket) => return Ok(socket),
-                Err(End::Stopped) => return Err(End::Stopped),
+                Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
                 Err(end) => last = end,
             }
         }
@@ -117,7 +124,7 @@ impl Place {
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    fn tcp(address: SocketAddr, config: &Config, patience: Patience<'_>) -> Result<Self, End> {
+    fn tcp(address: SocketAddr, config: &Config, patience: Patience<'_>) -> Result<Self, FeedEnd> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -129,7 +136,7 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    fn file(path: &Path, patience: Patience<'_>) -> Result<Self, End> {
+    fn file(path: &Path, patience: Patience<'_>) -> Result<Self, FeedEnd> {
         let socket = new(AddressFamily::UNIX)?;
         let outcome = connect(&socket, &SocketAddrUnix::new(path)?);
         settle(&socket, outcome, patience)?;
@@ -147,7 +154,7 @@ fn settle(
     socket: &OwnedFd,
     outcome: rustix::io::Result<()>,
     patience: Patience<'_>,
-) -> Result<(), End> {
+) -> Result<(), FeedEnd> {
     match outcome {
         Ok(()) => Ok(()),
         Err(Errno::INPROGRESS) => {
@@ -196,7 +203,7 @@ mod tests {
     fn the_places_are_those_of_the_url() {
         let of = |text: &str| -> Vec<String> {
             let config: Config = text.parse().unwrap();
-            places(&config).iter().map(Place::describe).collect()
+            places(&config).iter().map(ServerHost::describe).collect()
         };
         assert_eq!(of("postgres://u@one:1,two/db"), ["one:1", "two:5432"]);
         assert_eq!(of("postgres://u@one,two:2/db"), ["one:5432", "two:2"]);

@@ -1,6 +1,7 @@
 //! TLS for a connection that polls its socket itself.
 //!
-//! Whom to trust is decided where connections for reads and writes are made; the feed takes the same configuration.
+//! Whom to trust is decided where connections for reads and writes are made; the feed takes the
+//! same configuration.
 
 use std::io;
 use std::sync::Arc;
@@ -11,31 +12,31 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
 use super::socket::Socket;
-use super::wait::End;
+use super::wait::FeedEnd;
 
 /// Plaintext taken out at once.
 const CHUNK: usize = 16 * 1024;
 
 /// A session on a socket.
-pub(crate) struct Session(Box<ClientConnection>);
+pub(crate) struct TlsSession(Box<ClientConnection>);
 
-impl Session {
+impl TlsSession {
     /// For a server that is to be `host`.
-    pub(crate) fn new(config: &Arc<ClientConfig>, host: &str) -> Result<Self, End> {
-        let name = ServerName::try_from(host.to_owned()).map_err(End::lost)?;
-        let session = ClientConnection::new(Arc::clone(config), name).map_err(End::lost)?;
+    pub(crate) fn new(config: &Arc<ClientConfig>, host: &str) -> Result<Self, FeedEnd> {
+        let name = ServerName::try_from(host.to_owned()).map_err(FeedEnd::lost)?;
+        let session = ClientConnection::new(Arc::clone(config), name).map_err(FeedEnd::lost)?;
         Ok(Self(Box::new(session)))
     }
 
     /// Takes the handshake as far as it goes; whether it is still not done.
-    pub(crate) fn shakes_hands(&mut self, socket: &mut Socket) -> Result<bool, End> {
+    pub(crate) fn shakes_hands(&mut self, socket: &mut Socket) -> Result<bool, FeedEnd> {
         loop {
             let sent = self.drain(socket)?;
             if !self.0.is_handshaking() {
                 return Ok(!sent);
             }
             match self.0.read_tls(socket) {
-                Ok(0) => return Err(End::lost("the server ends the TLS handshake")),
+                Ok(0) => return Err(FeedEnd::lost("the server ends the TLS handshake")),
                 Ok(_) => self.open(socket)?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => return Err(error.into()),

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use millpond_store::Tag;
 
-use super::pgoutput::{Old, Tuple};
-use super::relations::Plan;
+use super::pgoutput::{OldRow, Tuple};
+use super::relations::TablePlan;
 
 /// Narrow tags of one family in one transaction; more count as a change to all its rows.
 pub(crate) const MAX_NARROW: usize = 4_096;
@@ -14,24 +14,29 @@ const MAX_TAGS: usize = 262_144;
 
 /// The tags of a transaction, each once.
 #[derive(Default)]
-pub(crate) struct Touched {
-    families: HashMap<u32, Family>,
+pub(crate) struct TouchedTags {
+    families: HashMap<u32, FamilyTags>,
     tags: usize,
     /// Why it may have touched anything.
     anything: Option<&'static str>,
 }
 
 #[derive(Default)]
-struct Family {
+struct FamilyTags {
     broad: HashSet<Tag>,
     narrow: HashSet<Tag>,
     /// All rows are touched already.
     all: bool,
 }
 
-impl Touched {
+impl TouchedTags {
     /// Takes a row in.
-    pub(crate) fn row(&mut self, plan: &Plan, old: Option<&Old<'_>>, new: Option<&Tuple<'_>>) {
+    pub(crate) fn row(
+        &mut self,
+        plan: &TablePlan,
+        old: Option<&OldRow<'_>>,
+        new: Option<&Tuple<'_>>,
+    ) {
         self.change(plan, |family| {
             if !family.all {
                 plan.row(old, new, |tag| {
@@ -42,11 +47,11 @@ impl Touched {
     }
 
     /// Takes in that all rows of a table are gone.
-    pub(crate) fn all_rows(&mut self, plan: &Plan) {
+    pub(crate) fn all_rows(&mut self, plan: &TablePlan) {
         self.change(plan, |family| family.all(plan))
     }
 
-    fn change(&mut self, plan: &Plan, change: impl FnOnce(&mut Family)) {
+    fn change(&mut self, plan: &TablePlan, change: impl FnOnce(&mut FamilyTags)) {
         if self.anything.is_some() {
             return;
         }
@@ -84,7 +89,7 @@ impl Touched {
     }
 }
 
-impl Family {
+impl FamilyTags {
     fn len(&self) -> usize {
         self.broad.len() + self.narrow.len()
     }
@@ -97,7 +102,7 @@ impl Family {
         }
     }
 
-    fn all(&mut self, plan: &Plan) {
+    fn all(&mut self, plan: &TablePlan) {
         self.narrow = HashSet::new();
         self.broad.extend(plan.all());
         self.all = true;

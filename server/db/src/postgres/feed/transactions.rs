@@ -1,7 +1,8 @@
-//! From events to committed transactions, whether they come as a whole or are streamed while they run (COHERENCE, rule 20).
+//! From events to committed transactions, whether they come as a whole or are streamed while they
+//! run (COHERENCE, rule 20).
 //!
-//! Streamed transactions are interleaved, in blocks. What a part that was rolled back has touched stays counted: too much is
-//! invalidated then, never too little.
+//! Streamed transactions are interleaved, in blocks. What a part that was rolled back has touched
+//! stays counted: too much is invalidated then, never too little.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 use millpond_store::Tag;
 
 use super::messages::{self, Note};
-use super::pgoutput::{Event, Old, Relation, Tuple};
-use super::relations::{Plan, View};
-use super::touched::Touched;
+use super::pgoutput::{Event, OldRow, StreamRelation, Tuple};
+use super::relations::{FeedView, TablePlan};
+use super::touched::TouchedTags;
 
 /// Transactions that are being streamed at a time.
 const MAX_STREAMED: usize = 4_096;
@@ -30,9 +31,9 @@ pub(crate) struct Committed {
     /// Why the tags are not all.
     pub(crate) anything: Option<&'static str>,
     /// What the tags were made from.
-    pub(crate) view: View,
+    pub(crate) view: FeedView,
     pub(crate) notes: Vec<Note>,
-    /// Whether it is a write of some node, whatever it has touched.
+    /// Whether it is a write of a node; what it touches does not matter.
     pub(crate) has_write: bool,
 }
 
@@ -42,12 +43,12 @@ pub(crate) struct Senseless(pub(crate) &'static str);
 
 struct Transaction {
     id: u32,
-    view: View,
-    touched: Touched,
+    view: FeedView,
+    touched: TouchedTags,
     /// `None` for a table that was not there when the feed last looked.
-    plans: HashMap<u32, Option<Arc<Plan>>>,
+    plans: HashMap<u32, Option<Arc<TablePlan>>>,
     /// As tables are within this transaction, while it is streamed.
-    relations: HashMap<u32, Relation>,
+    relations: HashMap<u32, StreamRelation>,
     notes: Vec<Note>,
     has_write: bool,
 }
@@ -61,7 +62,7 @@ pub(crate) struct Transactions {
     /// The transaction of the stream block that is open.
     block: Option<u32>,
     streamed_tags: usize,
-    relations: HashMap<u32, Relation>,
+    relations: HashMap<u32, StreamRelation>,
 }
 
 impl Transactions {
@@ -77,11 +78,12 @@ impl Transactions {
         self.whole.is_some() || self.block.is_some()
     }
 
-    /// Takes the next event; the transaction, if it is committed by it. `view` is asked for at the beginning of each.
+    /// Takes the next event; the transaction, if it is committed by it. `view` is asked for at the
+    /// beginning of each.
     pub(crate) fn take(
         &mut self,
         event: Event<'_>,
-        view: impl FnOnce() -> View,
+        view: impl FnOnce() -> FeedView,
     ) -> Result<Option<Committed>, Senseless> {
         match event {
             Event::Begin { transaction } => {
@@ -135,7 +137,7 @@ impl Transactions {
     fn open_block(
         &mut self,
         transaction: u32,
-        view: impl FnOnce() -> View,
+        view: impl FnOnce() -> FeedView,
     ) -> Result<(), Senseless> {
         if self.is_amid() {
             return Err(Senseless("a stream block begins within another"));
@@ -164,8 +166,9 @@ impl Transactions {
         }
     }
 
-    /// How a table's rows come from now on; within a stream block only in its transaction, which may yet be rolled back.
-    fn describe(&mut self, table: u32, relation: Relation) {
+    /// How a table's rows come from now on; within a stream block only in its transaction, which
+    /// may yet be rolled back.
+    fn describe(&mut self, table: u32, relation: StreamRelation) {
         let streams = self.block.is_some();
         let Some(present) = self.present() else {
             self.relations.insert(table, relation);
@@ -182,7 +185,7 @@ impl Transactions {
     fn row(
         &mut self,
         table: u32,
-        old: Option<&Old<'_>>,
+        old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
     ) -> Result<(), Senseless> {
         self.change(table, |touched, plan| touched.row(plan, old, new))
@@ -191,7 +194,7 @@ impl Transactions {
     fn change(
         &mut self,
         table: u32,
-        change: impl FnOnce(&mut Touched, &Plan),
+        change: impl FnOnce(&mut TouchedTags, &TablePlan),
     ) -> Result<(), Senseless> {
         let streams = self.block.is_some();
         let present = match self.block {
@@ -237,11 +240,11 @@ impl Transactions {
 }
 
 impl Transaction {
-    fn new(id: u32, view: View) -> Self {
+    fn new(id: u32, view: FeedView) -> Self {
         Self {
             id,
             view,
-            touched: Touched::default(),
+            touched: TouchedTags::default(),
             plans: HashMap::new(),
             relations: HashMap::new(),
             notes: Vec::new(),
@@ -249,12 +252,13 @@ impl Transaction {
         }
     }
 
-    /// What a change in the table touches; `None` if the table was not there when the feed last looked.
+    /// What a change in the table touches; `None` if the table was not there when the feed last
+    /// looked.
     fn plan(
         &mut self,
         table: u32,
-        relations: &HashMap<u32, Relation>,
-    ) -> Result<Option<Arc<Plan>>, Senseless> {
+        relations: &HashMap<u32, StreamRelation>,
+    ) -> Result<Option<Arc<TablePlan>>, Senseless> {
         if let Some(plan) = self.plans.get(&table) {
             return Ok(plan.clone());
         }
@@ -263,7 +267,7 @@ impl Transaction {
             .get(&table)
             .or_else(|| relations.get(&table))
             .ok_or(Senseless("a change in a table that was not described"))?;
-        let plan = Plan::new(&self.view, table, relation).map(Arc::new);
+        let plan = TablePlan::new(&self.view, table, relation).map(Arc::new);
         self.plans.insert(table, plan.clone());
         Ok(plan)
     }

@@ -5,28 +5,28 @@ use std::collections::HashSet;
 use super::*;
 use crate::Value;
 use crate::postgres::feed::messages::heartbeat;
-use crate::postgres::feed::pgoutput::{Column, Field};
-use crate::postgres::feed::relations::Tables;
-use crate::postgres::interest::{Interest, Wanted};
-use crate::postgres::tags::{Class, ColumnName, broad};
+use crate::postgres::feed::pgoutput::{Field, StreamColumn};
+use crate::postgres::feed::relations::TableFamilies;
+use crate::postgres::interest::{ColumnInterest, WatchedColumn};
+use crate::postgres::tags::{ColumnName, ValueClass, broad};
 
 const TABLE: u32 = 16_400;
 
-fn view() -> View {
-    let interest = Interest::default();
-    interest.add([Wanted {
+fn view() -> FeedView {
+    let interest = ColumnInterest::default();
+    interest.add([WatchedColumn {
         family: TABLE,
         column: "id".to_owned(),
-        class: Class::Integer,
+        class: ValueClass::Integer,
     }]);
-    View {
+    FeedView {
         watch: interest.watch(),
-        tables: Arc::new(Tables::new(&[(TABLE, 0)])),
+        tables: Arc::new(TableFamilies::new(&[(TABLE, 0)])),
     }
 }
 
 fn id() -> ColumnName {
-    ColumnName::new(TABLE, "id", Class::Integer)
+    ColumnName::new(TABLE, "id", ValueClass::Integer)
 }
 
 fn equal(value: i64) -> Tag {
@@ -35,8 +35,8 @@ fn equal(value: i64) -> Tag {
 
 fn relation() -> Event<'static> {
     let name = "id".to_owned();
-    let columns = vec![Column { name, key: true }];
-    Event::Relation(TABLE, Relation { columns })
+    let columns = vec![StreamColumn { name, key: true }];
+    Event::Relation(TABLE, StreamRelation { columns })
 }
 
 fn insert(text: &str) -> Event<'_> {
@@ -171,7 +171,7 @@ fn a_truncated_table_is_all_rows_and_an_unknown_one_anything() {
         vec![
             Event::Begin { transaction: 733 },
             relation(),
-            Event::Relation(TABLE + 1, Relation { columns: vec![] }),
+            Event::Relation(TABLE + 1, StreamRelation { columns: vec![] }),
             Event::Truncate {
                 relations: vec![table],
             },

@@ -1,4 +1,4 @@
-//! Waiting on sockets, on the clock, and on whoever ends the feed; and why a life of it ends.
+//! Waiting on sockets, on the clock and on the stop signal; and why a feed session ends.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 /// Why a life of the feed ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Nobody needs it any more.
+pub(crate) enum FeedEnd {
+    /// The feed was stopped.
     Stopped,
     /// The server says no: its SQLSTATE and its sentence.
     Refused { code: String, sentence: String },
@@ -21,25 +21,25 @@ pub(crate) enum End {
     Lost(String),
 }
 
-impl End {
+impl FeedEnd {
     pub(crate) fn lost(why: impl fmt::Display) -> Self {
         Self::Lost(why.to_string())
     }
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for FeedEnd {
     fn from(error: io::Error) -> Self {
         Self::lost(error)
     }
 }
 
-impl From<Errno> for End {
+impl From<Errno> for FeedEnd {
     fn from(error: Errno) -> Self {
         Self::lost(io::Error::from(error))
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for FeedEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("the feed is stopped"),
@@ -54,16 +54,18 @@ const MOST: usize = 2;
 /// Which of the sockets that were waited for is ready, in their order.
 pub(crate) type Ready = [bool; MOST];
 
-/// The end of a pair of sockets that becomes readable when the feed shall end: its other end is dropped then, whatever happens.
+/// The end of a pair of sockets that becomes readable when the feed shall end: its other end is
+/// dropped then, in every case.
 pub(crate) struct Stop(pub(crate) UnixStream);
 
 impl Stop {
-    /// Waits until one of the sockets is ready or the moment has come, and says which; fails at once when the feed shall end.
+    /// Waits until a socket is ready or the deadline is reached, and says which; fails at once when
+    /// the feed shall end.
     pub(crate) fn wait<const N: usize>(
         &self,
         sockets: [(BorrowedFd<'_>, PollFlags); N],
         until: Boottime,
-    ) -> Result<Ready, End> {
+    ) -> Result<Ready, FeedEnd> {
         const { assert!(N <= MOST) };
         let stop = || PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN);
         let mut waiting: [PollFd<'_>; MOST + 1] = std::array::from_fn(|_| stop());
@@ -80,7 +82,7 @@ impl Stop {
             Err(error) => return Err(error.into()),
         }
         if !waiting[0].revents().is_empty() {
-            return Err(End::Stopped);
+            return Err(FeedEnd::Stopped);
         }
         Ok(std::array::from_fn(|at| {
             at < N && !waiting[at + 1].revents().is_empty()
@@ -88,7 +90,7 @@ impl Stop {
     }
 
     /// Waits without anything else to wait for.
-    pub(crate) fn sleep(&self, time: Duration) -> Result<(), End> {
+    pub(crate) fn sleep(&self, time: Duration) -> Result<(), FeedEnd> {
         let until = Boottime::now().plus(time);
         while Boottime::now() < until {
             self.wait([], until)?;
@@ -113,9 +115,9 @@ impl<'a> Patience<'a> {
     }
 
     /// Waits for one socket; fails when the time is over.
-    pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), End> {
+    pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), FeedEnd> {
         if Boottime::now() >= self.until {
-            return Err(End::lost("the server does not answer in time"));
+            return Err(FeedEnd::lost("the server does not answer in time"));
         }
         self.stop.wait([(socket, flags)], self.until)?;
         Ok(())

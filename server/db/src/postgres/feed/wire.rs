@@ -1,7 +1,8 @@
-//! A connection to PostgreSQL: frames in and out, with TLS or without, never blocking but where a caller waits.
+//! A connection to PostgreSQL: frames in and out, with TLS or without, never blocking but where a
+//! caller waits.
 //!
-//! What goes out is built by the `postgres-protocol` crate. Frames that come in are cut here, because that crate knows neither the
-//! answer to START_REPLICATION nor what travels behind it.
+//! What goes out is built by the `postgres-protocol` crate. Frames that come in are cut here,
+//! because that crate knows neither the answer to START_REPLICATION nor what travels behind it.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,14 +13,14 @@ use rustix::event::PollFlags;
 
 use super::reader::Reader;
 use super::socket::Socket;
-use super::tls::Session;
-use super::wait::{End, Patience};
+use super::tls::TlsSession;
+use super::wait::{FeedEnd, Patience};
 
 /// The longest frame: PostgreSQL makes none above a gigabyte.
 const MAX_FRAME: usize = 1 << 30;
 /// Read at once.
 const CHUNK: usize = 64 * 1024;
-/// After so many bytes what was read is looked at, though there may be more.
+/// After this number of bytes the input is processed, even if there is more.
 const MOST: usize = 1024 * 1024;
 
 /// One message of the server.
@@ -33,10 +34,11 @@ pub(crate) struct Frame {
 pub(crate) type Row = Vec<Option<String>>;
 
 /// A connection.
-pub(crate) struct Connection {
+pub(crate) struct FeedConnection {
     socket: Socket,
-    tls: Option<Session>,
-    /// Where reads go first: clearing room at the end of `input` for each would cost more than copying what came.
+    tls: Option<TlsSession>,
+    /// Where reads go first: clearing room at the end of `input` for each would cost more than
+    /// copying what came.
     chunk: Box<[u8]>,
     input: BytesMut,
     output: BytesMut,
@@ -45,13 +47,13 @@ pub(crate) struct Connection {
     notified: bool,
 }
 
-impl AsFd for Connection {
+impl AsFd for FeedConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Connection {
+impl FeedConnection {
     pub(crate) fn new(socket: Socket) -> Self {
         Self {
             socket,
@@ -66,7 +68,7 @@ impl Connection {
     }
 
     /// What the server says to a wish for TLS: one byte, and nothing else before the handshake.
-    pub(crate) fn offers_tls(&mut self, patience: Patience<'_>) -> Result<bool, End> {
+    pub(crate) fn offers_tls(&mut self, patience: Patience<'_>) -> Result<bool, FeedEnd> {
         frontend::ssl_request(&mut self.output);
         self.flush()?;
         while self.input.is_empty() {
@@ -76,14 +78,18 @@ impl Connection {
                 return Err(closed());
             }
         }
-        // More than one byte would be somebody's who speaks in the clear before TLS (CVE-2021-23222).
+        // More than one byte is data injected in clear text before TLS (CVE-2021-23222).
         match &self.input[..] {
             b"S" => self.input.clear(),
             b"N" => {
                 self.input.clear();
                 return Ok(false);
             }
-            _ => return Err(End::lost("the server does not understand a wish for TLS")),
+            _ => {
+                return Err(FeedEnd::lost(
+                    "the server does not understand a wish for TLS",
+                ));
+            }
         }
         Ok(true)
     }
@@ -91,9 +97,9 @@ impl Connection {
     /// Everything from now on goes through TLS.
     pub(crate) fn secure(
         &mut self,
-        mut session: Session,
+        mut session: TlsSession,
         patience: Patience<'_>,
-    ) -> Result<(), End> {
+    ) -> Result<(), FeedEnd> {
         while session.shakes_hands(&mut self.socket)? {
             patience.wait(self.as_fd(), session.waits_for())?;
         }
@@ -107,7 +113,7 @@ impl Connection {
     }
 
     /// Sends as much as the socket takes.
-    pub(crate) fn flush(&mut self) -> Result<(), End> {
+    pub(crate) fn flush(&mut self) -> Result<(), FeedEnd> {
         if let Some(tls) = &mut self.tls {
             tls.send(&mut self.output, &mut self.socket)?;
             return Ok(());
@@ -124,7 +130,8 @@ impl Connection {
 
     /// What the socket is to be polled for.
     pub(crate) fn waits_for(&self) -> PollFlags {
-        let unsent = !self.output.is_empty() || self.tls.as_ref().is_some_and(Session::has_unsent);
+        let unsent =
+            !self.output.is_empty() || self.tls.as_ref().is_some_and(TlsSession::has_unsent);
         if unsent {
             PollFlags::IN | PollFlags::OUT
         } else {
@@ -133,7 +140,7 @@ impl Connection {
     }
 
     /// Reads what is there, or a megabyte of it; whether it was anything.
-    pub(crate) fn fill(&mut self) -> Result<bool, End> {
+    pub(crate) fn fill(&mut self) -> Result<bool, FeedEnd> {
         let before = self.input.len();
         let mut received = 0;
         while received < MOST {
@@ -165,15 +172,16 @@ impl Connection {
     }
 
     /// A reset may come right behind the sentence that explains it; the sentence is worth more.
-    fn after_what_was_said(&mut self, error: io::Error) -> End {
+    fn after_what_was_said(&mut self, error: io::Error) -> FeedEnd {
         match self.next() {
-            Err(refused @ End::Refused { .. }) => refused,
+            Err(refused @ FeedEnd::Refused { .. }) => refused,
             _ => error.into(),
         }
     }
 
-    /// The next message that is there as a whole. Notices and parameters are skipped, notifications noted; an error of the server is one here.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, End> {
+    /// The next message that is there as a whole. Notices and parameters are skipped, notifications
+    /// noted; an error of the server is one here.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, FeedEnd> {
         loop {
             let mut head = Reader(&self.input);
             let (Some(tag), Some(length)) = (head.u8(), head.u32()) else {
@@ -181,7 +189,7 @@ impl Connection {
             };
             let length = length as usize;
             if !(4..=MAX_FRAME).contains(&length) {
-                return Err(End::lost(format!(
+                return Err(FeedEnd::lost(format!(
                     "what comes is not PostgreSQL's protocol: a message of {length} bytes"
                 )));
             }
@@ -199,17 +207,17 @@ impl Connection {
         }
     }
 
-    /// Whether a notification has come since this was last asked.
+    /// Whether a notification arrived since the last check.
     pub(crate) fn take_notified(&mut self) -> bool {
         std::mem::take(&mut self.notified)
     }
 
-    fn nothing(&self) -> Result<Option<Frame>, End> {
+    fn nothing(&self) -> Result<Option<Frame>, FeedEnd> {
         if self.closed { Err(closed()) } else { Ok(None) }
     }
 
     /// Waits for the next message.
-    pub(crate) fn expect(&mut self, patience: Patience<'_>) -> Result<Frame, End> {
+    pub(crate) fn expect(&mut self, patience: Patience<'_>) -> Result<Frame, FeedEnd> {
         loop {
             self.flush()?;
             if let Some(frame) = self.next()? {
@@ -221,15 +229,15 @@ impl Connection {
     }
 
     /// Asks, without waiting for the answer.
-    pub(crate) fn ask(&mut self, sql: &str) -> Result<(), End> {
+    pub(crate) fn ask(&mut self, sql: &str) -> Result<(), FeedEnd> {
         frontend::query(sql, &mut self.output)?;
         self.flush()
     }
 
     /// Asks, and waits for the rows.
-    pub(crate) fn query(&mut self, sql: &str, patience: Patience<'_>) -> Result<Vec<Row>, End> {
+    pub(crate) fn query(&mut self, sql: &str, patience: Patience<'_>) -> Result<Vec<Row>, FeedEnd> {
         self.ask(sql)?;
-        let mut answer = Answer::default();
+        let mut answer = QueryRows::default();
         loop {
             let frame = self.expect(patience)?;
             if let Some(rows) = answer.take(&frame)? {
@@ -241,14 +249,14 @@ impl Connection {
 
 /// The rows of an answer, as they come.
 #[derive(Default)]
-pub(crate) struct Answer(Vec<Row>);
+pub(crate) struct QueryRows(Vec<Row>);
 
-impl Answer {
+impl QueryRows {
     /// Takes the next message; the rows, if it was the last.
-    pub(crate) fn take(&mut self, frame: &Frame) -> Result<Option<Vec<Row>>, End> {
+    pub(crate) fn take(&mut self, frame: &Frame) -> Result<Option<Vec<Row>>, FeedEnd> {
         match frame.tag {
             b'D' => {
-                let row = row(&frame.body).ok_or_else(|| End::lost("a row is cut short"))?;
+                let row = row(&frame.body).ok_or_else(|| FeedEnd::lost("a row is cut short"))?;
                 self.0.push(row);
                 Ok(None)
             }
@@ -269,19 +277,19 @@ fn row(body: &[u8]) -> Option<Row> {
         .collect()
 }
 
-pub(crate) fn unexpected(tag: u8) -> End {
-    End::lost(format!(
+pub(crate) fn unexpected(tag: u8) -> FeedEnd {
+    FeedEnd::lost(format!(
         "the server sends a message that is not expected here: {:?}",
         char::from(tag)
     ))
 }
 
-fn closed() -> End {
-    End::lost("the server has closed the connection")
+fn closed() -> FeedEnd {
+    FeedEnd::lost("the server has closed the connection")
 }
 
 /// The server's code, its sentence, and what it adds.
-fn refusal(body: &[u8]) -> End {
+fn refusal(body: &[u8]) -> FeedEnd {
     let (mut code, mut sentence, mut detail, mut hint) =
         (String::new(), String::new(), String::new(), String::new());
     let mut reader = Reader(body);
@@ -296,7 +304,7 @@ fn refusal(body: &[u8]) -> End {
         }
     }
     let sentence = format!("{sentence}{detail}{hint}");
-    End::Refused { code, sentence }
+    FeedEnd::Refused { code, sentence }
 }
 
 #[cfg(test)]
@@ -306,13 +314,13 @@ mod tests {
     #[test]
     fn a_refusal_has_code_and_sentence_however_it_is_cut() {
         let body = b"SERROR\0C42P01\0Mno such table\0Hmake it\0\0";
-        let whole = End::Refused {
+        let whole = FeedEnd::Refused {
             code: "42P01".to_owned(),
             sentence: "no such table (make it)".to_owned(),
         };
         assert_eq!(refusal(body), whole);
         for cut in 0..body.len() {
-            assert!(matches!(refusal(&body[..cut]), End::Refused { .. }));
+            assert!(matches!(refusal(&body[..cut]), FeedEnd::Refused { .. }));
         }
     }
 

@@ -10,18 +10,18 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
-use crate::postgres::files::Files;
+use crate::postgres::files::FileComparison;
 use crate::postgres::read::{Table, items_of, question};
+use crate::postgres::read_snapshot::{self, ReadSnapshot};
 use crate::postgres::replay::Needed;
-use crate::postgres::run::Failure;
-use crate::postgres::seen::{self, Seen};
-use crate::postgres::statement::Found;
-use crate::postgres::wire::{Failed, Item, Wrong};
-use crate::{Call, Deps, ReadResult, ResultRows, Snapshot};
+use crate::postgres::run::RunError;
+use crate::postgres::statement::StatementAnalysis;
+use crate::postgres::wire::{BatchError, FailedBatch, Item};
+use crate::{Call, Deps, Read, Rows, Snapshot};
 
 /// Why a replica has not answered.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum ReplicaFailure {
     /// It has not replayed enough, or replaying was in the read's way. The connection is good.
     Behind,
     /// The call with this index failed there, which may be its own fault. The connection is good.
@@ -34,20 +34,21 @@ pub(super) enum Refused {
     Unread(usize),
     /// The server has ended the call with this index, as it took too long. The connection is good.
     Slow(usize),
-    /// Nothing has come in time, whether the calls were `asked` yet or not. They may still run.
+    /// Nothing arrived in time, whether the calls were `asked` yet or not. They may still run.
     Late { asked: bool },
     /// The connection is not to be used again.
     Broken(String),
 }
 
-impl Refused {
+impl ReplicaFailure {
     /// The calls that are better not asked for there again soon.
-    pub(super) fn blamed<'a>(&self, found: &'a [Found]) -> &'a [Found] {
+    pub(super) fn blamed<'a>(&self, found: &'a [StatementAnalysis]) -> &'a [StatementAnalysis] {
         match self {
             Self::Failed(at) | Self::Unread(at) | Self::Slow(at) => {
                 found.get(*at..=*at).unwrap_or_default()
             }
-            // The server keeps its answers back until it has them all, so nobody knows which is missing.
+            // The server keeps its answers back until it has them all, so the missing one is
+            // unknown.
             Self::Late { asked: true } => found,
             Self::Late { asked: false }
             | Self::Behind
@@ -63,26 +64,26 @@ pub(super) async fn attempt(
     lease: &mut Lease,
     needed: &Needed,
     calls: &[Call],
-    found: &[Found],
-) -> Result<ReadResult, Refused> {
+    found: &[StatementAnalysis],
+) -> Result<Read, ReplicaFailure> {
     let asked = Cell::new(false);
     let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found, &asked)).await;
-    done.unwrap_or_else(|_| Err(Refused::Late { asked: asked.get() }))
+    done.unwrap_or_else(|_| Err(ReplicaFailure::Late { asked: asked.get() }))
 }
 
 async fn at_leisure(
     lease: &mut Lease,
     needed: &Needed,
     calls: &[Call],
-    found: &[Found],
+    found: &[StatementAnalysis],
     asked: &Cell<bool>,
-) -> Result<ReadResult, Refused> {
+) -> Result<Read, ReplicaFailure> {
     let before = replayed(lease, needed).await?;
     asked.set(true);
     let question = question(&lease.connection, found);
     let mut items = Vec::with_capacity(calls.len() + 2);
     items.extend(items_of(calls, found));
-    items.push(seen::item(FeedKind::Logical, &question));
+    items.push(read_snapshot::item(FeedKind::Logical, &question));
     items.push(Item {
         shape: probe::shape(),
         params: &[],
@@ -90,19 +91,20 @@ async fn at_leisure(
     let tables = lease.connection.read(&items).await.map_err(|failed| {
         if failed.is_outdated() {
             lease.connection.forget_all();
-            return Refused::Outdated;
+            return ReplicaFailure::Outdated;
         }
         sort(failed)
     })?;
-    let broken = |why: &str| Refused::Broken(why.to_owned());
+    let broken = |why: &str| ReplicaFailure::Broken(why.to_owned());
     let mut tables = tables.into_iter();
     let after = Probe::read(&tables.next_back().unwrap_or_default());
-    let seen = Seen::read(&tables.next_back().unwrap_or_default()).map_err(Refused::Broken)?;
+    let seen = ReadSnapshot::read(&tables.next_back().unwrap_or_default())
+        .map_err(ReplicaFailure::Broken)?;
     let (Some(seen), Some(after)) = (seen, after) else {
         return Err(broken("it does not say what it is"));
     };
-    if lease.connection.files.answer(&question, &seen.files) != Files::Same {
-        return Err(Refused::Rewritten);
+    if lease.connection.files.answer(&question, &seen.files) != FileComparison::Same {
+        return Err(ReplicaFailure::Rewritten);
     }
     // A place where the log is written is what a primary has.
     if seen.position.is_some() || !after.follows(&before) {
@@ -112,28 +114,28 @@ async fn at_leisure(
 }
 
 /// How far it is, once that is far enough, or not at all after a moment.
-async fn replayed(lease: &mut Lease, needed: &Needed) -> Result<Probe, Refused> {
+async fn replayed(lease: &mut Lease, needed: &Needed) -> Result<Probe, ReplicaFailure> {
     for look in 1.. {
-        let probe = lease.probe(PROBE).await.map_err(Refused::Broken)?;
+        let probe = lease.probe(PROBE).await.map_err(ReplicaFailure::Broken)?;
         let fault = probe.fault(&lease.system, Some(&needed.source));
         if let Some(fault) = fault {
-            return Err(Refused::Broken(fault.to_string()));
+            return Err(ReplicaFailure::Broken(fault.to_string()));
         }
         if probe.replayed >= needed.at {
             return Ok(probe);
         }
         if look >= LOOKS {
-            return Err(Refused::Behind);
+            return Err(ReplicaFailure::Behind);
         }
         sleep(PAUSE).await;
     }
-    Err(Refused::Behind)
+    Err(ReplicaFailure::Behind)
 }
 
 /// What was read, as the primary's would be given: what it depends on was found out there.
 fn assemble(
     calls: &[Call],
-    found: &[Found],
+    found: &[StatementAnalysis],
     tables: impl Iterator<Item = Table>,
     before: &Probe,
     after: &Probe,
@@ -155,49 +157,62 @@ fn assemble(
     }
 }
 
-/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer told.
-fn sort(failed: Failed) -> Refused {
+/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer
+/// told.
+fn sort(failed: FailedBatch) -> ReplicaFailure {
     let call = failed.index;
     match failed.wrong {
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_lost() => {
-            Refused::Broken(trouble.sentence())
+        BatchError::Failed(RunError::Database(trouble)) if trouble.is_lost() => {
+            ReplicaFailure::Broken(trouble.sentence())
         }
         // What replaying had to cancel.
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_conflict() => Refused::Behind,
-        Wrong::Failed(Failure::Database(trouble)) if trouble.is_cancelled() => Refused::Slow(call),
-        Wrong::Failed(Failure::TooLarge) => Refused::Unread(call),
-        Wrong::Failed(Failure::Database(_) | Failure::Unreadable(_)) => Refused::Failed(call),
-        _ => Refused::Broken("it has not answered as the primary does".to_owned()),
+        BatchError::Failed(RunError::Database(trouble)) if trouble.is_conflict() => {
+            ReplicaFailure::Behind
+        }
+        BatchError::Failed(RunError::Database(trouble)) if trouble.is_cancelled() => {
+            ReplicaFailure::Slow(call)
+        }
+        BatchError::Failed(RunError::TooLarge) => ReplicaFailure::Unread(call),
+        BatchError::Failed(RunError::Database(_) | RunError::Unreadable(_)) => {
+            ReplicaFailure::Failed(call)
+        }
+        _ => ReplicaFailure::Broken("it has not answered as the primary does".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::postgres::said::{Said, Trouble};
+    use crate::postgres::server_error::{DatabaseError, ServerError};
 
-    fn of(wrong: Wrong) -> Refused {
-        sort(Failed { index: 1, wrong })
+    fn of(wrong: BatchError) -> ReplicaFailure {
+        sort(FailedBatch { index: 1, wrong })
     }
 
-    fn said(code: &str) -> Refused {
-        let said = Said {
+    fn said(code: &str) -> ReplicaFailure {
+        let said = ServerError {
             code: code.to_owned(),
-            ..Said::default()
+            ..ServerError::default()
         };
-        of(Wrong::Failed(Failure::Database(Trouble::Said(said.into()))))
+        of(BatchError::Failed(RunError::Database(
+            DatabaseError::Server(said.into()),
+        )))
     }
 
     #[test]
     fn a_read_that_fails_says_who_is_to_blame() {
-        assert_eq!(said("40001"), Refused::Behind, "replaying cancelled it");
-        assert_eq!(said("57014"), Refused::Slow(1), "the limit ended it");
-        assert_eq!(said("22012"), Refused::Failed(1));
-        assert!(matches!(said("57P01"), Refused::Broken(_)));
-        let unreadable = Wrong::Failed(Failure::Unreadable(0));
-        assert_eq!(of(unreadable), Refused::Failed(1));
-        let large = Wrong::Failed(Failure::TooLarge);
-        assert_eq!(of(large), Refused::Unread(1));
-        assert!(matches!(of(Wrong::NoQuery), Refused::Broken(_)));
+        assert_eq!(
+            said("40001"),
+            ReplicaFailure::Behind,
+            "replaying cancelled it"
+        );
+        assert_eq!(said("57014"), ReplicaFailure::Slow(1), "the limit ended it");
+        assert_eq!(said("22012"), ReplicaFailure::Failed(1));
+        assert!(matches!(said("57P01"), ReplicaFailure::Broken(_)));
+        let unreadable = BatchError::Failed(RunError::Unreadable(0));
+        assert_eq!(of(unreadable), ReplicaFailure::Failed(1));
+        let large = BatchError::Failed(RunError::TooLarge);
+        assert_eq!(of(large), ReplicaFailure::Unread(1));
+        assert!(matches!(of(BatchError::NoQuery), ReplicaFailure::Broken(_)));
     }
 }

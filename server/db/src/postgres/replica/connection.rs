@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::GREETING;
 use super::probe::{self, Probe};
-use crate::postgres::connect::Connection;
+use crate::postgres::connect::PooledConnection;
 use crate::postgres::failure::chain;
 use crate::postgres::wire::Item;
 
@@ -18,19 +18,20 @@ pub(in crate::postgres) const SYSTEM: &str =
 
 /// A connection in its place.
 pub(super) struct Lease {
-    pub(super) connection: Connection,
+    pub(super) connection: PooledConnection,
     /// The system identifier of its server.
     pub(super) system: String,
-    _place: Place,
+    _place: ReplicaPermit,
 }
 
 impl Lease {
-    /// Of a new connection, for which nobody waits: the server plans the probe here. ✗ *It takes longer over its first than a read may wait, and
-    /// is left alone each time.* A statement that takes longer than `limit` it ends itself from then on: that says which one it was, and the
-    /// connection stays good.
+    /// Of a new connection, before any read uses it: the server plans the probe here.
+    /// Counterexample: *It takes longer over its first than a read may wait, and is left alone each
+    /// time.* A statement that takes longer than `limit` it ends itself from then on: that says
+    /// which one it was, and the connection stays good.
     pub(super) async fn new(
-        connection: Connection,
-        place: Place,
+        connection: PooledConnection,
+        place: ReplicaPermit,
         limit: Duration,
     ) -> Result<Self, String> {
         let row = answered(connection.client.query_one(SYSTEM, &[])).await?;
@@ -46,7 +47,8 @@ impl Lease {
         Ok(lease)
     }
 
-    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after it is newer.
+    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after
+    /// it is newer.
     pub(super) async fn probe(&mut self, limit: Duration) -> Result<Probe, String> {
         let item = Item {
             shape: probe::shape(),
@@ -78,15 +80,15 @@ fn silent(limit: Duration) -> String {
 }
 
 /// The places for connections.
-pub(super) struct Places {
+pub(super) struct ReplicaPermits {
     taken: Rc<Cell<usize>>,
     all: usize,
 }
 
 /// One of them; free again when this is dropped.
-pub(super) struct Place(Rc<Cell<usize>>);
+pub(super) struct ReplicaPermit(Rc<Cell<usize>>);
 
-impl Places {
+impl ReplicaPermits {
     pub(super) fn new(all: usize) -> Self {
         Self {
             taken: Rc::default(),
@@ -94,16 +96,16 @@ impl Places {
         }
     }
 
-    pub(super) fn take(&self) -> Option<Place> {
+    pub(super) fn take(&self) -> Option<ReplicaPermit> {
         let taken = self.taken.get();
         (taken < self.all).then(|| {
             self.taken.set(taken + 1);
-            Place(Rc::clone(&self.taken))
+            ReplicaPermit(Rc::clone(&self.taken))
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for ReplicaPermit {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -111,11 +113,11 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::Places;
+    use super::ReplicaPermits;
 
     #[test]
     fn there_are_so_many_places_and_each_is_taken_again() {
-        let places = Places::new(2);
+        let places = ReplicaPermits::new(2);
         let (one, two) = (places.take().unwrap(), places.take());
         assert!(two.is_some() && places.take().is_none());
         drop(one);

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use crate::Value;
+use crate::postgres::read_snapshot::place;
 use crate::postgres::requirements::Requirement;
-use crate::postgres::seen::place;
 use crate::postgres::shape::Shape;
 
-/// Whether it is a standby, how far it has replayed and received the log, and who receives it, of which timeline.
+/// Whether it is a standby, how far it has replayed and received the log, and who receives it, of
+/// which timeline.
 static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     Shape::of_texts(
         "select pg_catalog.pg_is_in_recovery()::text as standby, \
@@ -43,7 +44,7 @@ pub(super) struct Probe {
 
 /// Why a server is no replica that may be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ReplicaMismatch {
     /// It takes writes.
     Primary,
     /// Its log comes from nowhere, or from files.
@@ -76,26 +77,28 @@ impl Probe {
         })
     }
 
-    /// What keeps the server from being read; `source` is the system and the timeline of the feed, where there is one.
-    pub(super) fn fault(&self, system: &str, source: Option<&str>) -> Option<Fault> {
+    /// What keeps the server from being read; `source` is the system and the timeline of the feed,
+    /// where there is one.
+    pub(super) fn fault(&self, system: &str, source: Option<&str>) -> Option<ReplicaMismatch> {
         if !self.is_standby {
-            return Some(Fault::Primary);
+            return Some(ReplicaMismatch::Primary);
         }
         if self.receiver.is_none() {
-            return Some(Fault::NoReceiver);
+            return Some(ReplicaMismatch::NoReceiver);
         }
         let Some(timeline) = &self.timeline else {
-            return Some(Fault::Hidden(self.role.clone()));
+            return Some(ReplicaMismatch::Hidden(self.role.clone()));
         };
         // As the feed names them.
         let own = format!("{system}, timeline {timeline}");
         source
             .is_some_and(|source| source != own)
-            .then_some(Fault::Elsewhere)
+            .then_some(ReplicaMismatch::Elsewhere)
     }
 
-    /// Whether all that was replayed since `before` came of the same timeline, through one receiver. ✗ *The timeline alone: after a
-    /// time of replaying from an archive the place where receiving has ended may lie before what was replayed.*
+    /// Whether all that was replayed since `before` came of the same timeline, through one
+    /// receiver. Counterexample: *The timeline alone: after a time of replaying from an archive the
+    /// place where receiving has ended may lie before what was replayed.*
     pub(super) fn follows(&self, before: &Self) -> bool {
         self.is_standby
             && self.receiver.is_some()
@@ -104,7 +107,7 @@ impl Probe {
     }
 }
 
-impl Fault {
+impl ReplicaMismatch {
     /// With what mends it, if a statement does.
     pub(super) fn requirement(&self, requirement: Requirement) -> Requirement {
         match self {
@@ -117,7 +120,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ReplicaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Primary => f.write_str(
@@ -165,7 +168,10 @@ mod tests {
         let mut primary = vec![Value::Null; 6];
         (primary[0], primary[5]) = (text("false"), text("site"));
         let read = Probe::read(&[primary]).unwrap();
-        assert_eq!(read.fault("7", Some(SOURCE)), Some(Fault::Primary));
+        assert_eq!(
+            read.fault("7", Some(SOURCE)),
+            Some(ReplicaMismatch::Primary)
+        );
         assert_eq!(Probe::read(&[]), None);
         assert_eq!(Probe::read(&[vec![Value::Null; 6]]), None);
     }
@@ -173,16 +179,25 @@ mod tests {
     #[test]
     fn only_a_standby_that_receives_the_feeds_timeline_is_a_replica() {
         assert_eq!(probe().fault("7", Some(SOURCE)), None);
-        assert_eq!(probe().fault("8", Some(SOURCE)), Some(Fault::Elsewhere));
+        assert_eq!(
+            probe().fault("8", Some(SOURCE)),
+            Some(ReplicaMismatch::Elsewhere)
+        );
         let with = |change: fn(&mut Probe)| {
             let mut probe = probe();
             change(&mut probe);
             probe.fault("7", Some(SOURCE))
         };
-        assert_eq!(with(|probe| probe.is_standby = false), Some(Fault::Primary));
-        assert_eq!(with(|probe| probe.receiver = None), Some(Fault::NoReceiver));
+        assert_eq!(
+            with(|probe| probe.is_standby = false),
+            Some(ReplicaMismatch::Primary)
+        );
+        assert_eq!(
+            with(|probe| probe.receiver = None),
+            Some(ReplicaMismatch::NoReceiver)
+        );
         let other = |probe: &mut Probe| probe.timeline = Some("1".to_owned());
-        assert_eq!(with(other), Some(Fault::Elsewhere));
+        assert_eq!(with(other), Some(ReplicaMismatch::Elsewhere));
         let hidden = with(|probe| probe.timeline = None).unwrap();
         assert!(
             hidden

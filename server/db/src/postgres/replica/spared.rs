@@ -1,6 +1,7 @@
 //! Statements that a replica is not asked for, because it has lately failed at them.
 //!
-//! What fails there is read on the primary as well, so a statement that always does would cost every page of it twice.
+//! What fails there is read on the primary as well, so a statement that always does would cost
+//! every page of it twice.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use foldhash::fast::RandomState;
 
 /// For how long: a server that had too much to do may have caught up by then.
 const SPARED: Duration = Duration::from_secs(10);
-/// Of so many statements at most.
+/// Maximum number of statements.
 const MOST: usize = 1_024;
 
 /// By the number of their [shape](crate::postgres::shape::Shape), and until when.
 #[derive(Default)]
-pub(super) struct Spared(HashMap<u64, Boottime, RandomState>);
+pub(super) struct ExcludedStatements(HashMap<u64, Boottime, RandomState>);
 
-impl Spared {
+impl ExcludedStatements {
     /// Not again soon.
     pub(super) fn add(&mut self, shape: u64, now: Boottime) {
         if self.0.len() >= MOST {
@@ -41,7 +42,7 @@ mod tests {
     #[test]
     fn what_has_failed_is_spared_for_a_while() {
         let start = Boottime::now();
-        let mut spared = Spared::default();
+        let mut spared = ExcludedStatements::default();
         spared.add(1, start);
         assert!(spared.has(1, start) && !spared.has(2, start));
         assert!(!spared.has(1, start.plus(SPARED)));
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn there_are_never_more_than_so_many() {
         let start = Boottime::now();
-        let mut spared = Spared::default();
+        let mut spared = ExcludedStatements::default();
         for shape in 0..5_000 {
             spared.add(shape, start);
         }

@@ -1,9 +1,10 @@
 //! What a server needs so that its changes can be told, as data for `millpond check`.
 //!
-//! What must be published, or be given triggers, is what the site's queries read. Partitions are told under their own names (`publish_via_partition_root`
-//! stays off): then the replica identity that the feed is told is that of the table which holds the row, and old values can be
-//! believed. A table without a replica identity is never published as it is: from then on PostgreSQL would refuse the application's
-//! UPDATE and DELETE (COHERENCE, rule 20). It is given one first.
+//! What must be published, or be given triggers, is what the site's queries read. Partitions are
+//! told under their own names (`publish_via_partition_root` stays off): then the replica identity
+//! that the feed is told is that of the table which holds the row, and old values can be believed.
+//! A table without a replica identity is never published as it is: from then on PostgreSQL would
+//! refuse the application's UPDATE and DELETE (COHERENCE, rule 20). It is given one first.
 
 mod publication;
 mod server;
@@ -31,7 +32,8 @@ pub struct Requirement {
     pub reason: String,
     /// The statement that mends it.
     pub statement: Option<String>,
-    /// Whether `millpond check --fix` may run the statement once the owner has agreed: the role has the right to.
+    /// Whether `millpond check --fix` may run the statement once the owner has agreed: the role has
+    /// the right to.
     pub may_fix: bool,
     /// Whether the server has to be started anew afterwards.
     pub restart: bool,
@@ -57,8 +59,8 @@ impl Requirement {
     }
 }
 
-/// What is missing so that results that are read from `tables` may be kept; the most basic first. `running` says that this
-/// program's own feed runs, and has a slot already.
+/// What is missing so that results that are read from `tables` may be kept; the most basic first.
+/// `running` says that this program's own feed runs, and has a slot already.
 pub(crate) async fn requirements(
     client: &Client,
     catalog: &Catalog,
@@ -122,7 +124,8 @@ pub(super) async fn ask(
 /// Mends one of them on a connection of the pool.
 pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
     let connection = pool.get().await?;
-    // The sessions of the pool only read, so this one is not given back. What waits for a lock holds up whoever comes behind it.
+    // The sessions of the pool only read, so this one is not given back. A statement that waits for
+    // a lock blocks the statements queued behind it.
     let writing = connection
         .client
         .batch_execute("set default_transaction_read_only = off; set lock_timeout = '2s'");

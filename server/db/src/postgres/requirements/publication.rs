@@ -30,7 +30,7 @@ pub(super) async fn owned(
 }
 
 /// What is to be published.
-struct Wanted {
+struct PublicationTables {
     /// As the owner would write them.
     shown: String,
     /// As they stand in the publication's list.
@@ -39,7 +39,7 @@ struct Wanted {
     owned: bool,
 }
 
-impl Wanted {
+impl PublicationTables {
     fn new(
         facts: &Facts,
         catalog: &Catalog,
@@ -63,7 +63,8 @@ impl Wanted {
     }
 }
 
-/// What the publication lacks so that results that are read from `tables` may be kept; the role owns those in `owned`.
+/// What the publication lacks so that results that are read from `tables` may be kept; the role
+/// owns those in `owned`.
 pub(super) fn lacks(
     facts: &Facts,
     catalog: &Catalog,
@@ -77,7 +78,7 @@ pub(super) fn lacks(
     let (told, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
         .partition(|table| silent_parts(catalog, *table).is_empty());
-    let wanted = Wanted::new(facts, catalog, &told, owned);
+    let wanted = PublicationTables::new(facts, catalog, &told, owned);
     let mut all = if catalog.publication().exists {
         existing(facts, catalog, &wanted)
     } else {
@@ -91,7 +92,8 @@ pub(super) fn lacks(
     let owns = |table: u32| facts.superuser || owned.contains(&table);
     all.extend(silent.into_iter().map(|table| {
         let whole = catalog.tree(table);
-        // ✗ *A partition that is made later has no identity, and as its root is published the server refuses to update it.*
+        // Counterexample: *A partition that is made later has no identity, and as its root is
+        // published the server refuses to update it.*
         let is_whole = catalog
             .relation(table)
             .is_some_and(|table| table.kind != 'p');
@@ -107,7 +109,7 @@ fn quoted(catalog: &Catalog) -> String {
     format!("\"{}\"", catalog.publication().name.replace('"', "\"\""))
 }
 
-fn existing(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Vec<Requirement> {
+fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec<Requirement> {
     let publication = catalog.publication();
     let (name, quoted) = (&publication.name, quoted(catalog));
     let owns = facts.superuser || facts.owns_publication;
@@ -144,7 +146,7 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Vec<Requiremen
     all
 }
 
-fn absent(facts: &Facts, catalog: &Catalog, wanted: &Wanted) -> Requirement {
+fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requirement {
     let list = if wanted.entries.is_empty() {
         String::new()
     } else {
@@ -243,7 +245,8 @@ fn identity_statements(catalog: &Catalog, table: u32) -> String {
     statements.join("; ")
 }
 
-/// A table in the list of a publication. ONLY, as children that inherit are in the list by themselves.
+/// A table in the list of a publication. ONLY, as children that inherit are in the list by
+/// themselves.
 fn entry(catalog: &Catalog, table: u32) -> String {
     let Some(relation) = catalog.relation(table) else {
         return String::new();

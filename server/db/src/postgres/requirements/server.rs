@@ -73,9 +73,7 @@ fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
     if facts.wal_level != "logical" {
         let mut missing = Requirement::new(
             format!("wal_level is {}, not logical", facts.wal_level),
-            format!(
-                "without it the server tells nobody of changes, and nothing is kept; {OTHERWISE}"
-            ),
+            format!("without it the server reports no changes, and nothing is kept; {OTHERWISE}"),
         )
         .mended_by("alter system set wal_level = logical", facts.superuser);
         missing.restart = true;

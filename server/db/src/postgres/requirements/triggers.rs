@@ -16,7 +16,8 @@ pub(super) struct Objects {
     /// The schema where they are, or are to be; none if the search path has none.
     schema: Option<String>,
     role: String,
-    /// Whether all of them are there, the function as this version makes it and for nobody but whom its owner lets use it.
+    /// Whether all of them are there, the function as this version makes it and for nobody but whom
+    /// its owner lets use it.
     complete: bool,
     /// Whether any of them is there.
     begun: bool,
@@ -44,7 +45,8 @@ const OBJECTS: &str = "select pg_catalog.quote_ident(pg_catalog.current_schema()
     coalesce((select bool_and(pg_catalog.has_function_privilege(f.oid, 'EXECUTE')) from f), false) \
     from o";
 
-/// What there is, before [`OBJECTS`]. The function is current if it has the body of this version, is guarded, and not everybody may use it.
+/// What there is, before [`OBJECTS`]. The function is current if it has the body of this version,
+/// is guarded, and it is not executable by PUBLIC.
 fn with() -> String {
     let body = function::in_this_schema("$1");
     let is_guarded = function::IS_GUARDED;

@@ -1,4 +1,5 @@
-//! PostgreSQL's lexical rules, as far as they say where strings, names and comments end (PostgreSQL manual, 4.1).
+//! PostgreSQL's lexical rules, as far as they say where strings, names and comments end (PostgreSQL
+//! manual, 4.1).
 
 /// What stands at one place of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,8 @@ fn run(rest: &str, holds: fn(char) -> bool) -> usize {
     rest.find(|c| !holds(c)).unwrap_or(rest.len())
 }
 
-/// A string or name in quotes whose content begins at `from`; a doubled quote stands for itself. It may be left open.
+/// A string or name in quotes whose content begins at `from`; a doubled quote stands for itself. It
+/// may be left open.
 fn quoted(rest: &str, from: usize, quote: char, backslash: bool) -> usize {
     let mut characters = rest[from..].char_indices().peekable();
     while let Some((at, c)) = characters.next() {

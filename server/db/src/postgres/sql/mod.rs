@@ -1,10 +1,11 @@
-//! From the owner's text, with parameters by name, to PostgreSQL's, with parameters by number; and back for places.
+//! From the owner's text, with parameters by name, to PostgreSQL's, with parameters by number; and
+//! back for places.
 
 mod lexer;
 mod script;
 
 use lexer::{Token, token};
-pub(crate) use script::{Piece, ends_transaction, statements};
+pub(crate) use script::{ScriptStatement, ends_transaction, statements};
 
 use crate::SqlError;
 
@@ -15,12 +16,14 @@ pub(crate) struct Rewritten {
     pub(crate) text: String,
     /// The name of each number, from `$1`.
     pub(crate) names: Vec<String>,
-    /// Bytes of `text`, and the bytes of the owner's text that stand there, where the distance between them changes.
+    /// Bytes of `text`, and the bytes of the owner's text that stand there, where the distance
+    /// between them changes.
     places: Vec<(usize, usize)>,
 }
 
 impl Rewritten {
-    /// The byte of the owner's text at the `character` (from 1) of `text` at which PostgreSQL says that something is wrong.
+    /// The byte of the owner's text at the `character` (from 1) of `text` at which PostgreSQL says
+    /// that something is wrong.
     pub(crate) fn place(&self, character: u32) -> usize {
         let byte = byte_at(&self.text, character);
         let (here, there) = self.places[self.places.partition_point(|(here, _)| *here <= byte) - 1];

@@ -4,16 +4,16 @@ use super::lexer::{Token, token};
 
 /// One statement of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct ScriptStatement<'a> {
     /// The byte at which it begins, without the white space and comments before it.
     pub(crate) start: usize,
     /// Its text, with its semicolon.
     pub(crate) text: &'a str,
 }
 
-/// Splits a script at its semicolons, except those in strings, names, comments, brackets, and in the body of a function
-/// between BEGIN ATOMIC and END.
-pub(crate) fn statements(sql: &str) -> Vec<Piece<'_>> {
+/// Splits a script at its semicolons, except those in strings, names, comments, brackets, and in
+/// the body of a function between BEGIN ATOMIC and END.
+pub(crate) fn statements(sql: &str) -> Vec<ScriptStatement<'_>> {
     let mut pieces = Vec::new();
     let mut open: Option<Open> = None;
     let mut at = 0;
@@ -22,7 +22,7 @@ pub(crate) fn statements(sql: &str) -> Vec<Piece<'_>> {
         if kind != Token::Blank {
             if kind == Token::Semicolon && open.as_ref().is_none_or(Open::is_complete) {
                 let piece = open.take().map(|open| open.start);
-                pieces.extend(piece.map(|start| Piece {
+                pieces.extend(piece.map(|start| ScriptStatement {
                     start,
                     text: &sql[start..end],
                 }));
@@ -32,7 +32,7 @@ pub(crate) fn statements(sql: &str) -> Vec<Piece<'_>> {
         }
         at = end;
     }
-    pieces.extend(open.map(|Open { start, .. }| Piece {
+    pieces.extend(open.map(|Open { start, .. }| ScriptStatement {
         start,
         text: &sql[start..],
     }));

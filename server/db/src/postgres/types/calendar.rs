@@ -25,7 +25,8 @@ pub(super) fn time(microseconds: i64) -> String {
     text
 }
 
-/// `timestamp` and `timestamptz`: microseconds since 2000-01-01. With a zone the session's, which is UTC: as RFC 3339 writes it.
+/// `timestamp` and `timestamptz`: microseconds since 2000-01-01. With a zone the session's, which
+/// is UTC: as RFC 3339 writes it.
 pub(super) fn timestamp(microseconds: i64, zone: bool) -> String {
     match microseconds {
         i64::MAX => return "infinity".to_owned(),
@@ -45,8 +46,8 @@ pub(super) fn timestamp(microseconds: i64, zone: bool) -> String {
 
 /// Writes the day; gives what stands at the very end, ` BC` before year 1.
 fn push_date(text: &mut String, days: i64) -> &'static str {
-    // From the proleptic Gregorian calendar's day 0, 0000-03-01, in eras of 400 years (Hinnant, "chrono-compatible
-    // low-level date algorithms", civil_from_days).
+    // From the proleptic Gregorian calendar's day 0, 0000-03-01, in eras of 400 years (Hinnant,
+    // "chrono-compatible low-level date algorithms", civil_from_days).
     let day = days + 730_425;
     let era = day.div_euclid(146_097);
     let of_era = day.rem_euclid(146_097);

@@ -1,8 +1,10 @@
-//! `inet` and `cidr`. A cast to text would not do: it adds the length of the mask where the output form leaves it out.
+//! `inet` and `cidr`. A cast to text would not do: it adds the length of the mask where the output
+//! form leaves it out.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Reads the binary form: family, bits of the mask, whether it is a `cidr`, bytes of the address, and these.
+/// Reads the binary form: family, bits of the mask, whether it is a `cidr`, bytes of the address,
+/// and these.
 pub(super) fn read(bytes: &[u8]) -> Option<String> {
     let (head, address) = bytes.split_first_chunk::<4>()?;
     let [family, bits, is_cidr, length] = *head;

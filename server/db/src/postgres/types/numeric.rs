@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Reads the binary form: counts of 16 bits, then groups of four decimal digits, the first worth 10000^weight.
+/// Reads the binary form: counts of 16 bits, then groups of four decimal digits, the first worth
+/// 10000^weight.
 pub(super) fn read(bytes: &[u8]) -> Option<String> {
     let word = |index: usize| -> Option<u16> {
         let pair = bytes.get(2 * index..2 * index + 2)?;

@@ -10,7 +10,7 @@ use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type};
 use super::array;
 use crate::{Error, Value};
 
-/// A value that is sent as text, whatever the type of its parameter.
+/// A value that is sent as text for a parameter of any type.
 #[derive(Debug)]
 pub(crate) struct Bound<'a>(pub(crate) &'a Value);
 
@@ -82,8 +82,8 @@ fn is_json(base: &Type) -> bool {
     matches!(*base, Type::JSON | Type::JSONB)
 }
 
-/// Says what does not fit before it is sent: then the transaction goes on, and the words are the same in every language of
-/// the server. What is not certain is left to the server.
+/// Says what does not fit before it is sent: then the transaction goes on, and the words are the
+/// same in every language of the server. What is not certain is left to the server.
 pub(crate) fn fits(name: &str, value: &Value, kind: &Type) -> Result<(), Error> {
     let base = base(kind);
     let wrong = match value {

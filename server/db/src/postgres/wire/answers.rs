@@ -1,13 +1,14 @@
 //! What the server answers to a batch, message by message, without a socket.
 //!
-//! The order is fixed by what was asked: for each statement that is forgotten a CloseComplete; for each that runs, a ParseComplete if
-//! it is new here, a BindComplete, its description if it is new, its rows, and its end. Whatever else comes is
-//! not this protocol, but for what a server may say at any time.
+//! The order is fixed by what was asked: for each statement that is forgotten a CloseComplete; for
+//! each that runs, a ParseComplete if it is new here, a BindComplete, its description if it is new,
+//! its rows, and its end. Any other message is not this protocol, but for what a server may say at
+//! any time.
 
-use super::super::run::{Failure, MAX_RESULT, PER_VALUE};
-use super::super::said::{Said, Trouble};
+use super::super::run::{MAX_RESULT, PER_VALUE, RunError};
+use super::super::server_error::{DatabaseError, ServerError};
 use super::super::shape::Shape;
-use super::batch::{Item, Wrong};
+use super::batch::{BatchError, Item};
 use crate::Value;
 use crate::postgres::feed::reader::Reader;
 
@@ -17,13 +18,14 @@ pub(super) type Table = Vec<Vec<Value>>;
 /// What begins the word at the end of a statement that only reads.
 const QUERIES: [&[u8]; 3] = [b"SELECT", b"SHOW", b"EXPLAIN"];
 
-/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names, schemas, what cannot be done.
+/// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names,
+/// schemas, what cannot be done.
 const SCHEMA: [&str; 3] = ["42", "3F", "0A"];
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// So many statements are still to be forgotten.
+enum ExpectedMessage {
+    /// This number of statements is still to be closed.
     Closed(usize),
     Parsed,
     Bound,
@@ -37,30 +39,31 @@ enum Next {
 /// The answer to one batch, as it comes.
 pub(super) struct Answers<'a> {
     items: &'a [Item<'a>],
-    /// The shapes that are new on this connection, in the order in which they are parsed, and how many of them were.
+    /// The shapes that are new on this connection, in the order in which they are parsed, and how
+    /// many of them were.
     fresh: &'a [u64],
     parsed: usize,
     /// Whether the statement whose answer comes is one of them.
     is_fresh: bool,
-    next: Next,
+    next: ExpectedMessage,
     /// The rows of the statements that are done, and of the one that runs.
     done: Vec<Table>,
     rows: Table,
     /// The bytes of these.
     bytes: usize,
     /// What went wrong first.
-    wrong: Option<Wrong>,
+    wrong: Option<BatchError>,
 }
 
 impl<'a> Answers<'a> {
-    /// To a batch that forgets so many statements, parses those of `fresh` and runs `items`.
+    /// To a batch that closes this number of statements, parses those of `fresh` and runs `items`.
     pub(super) fn new(items: &'a [Item<'a>], fresh: &'a [u64], closes: usize) -> Self {
         let mut answers = Self {
             items,
             fresh,
             parsed: 0,
             is_fresh: false,
-            next: Next::Closed(closes),
+            next: ExpectedMessage::Closed(closes),
             done: Vec::with_capacity(items.len()),
             rows: Vec::new(),
             bytes: 0,
@@ -81,31 +84,32 @@ impl<'a> Answers<'a> {
     }
 
     /// The rows of each statement, or what went wrong first.
-    pub(super) fn outcome(self) -> Result<Vec<Table>, Wrong> {
+    pub(super) fn outcome(self) -> Result<Vec<Table>, BatchError> {
         match self.wrong {
             None => Ok(self.done),
             Some(wrong) => Err(wrong),
         }
     }
 
-    /// Takes the next message; whether it was the last. After an error the connection is of no more use.
-    pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, Wrong> {
+    /// Takes the next message; whether it was the last. After an error the connection is of no more
+    /// use.
+    pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<bool, BatchError> {
         match (self.next, tag) {
             // A notice, a setting, a notification.
             (_, b'N' | b'S' | b'A') => {}
             (_, b'E') => self.refused(body)?,
-            (Next::Ready | Next::Skipped, b'Z') => return self.ready(body),
-            (Next::Skipped, b'1') => self.parsed += 1,
-            (Next::Skipped, b'2' | b'T' | b'n' | b'D' | b'C' | b'I') => {}
-            (Next::Closed(left), b'3') => self.closed(left - 1),
-            (Next::Parsed, b'1') => {
+            (ExpectedMessage::Ready | ExpectedMessage::Skipped, b'Z') => return self.ready(body),
+            (ExpectedMessage::Skipped, b'1') => self.parsed += 1,
+            (ExpectedMessage::Skipped, b'2' | b'T' | b'n' | b'D' | b'C' | b'I') => {}
+            (ExpectedMessage::Closed(left), b'3') => self.closed(left - 1),
+            (ExpectedMessage::Parsed, b'1') => {
                 self.parsed += 1;
-                self.next = Next::Bound;
+                self.next = ExpectedMessage::Bound;
             }
-            (Next::Bound, b'2') => self.bound(),
-            (Next::Described, b'T' | b'n') => self.described(body)?,
-            (Next::Rows, b'D') => self.row(body)?,
-            (Next::Rows, b'C' | b'I') => self.ended(body),
+            (ExpectedMessage::Bound, b'2') => self.bound(),
+            (ExpectedMessage::Described, b'T' | b'n') => self.described(body)?,
+            (ExpectedMessage::Rows, b'D') => self.row(body)?,
+            (ExpectedMessage::Rows, b'C' | b'I') => self.ended(body),
             (_, tag) => {
                 let tag = char::from(tag);
                 return Err(garbled(format!("a message {tag:?} out of its turn")));
@@ -121,7 +125,7 @@ impl<'a> Answers<'a> {
 
     fn closed(&mut self, left: usize) {
         if left > 0 {
-            self.next = Next::Closed(left);
+            self.next = ExpectedMessage::Closed(left);
         } else {
             self.begin();
         }
@@ -133,37 +137,38 @@ impl<'a> Answers<'a> {
         let fresh = self.fresh.get(self.parsed);
         self.is_fresh = shape.is_some_and(|shape| fresh == Some(&shape.id));
         self.next = if shape.is_none() {
-            Next::Ready
+            ExpectedMessage::Ready
         } else if self.is_fresh {
-            Next::Parsed
+            ExpectedMessage::Parsed
         } else {
-            Next::Bound
+            ExpectedMessage::Bound
         };
     }
 
     fn bound(&mut self) {
         self.next = if self.is_fresh {
-            Next::Described
+            ExpectedMessage::Described
         } else {
-            Next::Rows
+            ExpectedMessage::Rows
         };
     }
 
-    /// The columns must be those that the statement was described with, or its rows would be misread.
-    fn described(&mut self, body: &[u8]) -> Result<(), Wrong> {
+    /// The columns must be those that the statement was described with, or its rows would be
+    /// misread.
+    fn described(&mut self, body: &[u8]) -> Result<(), BatchError> {
         let matches = match self.shape() {
             Some(shape) => is_described(shape, body),
             None => Some(false),
         };
         match matches {
-            Some(true) => self.next = Next::Rows,
-            Some(false) => self.fail(Wrong::Changed),
+            Some(true) => self.next = ExpectedMessage::Rows,
+            Some(false) => self.fail(BatchError::Changed),
             None => return Err(garbled("a description that is cut short")),
         }
         Ok(())
     }
 
-    fn row(&mut self, body: &[u8]) -> Result<(), Wrong> {
+    fn row(&mut self, body: &[u8]) -> Result<(), BatchError> {
         let short = || garbled("a row that is cut short");
         let decoders = self.shape().map_or(&[][..], |shape| &shape.decoders);
         let mut reader = Reader(body);
@@ -179,7 +184,7 @@ impl<'a> Answers<'a> {
                     Some(value) => value,
                     // The message is whole, so the rest of the answer is read as ever.
                     None => {
-                        self.fail(Wrong::Failed(Failure::Unreadable(index)));
+                        self.fail(BatchError::Failed(RunError::Unreadable(index)));
                         return Ok(());
                     }
                 },
@@ -191,17 +196,18 @@ impl<'a> Answers<'a> {
             return Err(garbled("a row that is longer than its values"));
         }
         if self.bytes > MAX_RESULT {
-            return Err(Wrong::Failed(Failure::TooLarge));
+            return Err(BatchError::Failed(RunError::TooLarge));
         }
         self.rows.push(values);
         Ok(())
     }
 
-    /// A statement has run. One that is no query has ended the snapshot, or begun a transaction that lasts.
+    /// A statement has run. One that is no query has ended the snapshot, or begun a transaction
+    /// that lasts.
     fn ended(&mut self, tag: &[u8]) {
         let is_query = QUERIES.iter().any(|word| tag.starts_with(word));
         if !tag.is_empty() && !is_query {
-            return self.fail(Wrong::NoQuery);
+            return self.fail(BatchError::NoQuery);
         }
         // Results are kept: no more room than they need.
         self.rows.shrink_to_fit();
@@ -211,36 +217,40 @@ impl<'a> Answers<'a> {
     }
 
     /// The server refuses a statement, or the connection.
-    fn refused(&mut self, body: &[u8]) -> Result<(), Wrong> {
-        let trouble = Trouble::Said(Box::new(Said::read(body)));
+    fn refused(&mut self, body: &[u8]) -> Result<(), BatchError> {
+        let trouble = DatabaseError::Server(Box::new(ServerError::read(body)));
         if trouble.is_lost() {
-            return Err(Wrong::Failed(Failure::Database(trouble)));
+            return Err(BatchError::Failed(RunError::Database(trouble)));
         }
-        // Of a statement that was described before, this is about the schema; a lock that it has to wait for is not.
+        // Of a statement that was described before, this is about the schema; a lock that it has to
+        // wait for is not.
         let is_of_schema = (trouble.said()).is_some_and(|said| SCHEMA.contains(&said.class()));
         self.fail(match self.next {
-            Next::Parsed | Next::Bound if is_of_schema => Wrong::Unparsed(trouble),
-            _ => Wrong::Failed(Failure::Database(trouble)),
+            ExpectedMessage::Parsed | ExpectedMessage::Bound if is_of_schema => {
+                BatchError::Unparsed(trouble)
+            }
+            _ => BatchError::Failed(RunError::Database(trouble)),
         });
         Ok(())
     }
 
     /// The first that goes wrong is what is told.
-    fn fail(&mut self, wrong: Wrong) {
+    fn fail(&mut self, wrong: BatchError) {
         self.wrong.get_or_insert(wrong);
-        self.next = Next::Skipped;
+        self.next = ExpectedMessage::Skipped;
     }
 
-    fn ready(&mut self, body: &[u8]) -> Result<bool, Wrong> {
+    fn ready(&mut self, body: &[u8]) -> Result<bool, BatchError> {
         if body == b"I" {
             return Ok(true);
         }
-        // A transaction that somebody has begun.
-        Err(self.wrong.take().unwrap_or(Wrong::NoQuery))
+        // A transaction that a statement has begun.
+        Err(self.wrong.take().unwrap_or(BatchError::NoQuery))
     }
 }
 
-/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no body.
+/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no
+/// body.
 fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
     if body.is_empty() {
         return Some(shape.given.is_empty());
@@ -261,8 +271,8 @@ fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
     Some(matches && reader.is_empty())
 }
 
-/// What comes is not the protocol; nobody knows what it means.
-pub(super) fn garbled(what: impl std::fmt::Display) -> Wrong {
+/// The message is not valid in the protocol, so its meaning is unknown.
+pub(super) fn garbled(what: impl std::fmt::Display) -> BatchError {
     let why = format!("what comes is not PostgreSQL's protocol: {what}");
-    Wrong::Failed(Failure::Database(Trouble::Gone(why)))
+    BatchError::Failed(RunError::Database(DatabaseError::Gone(why)))
 }

@@ -11,8 +11,8 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 use tokio_postgres::types::{IsNull as DriversIsNull, ToSql as _};
 
-use super::super::run::Failure;
-use super::super::said::Trouble;
+use super::super::run::RunError;
+use super::super::server_error::DatabaseError;
 use super::super::shape::Shape;
 use super::super::types::Bound;
 use super::answers::{Answers, Table, garbled};
@@ -33,11 +33,11 @@ pub(crate) struct Item<'a> {
 
 /// Why a batch gave no rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum BatchError {
     /// The statement failed, or the connection.
-    Failed(Failure),
+    Failed(RunError),
     /// It is not understood any more: it was described for another schema.
-    Unparsed(Trouble),
+    Unparsed(DatabaseError),
     /// Its columns are others than when it was described.
     Changed,
     /// It is no query, and what came with it may be of two states.
@@ -46,25 +46,25 @@ pub(crate) enum Wrong {
 
 /// A batch that failed, and at which of its statements.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct FailedBatch {
     pub(crate) index: usize,
-    pub(crate) wrong: Wrong,
+    pub(crate) wrong: BatchError,
 }
 
-impl Failed {
+impl FailedBatch {
     /// Whether what is prepared on the connection is of no more use.
     pub(crate) fn is_outdated(&self) -> bool {
         match &self.wrong {
-            Wrong::Failed(Failure::Database(trouble)) => trouble.is_outdated(),
-            Wrong::Failed(_) | Wrong::NoQuery => false,
-            Wrong::Unparsed(_) | Wrong::Changed => true,
+            BatchError::Failed(RunError::Database(trouble)) => trouble.is_outdated(),
+            BatchError::Failed(_) | BatchError::NoQuery => false,
+            BatchError::Unparsed(_) | BatchError::Changed => true,
         }
     }
 
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match &self.wrong {
-            Wrong::Failed(Failure::Database(trouble)) | Wrong::Unparsed(trouble) => {
+            BatchError::Failed(RunError::Database(trouble)) | BatchError::Unparsed(trouble) => {
                 trouble.sentence()
             }
             _ => "it answers with something else than was asked".to_owned(),
@@ -72,7 +72,7 @@ impl Failed {
     }
 }
 
-/// A connection as reads use it. Whoever has it is alone with it, but for the driver.
+/// A connection as reads use it. Only its one user and the driver access it.
 pub(crate) struct Wire {
     share: Rc<Share>,
     address: Address,
@@ -111,12 +111,13 @@ impl Wire {
 
     /// Runs the statements in one snapshot, and gives the rows of each.
     ///
-    /// If the future is dropped, or fails so that the rest of the answer is not read, the connection is closed.
-    pub(crate) async fn run(&mut self, items: &[Item<'_>]) -> Result<Vec<Table>, Failed> {
+    /// If the future is dropped, or fails so that the rest of the answer is not read, the
+    /// connection is closed.
+    pub(crate) async fn run(&mut self, items: &[Item<'_>]) -> Result<Vec<Table>, FailedBatch> {
         if self.known.len() + items.len() > MAX_STATEMENTS {
             self.forget_all();
         }
-        let fresh = self.write(items).map_err(|error| Failed {
+        let fresh = self.write(items).map_err(|error| FailedBatch {
             index: 0,
             wrong: lost(error),
         })?;
@@ -128,7 +129,7 @@ impl Wire {
             ..
         } = self;
         let Some((turn, mut io)) = share.take().await else {
-            return Err(Failed {
+            return Err(FailedBatch {
                 index: 0,
                 wrong: lost(CLOSED),
             });
@@ -136,7 +137,7 @@ impl Wire {
         let mut answers = Answers::new(items, &fresh, forgotten.len());
         let read = exchange(&mut io, output, &mut answers).await;
         let index = answers.at();
-        let failed = |wrong| Failed { index, wrong };
+        let failed = |wrong| FailedBatch { index, wrong };
         read.map_err(failed)?;
         turn.give_back(io);
         shrink(output);
@@ -229,8 +230,8 @@ impl Name {
 
 const CLOSED: &str = "the server has closed the connection";
 
-fn lost(why: impl std::fmt::Display) -> Wrong {
-    Wrong::Failed(Failure::Database(Trouble::gone(why)))
+fn lost(why: impl std::fmt::Display) -> BatchError {
+    BatchError::Failed(RunError::Database(DatabaseError::gone(why)))
 }
 
 /// Sends what was written, and reads the whole answer.
@@ -238,7 +239,7 @@ pub(super) async fn exchange(
     io: &mut Io,
     output: &mut BytesMut,
     answers: &mut Answers<'_>,
-) -> Result<(), Wrong> {
+) -> Result<(), BatchError> {
     loop {
         while let Some((tag, length)) = next(&io.input)? {
             let done = answers.take(tag, &io.input[HEAD..length])?;
@@ -258,12 +259,12 @@ pub(super) async fn exchange(
 }
 
 /// The first message, if all of it is there.
-fn next(input: &[u8]) -> Result<Option<(u8, usize)>, Wrong> {
+fn next(input: &[u8]) -> Result<Option<(u8, usize)>, BatchError> {
     match head(input) {
         Ok(Some((tag, length))) if length <= input.len() => Ok(Some((tag, length))),
         Ok(_) => Ok(None),
         Err(wrong) if wrong.tag == b'D' && wrong.length > HEAD => {
-            Err(Wrong::Failed(Failure::TooLarge))
+            Err(BatchError::Failed(RunError::TooLarge))
         }
         Err(wrong) => Err(garbled(format!("a message of {} bytes", wrong.length))),
     }

@@ -1,4 +1,5 @@
-//! Opens a socket to one of the servers that the URL names, with TLS as far as `sslmode` asks for it.
+//! Opens a socket to one of the servers that the URL names, with TLS as far as `sslmode` asks for
+//! it.
 
 use std::future::Future;
 use std::io;
@@ -18,12 +19,13 @@ use tokio_postgres::config::{LoadBalanceHosts, SslMode, SslNegotiation};
 use tokio_postgres::{CancelToken, Config, NoTls};
 use tokio_rustls::TlsConnector;
 
-use super::super::feed::{At, Place, places};
+use super::super::feed::{HostAddress, ServerHost, places};
 use super::super::liveness::watch;
 use super::stream::Stream;
 use crate::random::random;
 
-/// One socket address of a server: the same server is reached by it once more, as a request to cancel must.
+/// One socket address of a server: the same server is reached by it once more, as a request to
+/// cancel must.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     at: Resolved,
@@ -38,7 +40,7 @@ enum Resolved {
 }
 
 /// The servers in the order in which they are to be tried: the owner's, or any.
-pub(super) fn in_turn(config: &Config) -> Vec<Place> {
+pub(super) fn in_turn(config: &Config) -> Vec<ServerHost> {
     let mut places = places(config);
     if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
         places.sort_by_cached_key(|_| random());
@@ -47,15 +49,15 @@ pub(super) fn in_turn(config: &Config) -> Vec<Place> {
 }
 
 /// The addresses of one server.
-pub(super) async fn addresses(place: &Place, config: &Config) -> io::Result<Vec<Address>> {
+pub(super) async fn addresses(place: &ServerHost, config: &Config) -> io::Result<Vec<Address>> {
     let address = |at| Address {
         at,
         host: place.host(),
     };
     let port = match place.at() {
-        At::File(path) => return Ok(vec![address(Resolved::File(path.clone()))]),
-        At::Address(at) => return Ok(vec![address(Resolved::Tcp(*at))]),
-        At::Name(port) => *port,
+        HostAddress::File(path) => return Ok(vec![address(Resolved::File(path.clone()))]),
+        HostAddress::Address(at) => return Ok(vec![address(Resolved::Tcp(*at))]),
+        HostAddress::Name(port) => *port,
     };
     let found = lookup_host((place.name(), port)).await?;
     let mut addresses: Vec<Address> = found.map(|at| address(Resolved::Tcp(at))).collect();
@@ -147,8 +149,8 @@ async fn secure(
     Ok(Stream::Tls(Box::new(secured)))
 }
 
-/// What the server says to a wish for TLS. Exactly one byte is read: what somebody who speaks in the clear has put behind it becomes part of
-/// the handshake, which fails (CVE-2021-23222).
+/// What the server says to a wish for TLS. Exactly one byte is read: what an attacker who speaks in
+/// the clear has put behind it becomes part of the handshake, which fails (CVE-2021-23222).
 async fn offers_tls(socket: &mut TcpStream) -> io::Result<bool> {
     let mut wish = BytesMut::new();
     frontend::ssl_request(&mut wish);

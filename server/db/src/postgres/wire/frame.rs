@@ -14,7 +14,8 @@ pub(super) struct WrongLength {
     pub(super) length: usize,
 }
 
-/// The kind of the first message, and how many bytes it has in all; `None` if its head is not there yet.
+/// The kind of the first message, and how many bytes it has in all; `None` if its head is not there
+/// yet.
 pub(super) fn head(input: &[u8]) -> Result<Option<(u8, usize)>, WrongLength> {
     let Some(&[tag, a, b, c, d]) = input.first_chunk::<HEAD>() else {
         return Ok(None);
@@ -85,7 +86,7 @@ pub(super) struct Exchanges {
 }
 
 impl Exchanges {
-    /// Of a connection on which nobody has logged in yet.
+    /// Of a connection before the login.
     pub(super) fn new() -> Self {
         Self {
             sent: Passing::untagged(),
@@ -99,7 +100,8 @@ impl Exchanges {
     pub(super) fn send(&mut self, bytes: &[u8]) {
         let open = &mut self.open;
         self.sent.pass(bytes, |tag| {
-            // A Sync, a query of the simple protocol, a call of a function: each ends with the server being ready.
+            // A Sync, a query of the simple protocol, a call of a function: each ends with the
+            // server being ready.
             if matches!(tag, b'S' | b'Q' | b'F') {
                 *open += 1;
             }

@@ -7,18 +7,19 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::batch::Wire;
 use super::dial::{Address, addresses, in_turn};
 use super::share::Share;
-use crate::postgres::Shared;
+use crate::postgres::DatabaseContext;
 use crate::postgres::failure::chain;
-use crate::postgres::options::Target;
+use crate::postgres::options::ConnectionTarget;
 
-/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). How old its rows are nobody can say: that is told by a
-/// heartbeat of the primary, and without one a standby where nothing was written looks as one that was cut off hours ago
-/// (`pg_last_xact_replay_timestamp` is the same for both).
+/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). The age of its
+/// rows is unknown: that is told by a heartbeat of the primary, and without one a standby where
+/// nothing was written looks as one that was cut off hours ago (`pg_last_xact_replay_timestamp` is
+/// the same for both).
 pub(in crate::postgres) const STANDBY: &str = "it is a standby, and nobody can say how far it is behind: it is read from here once it has been \
     promoted; database.replicas names standbys that are to be read beside the primary";
 
 /// A session: the driver's side, and ours.
-pub(crate) struct Opened {
+pub(crate) struct OpenedWire {
     pub(crate) client: Client,
     pub(crate) wire: Wire,
     /// What drives the client. It ends by itself once the client is gone.
@@ -26,7 +27,7 @@ pub(crate) struct Opened {
 }
 
 /// Tries the servers of the URL in turn; why none of them would do.
-pub(crate) async fn open(shared: &Shared) -> Result<Opened, String> {
+pub(crate) async fn open(shared: &DatabaseContext) -> Result<OpenedWire, String> {
     let config = &shared.target.config;
     let places = in_turn(config);
     let mut reasons = Vec::new();
@@ -55,7 +56,7 @@ pub(crate) async fn open(shared: &Shared) -> Result<Opened, String> {
     Err(reasons.join("; "))
 }
 
-async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
+async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, String> {
     let config = &shared.target.config;
     let stream = address.open(config, shared.tls.config()).await;
     let stream = stream.map_err(|error| error.to_string())?;
@@ -69,11 +70,11 @@ async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
         .await
         .map_err(|error| chain(&error))?;
     let driver = tokio::task::spawn_local(async move {
-        // Whoever waits for an answer is told by the client; notices are nobody's here.
+        // The client reports errors to the waiting caller; notices are ignored here.
         let _ = connection.await;
     });
     check_kind(&client, &shared.target).await?;
-    Ok(Opened {
+    Ok(OpenedWire {
         client,
         wire: Wire::new(share, address),
         driver,
@@ -84,10 +85,12 @@ async fn at(shared: &Shared, address: Address) -> Result<Opened, String> {
 const KIND: &str = "select pg_catalog.pg_is_in_recovery(), \
     pg_catalog.current_setting('transaction_read_only')::boolean";
 
-/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as `target_session_attrs` in the URL says.
+/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as
+/// `target_session_attrs` in the URL says.
 ///
-/// A server that is none now becomes none while the connection lives: for that it has to be started anew.
-async fn check_kind(client: &Client, target: &Target) -> Result<(), String> {
+/// A server that is none now becomes none while the connection lives: for that it has to be started
+/// anew.
+async fn check_kind(client: &Client, target: &ConnectionTarget) -> Result<(), String> {
     let rows = client.simple_query(KIND).await;
     let rows = rows.map_err(|error| chain(&error))?;
     let row = rows.iter().find_map(|message| match message {

@@ -1,13 +1,16 @@
 //! One connection, two who use it: the driver, and in its pauses a batch.
 //!
-//! The driver has one end and knows nothing of it. A batch takes the socket away while the driver waits for no answer, and puts it
-//! back; meanwhile the driver finds nothing to read and no room to write. Whether the driver waits is known from the messages
-//! that go by ([`Exchanges`]): each Sync or query that it sends is answered until the server is ready.
+//! The driver has one end and knows nothing of it. A batch takes the socket away while the driver
+//! waits for no answer, and puts it back; meanwhile the driver finds nothing to read and no room to
+//! write. Whether the driver waits is known from the messages that go by ([`Exchanges`]): each Sync
+//! or query that it sends is answered until the server is ready.
 //!
-//! A batch that does not come to its end closes the connection, as nobody knows what is still on its way.
+//! A batch that does not come to its end closes the connection, as the messages still in flight are
+//! unknown.
 //!
-//! The driver is not woken when a batch is done: it would wake at every read only to find nothing. So while nothing is asked of it, nobody
-//! listens, and that the server has gone is found out when the connection is next taken ([`Share::is_over`]).
+//! The driver is not woken when a batch is done: it would wake at every read only to find nothing.
+//! So while no request is pending, the driver does not read, and that the server has gone is found
+//! out when the connection is next taken ([`Share::is_over`]).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,10 +27,10 @@ use super::stream::{Io, Stream};
 
 /// Both ends of the connection.
 pub(crate) struct Share {
-    state: RefCell<State>,
+    state: RefCell<ShareState>,
 }
 
-struct State {
+struct ShareState {
     /// `None` while a batch has it, and at the end.
     io: Option<Io>,
     exchanges: Exchanges,
@@ -38,7 +41,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl ShareState {
     fn close(&mut self) {
         self.closed = true;
         self.io = None;
@@ -61,10 +64,10 @@ impl State {
 }
 
 impl Share {
-    /// Of a socket on which nobody has logged in yet; with the driver's end.
+    /// Of a socket before the login; with the driver's end.
     pub(super) fn new(stream: Stream) -> (Rc<Self>, DriversEnd) {
         let share = Rc::new(Self {
-            state: RefCell::new(State {
+            state: RefCell::new(ShareState {
                 io: Some(Io::new(stream)),
                 exchanges: Exchanges::new(),
                 driver: None,
@@ -75,8 +78,9 @@ impl Share {
         (Rc::clone(&share), DriversEnd(share))
     }
 
-    /// Takes the socket as soon as the driver waits for nothing; `None` if the connection is closed.
-    pub(super) async fn take(&self) -> Option<(Turn<'_>, Io)> {
+    /// Takes the socket as soon as the driver waits for nothing; `None` if the connection is
+    /// closed.
+    pub(super) async fn take(&self) -> Option<(SocketTurn<'_>, Io)> {
         poll_fn(|cx| {
             let mut state = self.state.borrow_mut();
             if state.closed {
@@ -85,7 +89,7 @@ impl Share {
             if state.exchanges.are_over()
                 && let Some(io) = state.io.take()
             {
-                let turn = Turn {
+                let turn = SocketTurn {
                     share: self,
                     done: false,
                 };
@@ -97,8 +101,8 @@ impl Share {
         .await
     }
 
-    /// Whether the server has gone, as far as can be seen without waiting. What a server says to somebody who asks nothing is read here;
-    /// if that is an error, it is its last word.
+    /// Whether the server has gone, as far as can be seen without waiting. Messages of the server
+    /// on an idle connection are read here; if that is an error, it is its last word.
     pub(crate) fn is_over(&self) -> bool {
         let mut state = self.state.borrow_mut();
         if state.closed {
@@ -113,7 +117,7 @@ impl Share {
     }
 }
 
-/// Reads what has come on an idle connection, and skips what is said to nobody in particular.
+/// Reads the messages on an idle connection, and skips notices.
 fn has_ended(io: &mut Io) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     loop {
@@ -135,13 +139,14 @@ fn has_ended(io: &mut Io) -> bool {
     }
 }
 
-/// The time in which a batch has the socket. Its end without [`give_back`](Turn::give_back) is the connection's.
-pub(super) struct Turn<'a> {
+/// The time in which a batch has the socket. Its end without [`give_back`](SocketTurn::give_back)
+/// is the connection's.
+pub(super) struct SocketTurn<'a> {
     share: &'a Share,
     done: bool,
 }
 
-impl Turn<'_> {
+impl SocketTurn<'_> {
     /// Gives the socket back: the whole answer was read.
     pub(super) fn give_back(mut self, mut io: Io) {
         io.shrink();
@@ -157,7 +162,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SocketTurn<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.share.state.borrow_mut().close();
@@ -180,7 +185,7 @@ impl DriversEnd {
         if state.closed {
             return Poll::Ready(closed);
         }
-        let State { io, exchanges, .. } = &mut *state;
+        let ShareState { io, exchanges, .. } = &mut *state;
         let Some(io) = io else {
             state.driver = Some(cx.waker().clone());
             return Poll::Pending;

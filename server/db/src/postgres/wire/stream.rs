@@ -79,13 +79,15 @@ impl Io {
         }
     }
 
-    /// Reads once; the bytes that came, 0 at the end. Without anything to read it costs no system call.
+    /// Reads once; the bytes that came, 0 at the end. Without anything to read it costs no system
+    /// call.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.input.reserve(CHUNK);
         pin!(self.stream.read_buf(&mut self.input)).poll(cx)
     }
 
-    /// Sends as much of `output` as there is room for, and reads once: a server that answers while it is asked must not wait for us.
+    /// Sends as much of `output` as there is room for, and reads once: a server that answers while
+    /// it is asked must not wait for us.
     pub(super) fn poll_turn(
         &mut self,
         cx: &mut Context<'_>,

@@ -7,11 +7,11 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
 use super::answers::{Answers, Table};
-use super::batch::{Item, Wrong, exchange};
+use super::batch::{BatchError, Item, exchange};
 use super::stream::{Io, Stream};
 use crate::Value;
-use crate::postgres::run::Failure;
-use crate::postgres::said::Trouble;
+use crate::postgres::run::RunError;
+use crate::postgres::server_error::DatabaseError;
 use crate::postgres::shape::Shape;
 
 pub(super) fn runtime() -> Runtime {
@@ -62,7 +62,8 @@ fn ended() -> Vec<u8> {
     message(b'C', b"SELECT 1\0")
 }
 
-/// A batch of two: one that the connection forgets another for and meets first, and one that it knows.
+/// A batch of two: one that the connection forgets another for and meets first, and one that it
+/// knows.
 struct Script {
     shapes: [Shape; 2],
 }
@@ -103,8 +104,9 @@ impl Script {
         ]
     }
 
-    /// What comes of an answer of which the first bytes have been read already. Then the server is gone.
-    fn play(&self, read: &[u8], rest: &[u8]) -> Result<Vec<Table>, Wrong> {
+    /// What comes of an answer of which the first bytes have been read already. Then the server is
+    /// gone.
+    fn play(&self, read: &[u8], rest: &[u8]) -> Result<Vec<Table>, BatchError> {
         let items = self
             .shapes
             .each_ref()
@@ -123,8 +125,11 @@ impl Script {
     }
 }
 
-fn is_gone(wrong: &Wrong) -> bool {
-    matches!(wrong, Wrong::Failed(Failure::Database(Trouble::Gone(_))))
+fn is_gone(wrong: &BatchError) -> bool {
+    matches!(
+        wrong,
+        BatchError::Failed(RunError::Database(DatabaseError::Gone(_)))
+    )
 }
 
 #[test]
@@ -198,14 +203,17 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
         some.extend([error, ready()]);
         script.play(&[], &some.concat()).unwrap_err()
     };
-    // It may fit the schema of now if it is described anew, also one whose types were fixed when it was parsed.
-    assert!(matches!(at(1, refusal("42601")), Wrong::Unparsed(_)));
-    assert!(matches!(at(2, refusal("42883")), Wrong::Unparsed(_)));
-    // A lock that it waited for in vain says nothing about it.
-    assert!(matches!(at(1, refusal("57014")), Wrong::Failed(_)));
+    // It may fit the schema of now if it is described anew, also one whose types were fixed when it
+    // was parsed.
+    assert!(matches!(at(1, refusal("42601")), BatchError::Unparsed(_)));
+    assert!(matches!(at(2, refusal("42883")), BatchError::Unparsed(_)));
+    // A lock timeout says nothing about the statement.
+    assert!(matches!(at(1, refusal("57014")), BatchError::Failed(_)));
     for place in [2, 3, 4, 5, 6, 7, 8, 9] {
         match at(place, refusal("22012")) {
-            Wrong::Failed(Failure::Database(Trouble::Said(said))) => assert_eq!(said.code, "22012"),
+            BatchError::Failed(RunError::Database(DatabaseError::Server(said))) => {
+                assert_eq!(said.code, "22012")
+            }
             other => panic!("{place}: {other:?}"),
         }
     }
@@ -220,10 +228,10 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
         ],
     ];
     let outcome = script.play(&[], &more.concat().concat());
-    assert!(matches!(outcome, Err(Wrong::Failed(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(BatchError::Failed(_))), "{outcome:?}");
     // The server is going: nothing more is waited for.
     match script.play(&[], &refusal("57P01")) {
-        Err(Wrong::Failed(Failure::Database(trouble))) => assert!(trouble.is_lost()),
+        Err(BatchError::Failed(RunError::Database(trouble))) => assert!(trouble.is_lost()),
         other => panic!("{other:?}"),
     }
 }
@@ -235,7 +243,7 @@ fn a_value_that_cannot_be_read_costs_no_connection() {
     let place = messages[4].len() - "one".len() - 4;
     messages[4][place] = 0xff;
     let outcome = script.play(&[], &messages.concat());
-    assert_eq!(outcome, Err(Wrong::Failed(Failure::Unreadable(0))));
+    assert_eq!(outcome, Err(BatchError::Failed(RunError::Unreadable(0))));
 }
 
 #[test]
@@ -252,11 +260,17 @@ fn columns_that_are_not_those_of_the_description_are_noticed() {
         messages[3] = description(columns);
         // The rows are those of the new columns; they are not looked at.
         messages[4] = row(&[Some("x"); 5]);
-        assert_eq!(script.play(&[], &messages.concat()), Err(Wrong::Changed));
+        assert_eq!(
+            script.play(&[], &messages.concat()),
+            Err(BatchError::Changed)
+        );
     }
     let mut messages = Script::messages();
     messages[3] = message(b'n', b"");
-    assert_eq!(script.play(&[], &messages.concat()), Err(Wrong::Changed));
+    assert_eq!(
+        script.play(&[], &messages.concat()),
+        Err(BatchError::Changed)
+    );
 }
 
 #[test]
@@ -270,11 +284,17 @@ fn what_is_no_query_is_refused_and_so_is_a_transaction_that_lasts() {
         let mut messages = Script::messages();
         messages[6] = message(b'C', word);
         messages[9] = message(b'Z', status);
-        assert_eq!(script.play(&[], &messages.concat()), Err(Wrong::NoQuery));
+        assert_eq!(
+            script.play(&[], &messages.concat()),
+            Err(BatchError::NoQuery)
+        );
     }
     let mut messages = Script::messages();
     messages[9] = message(b'Z', b"T");
-    assert_eq!(script.play(&[], &messages.concat()), Err(Wrong::NoQuery));
+    assert_eq!(
+        script.play(&[], &messages.concat()),
+        Err(BatchError::NoQuery)
+    );
 }
 
 #[test]
@@ -286,7 +306,7 @@ fn a_length_is_looked_at_before_there_is_room_for_it() {
         script.play(&[], &head).unwrap_err()
     };
     let huge = 0x7fff_ffff;
-    assert_eq!(outcome(b'D', huge), Wrong::Failed(Failure::TooLarge));
+    assert_eq!(outcome(b'D', huge), BatchError::Failed(RunError::TooLarge));
     assert!(is_gone(&outcome(b'C', huge)));
     assert!(is_gone(&outcome(b'D', 3)));
     assert!(is_gone(&outcome(b'E', 0)));

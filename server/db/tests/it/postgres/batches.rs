@@ -1,4 +1,5 @@
-//! Reads as one batch: one snapshot, statements that are met late, and sessions that somebody changes.
+//! Reads as one batch: one snapshot, statements that are met late, and sessions whose settings are
+//! changed.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) fn first(read: &ReadResult, index: usize) -> Value {
     read.results[index].rows[0][0].clone()
 }
 
-/// Waits until somebody waits for the advisory lock 1.
+/// Waits until a session waits for the advisory lock 1.
 fn until_blocked(foreign: &mut postgres::Client) {
     let waiting = "select exists (select from pg_locks where locktype = 'advisory' and not granted \
         and database = (select oid from pg_database where datname = current_database()))";
@@ -28,7 +29,8 @@ fn until_blocked(foreign: &mut postgres::Client) {
     }
 }
 
-/// Runs `meanwhile` while a read waits for the advisory lock 1 in its middle, and gives what was read.
+/// Runs `meanwhile` while a read waits for the advisory lock 1 in its middle, and gives what was
+/// read.
 fn amid<T: Send>(
     fixture: &Fixture,
     read: impl FnOnce() -> T + Send,
@@ -289,7 +291,7 @@ fn what_is_given_up_is_ended_in_the_server() {
     }
 }
 
-/// Many threads on few connections: whatever is told to one is not answered to another.
+/// Many threads on few connections: each thread gets its own results.
 #[test]
 fn reads_of_many_threads_get_their_own_answers() {
     let fixture = Arc::new(Fixture::new("create table t (n integer)"));

@@ -76,7 +76,7 @@ fn a_server_that_comes_back_is_found_again() {
     assert!(database.health().failures > 0);
     server.restart().unwrap();
     while try_read(&database, &query, vec![]).is_err() {
-        // The pause between attempts is at most seconds; nobody tells when it is over.
+        // The pause between attempts is at most seconds; no event marks its end.
         std::thread::yield_now();
     }
     database.stop();

@@ -85,7 +85,8 @@ impl Fed {
         self.sink.store(key, epoch, &read)
     }
 
-    /// Reads until the result is kept. An old transaction of another test may hold that up, but not for ever.
+    /// Reads until the result is kept. An old transaction of another test may hold that up, but not
+    /// for ever.
     pub(super) fn fill(&self, key: &str, query: &Query, params: &[Value]) {
         for _ in 0..1_000 {
             if self.try_fill(key, query, params) {
@@ -170,8 +171,9 @@ fn an_own_write_has_been_applied_when_it_is_answered() {
     }
 }
 
-/// A heartbeat that was sent later has come back, and was taken note of everywhere: the one before the last.
-fn settled(sink: &RecordingSink) {
+/// A heartbeat that was sent later has returned, and was taken note of everywhere: the one before
+/// the last.
+fn settled(sink: &Witness) {
     sink.settle();
     sink.settle();
 }
@@ -384,7 +386,8 @@ pub(super) fn keeps_the_promise(fed: &Fed) {
     }
 }
 
-/// Rule 7 for what begins to be told while the feed runs: the stream decides by the catalog as it was at each change.
+/// Rule 7 for what begins to be told while the feed runs: the stream decides by the catalog as it
+/// was at each change.
 #[test]
 fn what_was_under_way_when_its_table_was_published_is_not_missed() {
     let schema = "create table late (id integer primary key, n integer); insert into late values (1, 0); \
@@ -415,7 +418,8 @@ fn what_was_under_way_when_its_table_was_published_is_not_missed() {
     assert_eq!(read().results[0].rows, [[int(1)]]);
 }
 
-/// A statement with casts runs on as it was prepared, whatever its columns are called now; each connection has to be told.
+/// A statement with casts runs on as it was prepared, under any present names of its columns; each
+/// connection has to be told.
 #[test]
 fn columns_that_swap_their_names_are_read_anew_on_every_connection() {
     let schema = "create table w (price integer, net integer, term interval); insert into w values (100, 80, '1 day'); \

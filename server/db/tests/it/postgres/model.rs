@@ -1,4 +1,5 @@
-//! A cached answer equals a fresh one: random queries, own writes and other programs', through the real feed.
+//! A cached answer equals a fresh one: random queries, own writes and other programs', through the
+//! real feed.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Reads: one snapshot, statements that live on when the schema changes, limits, and refusals with their place.
+//! Reads: one snapshot, statements that live on when the schema changes, limits, and refusals with
+//! their place.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Reads on replicas: kept where they show all that the feed has brought, and left to the primary where they do not.
+//! Reads on replicas: kept where they show all that the feed has brought, and left to the primary
+//! where they do not.
 
 mod faults;
 mod schema;
@@ -64,7 +65,7 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = attempt() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(began.elapsed() < PATIENCE, "gave up waiting for {what}");
     }
 }
 
@@ -77,7 +78,8 @@ impl Pair {
         Self::with(|_| {})
     }
 
-    /// With the longest lag that is ever allowed, so that no read is the primary's because the feed is slow.
+    /// With the longest lag that is ever allowed, so that no read is the primary's because the feed
+    /// is slow.
     fn with(adjust: impl FnOnce(&mut PostgresOptions)) -> Self {
         let primary = Options::new().logical().start().unwrap();
         client(&primary).batch_execute(SCHEMA).unwrap();
@@ -247,7 +249,8 @@ fn a_replica_that_lags_more_than_the_bound_is_not_read_even_if_nothing_has_chang
     pair.replicas(&query);
 }
 
-/// ✗ *Nobody knows how old such a thing is on a replica: an own write may be missing, and a sequence there shows values that never were.*
+/// Counterexample: *Its age on a replica is unknown: an own write may be missing,
+/// and a sequence there shows values that never were.*
 #[test]
 fn what_no_feed_tells_of_is_the_primarys() {
     let pair = Pair::new();
@@ -276,7 +279,8 @@ fn what_no_feed_tells_of_is_the_primarys() {
     assert!(is_replicas(&pair.read(&told)));
 }
 
-/// ✗ *A standby's snapshot lists none of the primary's open transactions, so one that has not ended counts as seen.*
+/// Counterexample: *A standby's snapshot lists none of the primary's open transactions, so one that
+/// has not ended counts as seen.*
 #[test]
 fn a_transaction_that_a_standby_takes_for_ended_keeps_its_fill_out() {
     let pair = Pair::new();
@@ -375,8 +379,8 @@ fn a_change_of_the_schema_is_waited_for_too() {
     assert_eq!(first(&pair.replicas(&query), 0), int(100));
 }
 
-/// Rule 7: ✗ *A table is published while a transaction that has changed it is open; the replica shows the table without it, and the
-/// stream never tells of it.*
+/// Rule 7. Counterexample: *A table is published while a transaction that has changed it is open;
+/// the replica shows the table without it, and the stream never tells of it.*
 #[test]
 fn what_was_under_way_when_its_table_was_published_is_waited_for_too() {
     let pair = Pair::new();

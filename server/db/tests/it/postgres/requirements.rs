@@ -25,7 +25,8 @@ fn a_publication_that_is_missing_is_made_and_a_mute_table_left_out_until_it_has_
     );
     fixture.database.mend(&before[0]).unwrap();
     assert_eq!(missing(&ask()), ["mute has no replica identity"]);
-    // The application may still change the rows of a table that was left out, and of one that was given an identity.
+    // The application may still change the rows of a table that was left out, and of one that was
+    // given an identity.
     let mut foreign = fixture.foreign();
     foreign
         .batch_execute("insert into mute values (1); update mute set id = 2")

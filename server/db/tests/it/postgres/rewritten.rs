@@ -91,8 +91,9 @@ impl Counted {
         wait(self.fed.database.read(calls.collect())).unwrap()
     }
 
-    /// What is read by one who has a snapshot from before the change, and waits for the table until it is committed.
-    fn read_during(&self, change: Change) -> ReadResult {
+    /// What is read by one who has a snapshot from before the change, and waits for the table until
+    /// it is committed.
+    fn read_during(&self, change: Change) -> Read {
         let mut foreign = self.fed.foreign();
         let mut writing = foreign.transaction().unwrap();
         writing.batch_execute("update size set n = n + 1").unwrap();

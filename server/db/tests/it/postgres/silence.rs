@@ -1,4 +1,4 @@
-//! Connections on which nothing arrives any more, although nobody has ended them.
+//! Connections on which nothing arrives any more, although they were not closed.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,8 @@ use millpond_db::{Call, Database, Error, PostgresOptions};
 use super::{Fixture, prepare, server, try_read};
 use crate::support::{int, wait};
 
-/// A way to the server on which whatever is sent can be lost; a connection that is made later is not.
+/// A way to the server on which all packets can be lost; a connection that is made later is
+/// not.
 struct Relay {
     port: u16,
     made: Arc<AtomicUsize>,

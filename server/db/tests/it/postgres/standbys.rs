@@ -1,4 +1,5 @@
-//! Standbys in the primary's place: nothing of them is given, however old it is, until they are promoted.
+//! Standbys in the primary's place: nothing of them is given, however old it is, until they are
+//! promoted.
 
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{Database, Error};
@@ -65,7 +66,7 @@ fn without_the_primary_a_standby_that_is_behind_answers_nothing_until_it_is_prom
         assert!(why.contains("it is a standby"), "{why}");
     }
     on_standby.batch_execute("select pg_promote()").unwrap();
-    // The pause between attempts is at most seconds; nobody tells when it is over.
+    // The pause between attempts is at most seconds; no event marks its end.
     let found = loop {
         if let Ok(found) = count() {
             break found;

@@ -96,7 +96,7 @@ fn each_sslmode_asks_what_it_says() {
     );
     // The name is another.
     unavailable(url("127.0.0.1", "verify-full", Some(&roots)));
-    // Nobody trusted has signed.
+    // No trusted authority has signed it.
     unavailable(url("localhost", "verify-full", Some(&foreign)));
     unavailable(url("localhost", "verify-ca", Some(&foreign)));
     // The server takes no connection without TLS, and no other password.

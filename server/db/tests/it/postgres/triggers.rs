@@ -1,4 +1,5 @@
-//! The database where logical replication cannot be had: what is kept, and what makes it go, through the triggers.
+//! The database where logical replication cannot be had: what is kept, and what makes it go,
+//! through the triggers.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ fn a_result_is_kept_until_somebody_changes_it() {
     assert_eq!(fed.sink.epoch(), epoch, "{:?}", fed.sink.calls().last());
 }
 
-/// How far the feed has come.
+/// The position of the feed.
 fn position(fed: &Fed) -> u64 {
     let told = fed.sink.calls();
     let last = told.iter().rev().find_map(|told| match told {
@@ -105,7 +106,8 @@ fn a_read_lies_where_the_feed_has_seen_all_that_it_saw() {
         .unwrap();
     fed.write("update t set n = 1 where id = 2", vec![]);
     let read = try_read(&fed.database, &query, vec![int(2)]).unwrap();
-    // The feed has seen the write, but not all transactions below the read's upper bound, of which one is open.
+    // The feed has seen the write, but not all transactions below the read's upper bound, of which
+    // one is open.
     fed.sink.settle();
     assert!(position(&fed) < read.position);
     open.batch_execute("commit").unwrap();
@@ -298,7 +300,8 @@ fn who_may_not_execute_the_function_is_told_whom_to_ask() {
     mend(&options, &queries);
 }
 
-/// What a row update costs with the triggers and without: run with `--ignored --nocapture`, when nothing else runs.
+/// What a row update costs with the triggers and without: run with `--ignored --nocapture`, when
+/// nothing else runs.
 #[test]
 #[ignore = "it measures"]
 fn what_a_write_costs() {

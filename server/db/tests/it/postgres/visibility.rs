@@ -1,6 +1,7 @@
-//! A commit that the feed brings before anybody can see it (COHERENCE, rule 2), for two caches that are told of it alike: one
-//! that counts versions, and the store. PostgreSQL streams a commit once its record is on disk; one that waits for a synchronous
-//! standby is visible only after that. The standby here does not exist.
+//! A commit that the feed brings before it is visible (COHERENCE, rule 2), for two caches that are
+//! told of it alike: one that counts versions, and the store. PostgreSQL streams a commit once its
+//! record is on disk; one that waits for a synchronous standby is visible only after that. The
+//! standby here does not exist.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,8 +79,8 @@ struct Kept {
     counts: Vec<u64>,
 }
 
-/// What many caches do: each change counts one up at what it touches, and a result is kept with the counts from before it was
-/// read. It is given for as long as they are the same.
+/// What many caches do: each change counts one up at what it touches, and a result is kept with the
+/// counts from before it was read. It is given for as long as they are the same.
 #[derive(Default)]
 struct Counted {
     versions: Mutex<Versions>,
@@ -175,7 +176,8 @@ impl Both {
         Arc::new(Self { counted, store })
     }
 
-    /// Waits for a heartbeat that is sent from now on, and for the next: then the one before was taken note of everywhere.
+    /// Waits for a heartbeat that is sent from now on, and for the next: then the one before was
+    /// taken note of everywhere.
     fn settle(&self) {
         for _ in 0..2 {
             let now = Boottime::now();

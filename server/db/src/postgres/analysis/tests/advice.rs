@@ -1,14 +1,14 @@
-//! What the owner is told of queries that depend on more than they need to.
+//! The advice to the owner about queries that depend on more than they need to.
 
 use expect_test::expect;
 
 use super::schema::SCHEMA;
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::postgres::analysis::nearest::OTHERS;
 
 #[test]
 fn each_cause_has_its_remedy_and_its_cost() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let mut said = String::new();
     for sql in [
         "select * from author",
@@ -120,7 +120,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
 
 #[test]
 fn the_functions_that_a_line_names_have_no_remedy() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let read = ["author".to_owned()];
     let analysis = fixture.analyse_with("select opaque($1)", Some(&read));
     let advice = analysis.unwrap().advice();
@@ -130,7 +130,7 @@ fn the_functions_that_a_line_names_have_no_remedy() {
 
 #[test]
 fn a_policy_is_named() {
-    let fixture = Fixture::bare(
+    let fixture = AnalysisFixture::bare(
         "create table doc (id int primary key, tenant int); create table tenant (id int primary key);
          create policy own on doc using (tenant in (select id from tenant)); alter table doc enable row level security;
          alter table doc force row level security; create publication millpond for all tables;
@@ -149,7 +149,7 @@ fn a_policy_is_named() {
 
 #[test]
 fn the_other_equalities_are_what_they_are_taken_for() {
-    let fixture = Fixture::bare("");
+    let fixture = AnalysisFixture::bare("");
     let oids: Vec<String> = OTHERS.iter().map(u32::to_string).collect();
     let names = fixture.texts(&format!(
         "select distinct oprname::text from pg_operator where oid in ({})",

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 
 #[test]
 fn views_and_functions_are_seen_through() {
@@ -41,7 +41,7 @@ fn views_and_functions_are_seen_through() {
                 not cacheable: opaque() may read tables; write "-- depends:" and their names above the query, separated by commas
         "#]],
     );
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let told = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         fixture
@@ -213,12 +213,12 @@ fn what_depends_on_its_arguments_is_cacheable() {
 
 #[test]
 fn what_is_not_kept_is_not_for_that_of_unknown_tables() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let tables = |sql: &str| {
         let analysis = fixture.analyse(sql).unwrap();
         analysis.files.map(|files| files.len())
     };
-    // It reads the clock, and nobody has to look at the locks for its table.
+    // It reads the clock, and the locks for its table need not be read.
     assert_eq!(tables("select id, current_timestamp from author"), Some(1));
     assert_eq!(
         tables("select id from author tablesample system (10)"),

@@ -1,6 +1,7 @@
-//! The fingerprint is another one after whatever the feed does not tell, and the same after everything else.
+//! The fingerprint is another one after every change that the feed does not report, and the same
+//! after everything else.
 
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::postgres::catalog::FINGERPRINT;
 
 const SCHEMA: &str = "
@@ -18,13 +19,13 @@ create index plain on a (b);
 create publication one for table a;
 ";
 
-fn fingerprint(fixture: &Fixture) -> String {
+fn fingerprint(fixture: &AnalysisFixture) -> String {
     fixture.texts(&format!("select {FINGERPRINT}")).remove(0)
 }
 
 #[test]
 fn every_kind_of_ddl_changes_the_fingerprint() {
-    let fixture = Fixture::bare(SCHEMA);
+    let fixture = AnalysisFixture::bare(SCHEMA);
     let mut before = fingerprint(&fixture);
     for ddl in [
         "create table fresh (id int)",
@@ -91,7 +92,7 @@ fn every_kind_of_ddl_changes_the_fingerprint() {
 
 #[test]
 fn data_and_upkeep_leave_the_fingerprint_as_it_is() {
-    let fixture = Fixture::bare(SCHEMA);
+    let fixture = AnalysisFixture::bare(SCHEMA);
     let before = fingerprint(&fixture);
     for sql in [
         "insert into a select n, 'x', n from generate_series(1, 1000) n",

@@ -1,6 +1,7 @@
-//! The property: whatever change makes an answer another one, touches what the answer depends on.
+//! The property: every change that alters a result touches a dependency of the result.
 //!
-//! The change's tags are computed here from the rows before and after it, all columns known: what the feed tells at its best.
+//! The change's tags are computed here from the rows before and after it, all columns known: what
+//! the feed tells at its best.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use millpond_store::Tag;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::Value;
 use crate::postgres::analysis::Analysis;
 use crate::postgres::tags::{ColumnName, broad};
@@ -174,7 +175,7 @@ impl Choices {
 }
 
 /// The rows of a query as text, in one order.
-fn rows(fixture: &Fixture, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
+fn rows(fixture: &AnalysisFixture, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
     let messages = fixture
         .runtime
         .block_on(fixture.client.simple_query(sql))
@@ -195,7 +196,7 @@ fn rows(fixture: &Fixture, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
 }
 
 /// All rows of all tables, with how often each is there.
-fn contents(fixture: &Fixture) -> BTreeMap<(&'static str, Vec<Option<String>>), usize> {
+fn contents(fixture: &AnalysisFixture) -> BTreeMap<(&'static str, Vec<Option<String>>), usize> {
     let mut all = BTreeMap::new();
     for (table, from) in [("a", "only a"), ("b", "b"), ("p", "p"), ("k", "k")] {
         for row in rows(fixture, &format!("select * from {from}")).unwrap() {
@@ -207,7 +208,7 @@ fn contents(fixture: &Fixture) -> BTreeMap<(&'static str, Vec<Option<String>>), 
 
 /// What the change between two states touches.
 fn touched(
-    fixture: &Fixture,
+    fixture: &AnalysisFixture,
     before: &BTreeMap<(&'static str, Vec<Option<String>>), usize>,
     after: &BTreeMap<(&'static str, Vec<Option<String>>), usize>,
 ) -> HashSet<Tag> {
@@ -248,7 +249,7 @@ fn a_change_that_matters_touches_a_dependency() {
         .iter()
         .map(|(name, of)| format!("{name} {of}"))
         .collect();
-    let fixture = Fixture::new(&SCHEMA.replace("COLUMNS", &columns.join(", ")));
+    let fixture = AnalysisFixture::new(&SCHEMA.replace("COLUMNS", &columns.join(", ")));
     let (mut narrow, mut changed) = (0, 0);
     for _ in 0..rounds {
         let mut watched: Vec<(String, Analysis)> = Vec::new();

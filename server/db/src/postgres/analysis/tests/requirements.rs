@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
 
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::postgres::requirements::{Requirement, fix, requirements};
 
 const TABLES: &str = "create table a (id int primary key); create table \"B c\" (id int primary key); create table mute (id int);
@@ -12,7 +12,7 @@ const TABLES: &str = "create table a (id int primary key); create table \"B c\" 
     create table parent (id int primary key); create table child (primary key (id)) inherits (parent);
     create unlogged table noise (id int primary key);";
 
-fn found(fixture: &Fixture, queries: &[&str]) -> Vec<Requirement> {
+fn found(fixture: &AnalysisFixture, queries: &[&str]) -> Vec<Requirement> {
     let mut tables = BTreeSet::new();
     for sql in queries {
         tables.extend(fixture.analyse(sql).unwrap().reads());
@@ -51,12 +51,12 @@ const QUERIES: [&str; 6] = [
 
 #[test]
 fn what_is_missing_is_said_and_mended() {
-    let mut fixture = Fixture::bare(TABLES);
+    let mut fixture = AnalysisFixture::bare(TABLES);
     let missing = found(&fixture, &QUERIES);
     check(
         &missing,
         &expect![[r#"
-            wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+            wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
                 fix: alter system set wal_level = logical
             there is no publication millpond (it says of which tables the server tells changes)
                 fix: create publication "millpond" for table a, "public"."B c", p, only parent, child
@@ -76,11 +76,12 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES[..2]),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+        wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
     "#]],
     );
-    // A table without an identity was not published with the others: the application may still update it.
+    // A table without an identity was not published with the others: the application may still
+    // update it.
     fixture.run("insert into mute values (1); update mute set id = 2");
     let mute = missing
         .iter()
@@ -98,7 +99,7 @@ fn what_is_missing_is_said_and_mended() {
     check(
         &found(&fixture, &QUERIES),
         &expect![[r#"
-        wal_level is replica, not logical (without it the server tells nobody of changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
+        wal_level is replica, not logical (without it the server reports no changes, and nothing is kept; where it cannot be had, feed = "triggers" in [database] does without it)
             fix: alter system set wal_level = logical
     "#]],
     );
@@ -106,7 +107,7 @@ fn what_is_missing_is_said_and_mended() {
 
 #[test]
 fn a_role_without_rights_is_told_whom_to_ask() {
-    let mut fixture = Fixture::bare(TABLES);
+    let mut fixture = AnalysisFixture::bare(TABLES);
     fixture.run("do 'begin if not exists (select from pg_roles where rolname = ''guest'') then create role guest; end if; end';
         grant select on all tables in schema public to guest;
         do 'begin execute format(''revoke temporary on database %I from public'', current_database()); end'; set role guest");

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use super::schema::SCHEMA;
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 use crate::Value;
 
 #[test]
@@ -13,9 +13,9 @@ fn policies_count_where_the_role_is_subject_to_them() {
         create policy mine on doc for select using (tenant in (select id from tenant));
         create policy who on doc for update using (body = current_user);
         create view docs as select * from doc";
-    let fixture = Fixture::new(schema);
+    let fixture = AnalysisFixture::new(schema);
     let sql = "select * from doc where id = $1";
-    // Whoever made the table, and superusers, are not subject to its policies.
+    // The owner of the table, and superusers, are not subject to its policies.
     fixture.check(
         &[sql, "select * from docs"],
         &expect![[r#"
@@ -66,7 +66,7 @@ fn a_publication_that_leaves_something_out_is_none() {
         "create publication millpond for table a, c, p, parent with (publish_via_partition_root = true)",
         "create publication millpond for all tables with (publish = 'insert, update')",
     ] {
-        let fixture = Fixture::bare(&format!("{tables}; {publication}"));
+        let fixture = AnalysisFixture::bare(&format!("{tables}; {publication}"));
         let reasons: Vec<String> = queries
             .iter()
             .map(|sql| {
@@ -98,7 +98,7 @@ fn a_publication_that_leaves_something_out_is_none() {
 
 #[test]
 fn who_may_make_no_temporary_objects_gets_no_stale_answer() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     fixture.run("do 'begin if not exists (select from pg_roles where rolname = ''strict'') then create role strict; end if; end';
         do 'begin execute format(''revoke temporary on database %I from public'', current_database()); end';
         grant select on author to strict; set role strict");

@@ -2,7 +2,7 @@
 
 use expect_test::Expect;
 
-use super::support::Fixture;
+use super::support::AnalysisFixture;
 
 pub(super) const SCHEMA: &str = r#"
 create collation nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
@@ -34,5 +34,5 @@ create aggregate longest(text) (sfunc = textcat, stype = text);
 "#;
 
 pub(super) fn check(queries: &[&str], expected: &Expect) {
-    Fixture::new(SCHEMA).check(queries, expected);
+    AnalysisFixture::new(SCHEMA).check(queries, expected);
 }

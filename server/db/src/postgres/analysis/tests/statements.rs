@@ -3,8 +3,8 @@
 use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
-use super::support::Fixture;
-use crate::{Value, ValueKind};
+use super::support::AnalysisFixture;
+use crate::{Kind, Value};
 
 #[test]
 fn statements_that_write_and_those_that_are_none() {
@@ -59,7 +59,7 @@ fn statements_that_write_and_those_that_are_none() {
 
 #[test]
 fn parameters_and_columns_are_known() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let analysis = fixture
         .analyse("select id, title as t from article a where id = $1 and topic = $2 and published = $3 and score = $4 and slug = $5 limit $6")
         .unwrap();
@@ -85,13 +85,13 @@ fn parameters_and_columns_are_known() {
 
 #[test]
 fn values_decide_at_each_execution() {
-    let fixture = Fixture::new(SCHEMA);
+    let fixture = AnalysisFixture::new(SCHEMA);
     let by_key = fixture
         .analyse("select * from author where id = $1")
         .unwrap();
     assert_eq!(by_key.wanted().count(), 1);
     assert_eq!(by_key.deps(&[Value::Integer(7)]).tags.len(), 2);
-    // Not the type that the server asked for: whatever it makes of it, all rows count.
+    // Not the type that the server asked for: all rows count, however the server converts it.
     assert_eq!(by_key.deps(&["7".into()]).tags.len(), 1);
     let any = fixture
         .analyse("select * from author where id = any ($1)")

@@ -10,7 +10,7 @@ use crate::postgres::FeedKind;
 use crate::postgres::analysis::{Analysis, analyse};
 use crate::postgres::catalog::Catalog;
 
-pub(crate) struct Fixture {
+pub(crate) struct AnalysisFixture {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
@@ -18,7 +18,7 @@ pub(crate) struct Fixture {
     _database: Database<'static>,
 }
 
-impl Fixture {
+impl AnalysisFixture {
     /// With this schema, and everything published that can be.
     pub(crate) fn new(schema: &str) -> Self {
         Self::bare(&format!(

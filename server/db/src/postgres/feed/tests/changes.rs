@@ -7,22 +7,25 @@ pub(super) const ARTICLE: &str =
 
 /// A table with a key and another column, both watched.
 pub(super) struct Article<'a> {
-    pub(super) fixture: Fixture<'a>,
+    pub(super) fixture: FeedFixture<'a>,
     pub(super) table: Tag,
     pub(super) id: ColumnName,
     pub(super) author: ColumnName,
 }
 
 fn article(identity: &str) -> Article<'static> {
-    Article::of(Fixture::new(shared(), &format!("{ARTICLE}; {identity}")))
+    Article::of(FeedFixture::new(
+        shared(),
+        &format!("{ARTICLE}; {identity}"),
+    ))
 }
 
 impl<'a> Article<'a> {
     /// In a database that has the table.
-    pub(super) fn of(mut fixture: Fixture<'a>) -> Self {
+    pub(super) fn of(mut fixture: FeedFixture<'a>) -> Self {
         let table = broad(fixture.oid("article"));
-        let id = fixture.watch("article", "id", Class::Integer);
-        let author = fixture.watch("article", "author", Class::Integer);
+        let id = fixture.watch("article", "id", ValueClass::Integer);
+        let author = fixture.watch("article", "author", ValueClass::Integer);
         Self {
             fixture,
             table,
@@ -113,16 +116,16 @@ fn a_large_value_that_is_not_sent_is_what_it_was() {
     let long = "repeat('x', 10000)";
     let insert = format!("insert into page values (1, {long})");
     let update = "update page set id = 2";
-    let mut default = Fixture::new(shared(), &schema(""));
-    let body = default.watch("page", "body", Class::Text);
+    let mut default = FeedFixture::new(shared(), &schema(""));
+    let body = default.watch("page", "body", ValueClass::Text);
     let table = broad(default.oid("page"));
     default.run(&insert);
     assert_eq!(
         default.touches(update),
         HashSet::from([table, body.unknown()])
     );
-    let mut full = Fixture::new(shared(), &schema("alter table page replica identity full"));
-    let body = full.watch("page", "body", Class::Text);
+    let mut full = FeedFixture::new(shared(), &schema("alter table page replica identity full"));
+    let body = full.watch("page", "body", ValueClass::Text);
     let table = broad(full.oid("page"));
     full.run(&insert);
     let known = body.equal_to(&"x".repeat(10_000).as_str().into()).unwrap();
@@ -134,16 +137,16 @@ fn a_truncated_table_takes_along_those_that_refer_to_it() {
     let schema = format!(
         "{ARTICLE}; create table comment (id int primary key, article bigint references article)"
     );
-    let mut fixture = Fixture::new(shared(), &schema);
+    let mut fixture = FeedFixture::new(shared(), &schema);
     let article = fixture.oid("article");
     let comment = fixture.oid("comment");
-    let refers = fixture.watch("comment", "article", Class::Integer);
+    let refers = fixture.watch("comment", "article", ValueClass::Integer);
     // Its files are others then, so an epoch may follow; what matters is that it is told.
     let seen = fixture.feed.sink.len();
     fixture.run("truncate article cascade");
     let expected = [broad(article), broad(comment), refers.unknown()];
     fixture.feed.sink.wait_for("the truncation", seen, |told| {
-        matches!(told, Told::Apply(_, tags) if expected.iter().all(|tag| tags.contains(tag)))
+        matches!(told, SinkEvent::Apply(_, tags) if expected.iter().all(|tag| tags.contains(tag)))
     });
 }
 
@@ -153,8 +156,8 @@ fn cascades_and_triggers_are_told_with_what_set_them_off() {
         "{ARTICLE}; create table comment (id int primary key, article bigint references article on delete cascade); \
          insert into article values (1, 7, 'a'); insert into comment values (5, 1)"
     );
-    let mut fixture = Fixture::new(shared(), &schema);
-    let comment = fixture.watch("comment", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(shared(), &schema);
+    let comment = fixture.watch("comment", "id", ValueClass::Integer);
     let touched = fixture.touches("delete from article");
     assert!(touched.contains(&int(comment, 5)));
 }
@@ -170,8 +173,8 @@ fn a_change_in_a_partition_is_one_in_the_family() {
             "create publication millpond for all tables with (publish_via_partition_root = {by_root})"
         );
         let schema = format!("{PARTED}; {publication}");
-        let mut fixture = Fixture::with(shared(), &schema, |_| {});
-        let id = fixture.watch("parted", "id", Class::Integer);
+        let mut fixture = FeedFixture::with(shared(), &schema, |_| {});
+        let id = fixture.watch("parted", "id", ValueClass::Integer);
         let family = broad(fixture.oid("parted"));
         let inserted = fixture.touches("insert into parted values (1, 5)");
         assert_eq!(inserted, HashSet::from([family, int(id, 1)]));
@@ -186,14 +189,15 @@ fn a_change_in_a_partition_is_one_in_the_family() {
 
 #[test]
 fn a_root_with_another_identity_than_its_partition_hides_no_old_value() {
-    // ✗ By the root's identity the row before has all values, by the partition's it has the key alone.
+    // Counterexample: By the root's identity the row before has all values, by the partition's it
+    // has the key alone.
     let schema = format!(
         "{PARTED}; alter table parted add author int; alter table parted replica identity full; \
          insert into parted values (1, 5, 7); \
          create publication millpond for all tables with (publish_via_partition_root = true)"
     );
-    let mut fixture = Fixture::with(shared(), &schema, |_| {});
-    let author = fixture.watch("parted", "author", Class::Integer);
+    let mut fixture = FeedFixture::with(shared(), &schema, |_| {});
+    let author = fixture.watch("parted", "author", ValueClass::Integer);
     let touched = fixture.touches("update parted set author = 8");
     assert!(touched.contains(&author.unknown()));
     let touched = fixture.touches("delete from parted");
@@ -218,8 +222,8 @@ fn what_is_rolled_back_is_not_told() {
 #[test]
 fn a_prepared_transaction_is_told_when_it_is_committed() {
     let server = server(Options::new());
-    let mut fixture = Fixture::new(&server, ARTICLE);
-    let id = fixture.watch("article", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(&server, ARTICLE);
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     let table = broad(fixture.oid("article"));
     let prepare = "begin; insert into article values (1, null, 'a'); prepare transaction 'later'";
     assert_eq!(fixture.touches(prepare), HashSet::new());
@@ -234,7 +238,7 @@ fn a_prepared_transaction_is_told_when_it_is_committed() {
 
 #[test]
 fn a_write_is_told_when_its_own_token_has_come_and_by_no_other_node() {
-    let mut fixture = Fixture::new(shared(), ARTICLE);
+    let mut fixture = FeedFixture::new(shared(), ARTICLE);
     let (token, mut arrival) = fixture.feed.link.pending.expect().unwrap();
     let write = |node: &str| {
         format!(
@@ -254,16 +258,16 @@ fn a_write_is_told_when_its_own_token_has_come_and_by_no_other_node() {
     let told = fixture.feed.sink.since(seen);
     assert!(
         told.iter()
-            .any(|told| matches!(told, Told::Apply(mark, _) if mark.at == position))
+            .any(|told| matches!(told, SinkEvent::Apply(mark, _) if mark.at == position))
     );
 }
 
 #[test]
 fn a_new_interest_is_watched_from_its_epoch_on() {
-    let mut fixture = Fixture::new(shared(), ARTICLE);
+    let mut fixture = FeedFixture::new(shared(), ARTICLE);
     fixture.run("insert into article values (1, 7, 'a')");
     let seen = fixture.feed.sink.len();
-    let title = fixture.watch("article", "title", Class::Text);
+    let title = fixture.watch("article", "title", ValueClass::Text);
     fixture.feed.sink.wait_for_epoch(seen, "was not watched");
     let touched = fixture.touches("insert into article values (2, 7, 'b')");
     assert!(touched.contains(&title.equal_to(&"b".into()).unwrap()));

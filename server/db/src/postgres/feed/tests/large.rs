@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A server that streams whatever is larger than 64 kB.
+/// A server that streams every transaction larger than 64 kB.
 fn small_memory() -> Postgres {
     server(Options::new().set("logical_decoding_work_mem", "64kB"))
 }
@@ -12,8 +12,8 @@ const SCHEMA: &str = "create table big (id int primary key, filler text)";
 #[test]
 fn a_heartbeat_passes_in_the_middle_of_a_large_transaction() {
     let server = small_memory();
-    let mut fixture = Fixture::new(&server, SCHEMA);
-    let id = fixture.watch("big", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(&server, SCHEMA);
+    let id = fixture.watch("big", "id", ValueClass::Integer);
     let table = broad(fixture.oid("big"));
     let mut other = connect(&fixture.url);
     fixture.feed.sink.settle();
@@ -32,18 +32,18 @@ fn a_heartbeat_passes_in_the_middle_of_a_large_transaction() {
     fixture.feed.sink.wait_for(
         "the small one",
         seen,
-        |told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, -1))),
+        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, -1))),
     );
     let amid = fixture.feed.sink.len();
     fixture.run("commit");
     fixture.feed.sink.settle();
     let told = fixture.feed.sink.since(seen);
     let is_large =
-        |told: &&Told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, 1)));
+        |told: &&SinkEvent| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1)));
     assert_eq!(told.iter().filter(is_large).count(), 1);
     assert!(!told[..amid - seen].iter().any(|told| is_large(&told)));
     let large = told.iter().find(is_large);
-    let Some(Told::Apply(_, tags)) = large else {
+    let Some(SinkEvent::Apply(_, tags)) = large else {
         panic!("{large:?}");
     };
     assert_eq!(tags.len(), 3_001);
@@ -53,8 +53,8 @@ fn a_heartbeat_passes_in_the_middle_of_a_large_transaction() {
 #[test]
 fn what_a_large_transaction_rolls_back_is_not_told() {
     let server = small_memory();
-    let mut fixture = Fixture::new(&server, SCHEMA);
-    let id = fixture.watch("big", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(&server, SCHEMA);
+    let id = fixture.watch("big", "id", ValueClass::Integer);
     let many = "insert into big select n, repeat('x', 100) from generate_series";
     let aborted = format!("begin; {many}(1, 3000) n; rollback");
     assert_eq!(fixture.touches(&aborted), HashSet::new());
@@ -67,18 +67,18 @@ fn what_a_large_transaction_rolls_back_is_not_told() {
 
 #[test]
 fn many_values_are_all_rows() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
-    let id = fixture.watch("big", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
+    let id = fixture.watch("big", "id", ValueClass::Integer);
     let table = broad(fixture.oid("big"));
     let touched = fixture.touches("insert into big select n, '' from generate_series(1, 5000) n");
     assert_eq!(touched, HashSet::from([table, id.unknown()]));
 }
 
 /// What is told right after the large transaction.
-fn after_the_large_one(meanwhile: impl FnOnce(&mut Fixture<'_>, &mut Client)) -> Told {
+fn after_the_large_one(meanwhile: impl FnOnce(&mut FeedFixture<'_>, &mut Client)) -> SinkEvent {
     let server = small_memory();
-    let mut fixture = Fixture::new(&server, SCHEMA);
-    let id = fixture.watch("big", "id", Class::Integer);
+    let mut fixture = FeedFixture::new(&server, SCHEMA);
+    let id = fixture.watch("big", "id", ValueClass::Integer);
     let mut other = connect(&fixture.url);
     fixture
         .run("begin; insert into big select n, repeat('x', 100) from generate_series(1, 3000) n");
@@ -95,7 +95,7 @@ fn after_the_large_one(meanwhile: impl FnOnce(&mut Fixture<'_>, &mut Client)) ->
     let at = fixture.feed.sink.wait_for(
         "the large one",
         seen,
-        |told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, 1))),
+        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
     );
     fixture.feed.sink.settle();
     fixture.feed.sink.since(at + 1)[0].clone()
@@ -105,14 +105,14 @@ fn after_the_large_one(meanwhile: impl FnOnce(&mut Fixture<'_>, &mut Client)) ->
 fn one_that_began_before_a_column_was_watched_begins_an_epoch_with_its_change() {
     let next = after_the_large_one(|fixture, _| {
         let family = fixture.oid("big");
-        fixture.feed.link.take_interest([Wanted {
+        fixture.feed.link.take_interest([WatchedColumn {
             family,
             column: "filler".to_owned(),
-            class: Class::Text,
+            class: ValueClass::Text,
         }]);
     });
     assert!(
-        matches!(&next, Told::NewEpoch(reason) if reason.contains("was not watched")),
+        matches!(&next, SinkEvent::NewEpoch(reason) if reason.contains("was not watched")),
         "{next:?}"
     );
 }
@@ -125,7 +125,7 @@ fn one_that_began_before_the_schema_changed_begins_an_epoch_with_its_change() {
             .unwrap();
     });
     assert!(
-        matches!(&next, Told::NewEpoch(reason) if reason.contains("schema has changed")),
+        matches!(&next, SinkEvent::NewEpoch(reason) if reason.contains("schema has changed")),
         "{next:?}"
     );
 }

@@ -7,7 +7,7 @@ const SCHEMA: &str = "create table article (id int primary key, title text)";
 fn epochs(feed: &Feed, seen: usize) -> usize {
     let told = feed.sink.since(seen);
     told.iter()
-        .filter(|told| matches!(told, Told::NewEpoch(_)))
+        .filter(|told| matches!(told, SinkEvent::NewEpoch(_)))
         .count()
 }
 
@@ -20,13 +20,14 @@ fn lives_again(feed: &Feed, seen: usize, url: &str, id: i32) {
     client
         .batch_execute(&format!("insert into article values ({id}, 'a')"))
         .unwrap();
-    feed.sink
-        .wait_for("a change", before, |told| matches!(told, Told::Apply(..)));
+    feed.sink.wait_for("a change", before, |told| {
+        matches!(told, SinkEvent::Apply(..))
+    });
 }
 
 #[test]
 fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
     fixture.run("insert into article values (1, 'a')");
     fixture.feed.sink.settle();
     let told = fixture.feed.sink.since(0);
@@ -34,25 +35,27 @@ fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
     let mut applied = 0;
     for told in &told {
         match told {
-            Told::Heartbeat(sent, position) => {
+            SinkEvent::Heartbeat(sent, position) => {
                 assert!(last < (*sent, *position));
                 assert!(*position >= applied);
                 last = (*sent, *position);
             }
-            Told::Apply(mark, _) => {
+            SinkEvent::Apply(mark, _) => {
                 assert!(mark.at > applied);
                 applied = mark.at;
             }
-            Told::Visible(_) | Told::NewEpoch(_) => {}
+            SinkEvent::Visible(_) | SinkEvent::NewEpoch(_) => {}
         }
     }
-    let applies = told.iter().filter(|told| matches!(told, Told::Apply(..)));
+    let applies = told
+        .iter()
+        .filter(|told| matches!(told, SinkEvent::Apply(..)));
     assert_eq!(applies.count(), 1);
 }
 
 #[test]
 fn a_write_that_had_no_feed_to_wait_for_begins_an_epoch_if_there_is_one_at_its_end() {
-    let fixture = Fixture::new(shared(), SCHEMA);
+    let fixture = FeedFixture::new(shared(), SCHEMA);
     let seen = fixture.feed.sink.len();
     fixture.feed.link.committed_unawaited();
     assert_eq!(epochs(&fixture.feed, seen), 1);
@@ -64,7 +67,7 @@ fn a_write_that_had_no_feed_to_wait_for_begins_an_epoch_if_there_is_one_at_its_e
 
 #[test]
 fn a_change_of_the_schema_begins_an_epoch() {
-    let mut fixture = Fixture::new(
+    let mut fixture = FeedFixture::new(
         shared(),
         &format!("{SCHEMA}; insert into article values (1, 'a')"),
     );
@@ -84,7 +87,8 @@ fn a_change_of_the_schema_begins_an_epoch() {
         let schema = fixture.feed.link.schema();
         let seen = fixture.feed.sink.len();
         fixture.run(change);
-        // The next heartbeat that counts was sent after the change, so the epoch has begun before it.
+        // The next heartbeat that counts was sent after the change, so the epoch has begun before
+        // it.
         fixture.feed.sink.settle();
         assert!(epochs(&fixture.feed, seen) > 0, "{change}");
         assert!(fixture.feed.link.schema() > schema, "{change}");
@@ -97,13 +101,13 @@ fn a_change_of_the_schema_begins_an_epoch() {
 
 #[test]
 fn a_table_that_is_made_and_filled_at_once_begins_an_epoch() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
     let seen = fixture.feed.sink.len();
     fixture.run("begin; create table new (id int primary key); insert into new values (1); commit");
     // A heartbeat may find the table before its change arrives; then that is the reason.
     let reasons = ["was not there before", "the schema has changed"];
     fixture.feed.sink.wait_for("an epoch", seen, |told| {
-        matches!(told, Told::NewEpoch(said) if reasons.iter().any(|reason| said.contains(reason)))
+        matches!(told, SinkEvent::NewEpoch(said) if reasons.iter().any(|reason| said.contains(reason)))
     });
     fixture.feed.sink.settle();
     let table = broad(fixture.oid("new"));
@@ -113,7 +117,7 @@ fn a_table_that_is_made_and_filled_at_once_begins_an_epoch() {
 
 #[test]
 fn without_its_publication_it_says_what_to_do_and_goes_on_when_that_is_done() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
     let seen = fixture.feed.sink.len();
     fixture.run("drop publication millpond; insert into article values (1, 'a')");
     fixture
@@ -138,7 +142,11 @@ fn a_server_without_logical_decoding_is_told_so() {
         "{said}"
     );
     let told = feed.sink.since(0);
-    assert!(!told.iter().any(|told| matches!(told, Told::Heartbeat(..))));
+    assert!(
+        !told
+            .iter()
+            .any(|told| matches!(told, SinkEvent::Heartbeat(..)))
+    );
 }
 
 #[test]
@@ -175,7 +183,7 @@ fn of_several_hosts_the_one_that_answers_is_taken() {
 
 #[test]
 fn a_stream_that_the_server_ends_begins_again() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
     let seen = fixture.feed.sink.len();
     fixture.run(
         "select pg_terminate_backend(active_pid) from pg_replication_slots where database = current_database()",
@@ -207,8 +215,9 @@ fn a_server_that_is_started_again_or_killed_is_found_again() {
     let seen = feed.sink.len();
     server.kill_hard();
     // Between two lives nothing is kept.
-    feed.sink
-        .wait_for("the end", seen, |told| matches!(told, Told::NewEpoch(_)));
+    feed.sink.wait_for("the end", seen, |told| {
+        matches!(told, SinkEvent::NewEpoch(_))
+    });
     assert!(
         !feed
             .link
@@ -242,9 +251,9 @@ fn while_a_server_is_frozen_no_heartbeat_comes_and_then_the_life_ends() {
     let seen = hasty.sink.len();
     hasty
         .sink
-        .wait_for_epoch(seen, "nothing has come from the server");
-    // Half a second later: whatever the other has heard was sent before.
-    let late = |told: &Told| matches!(told, Told::Heartbeat(sent, _) if *sent > frozen);
+        .wait_for_epoch(seen, "nothing arrived from the server");
+    // Half a second later: all that the other has received was sent before.
+    let late = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent > frozen);
     assert!(!patient.sink.since(0).iter().any(late));
     let epochs_before = epochs(&patient, 0);
     server.thaw().unwrap();
@@ -255,7 +264,7 @@ fn while_a_server_is_frozen_no_heartbeat_comes_and_then_the_life_ends() {
 
 #[test]
 fn no_slot_is_left_behind() {
-    let mut fixture = Fixture::new(shared(), SCHEMA);
+    let mut fixture = FeedFixture::new(shared(), SCHEMA);
     assert_eq!(fixture.slots(), 1);
     fixture.feed.handle.stop();
     wait_until(
@@ -263,14 +272,16 @@ fn no_slot_is_left_behind() {
         "not exists (select from pg_replication_slots where database = current_database())",
     );
     let stopped = fixture.feed.sink.since(0);
-    assert!(matches!(stopped.last(), Some(Told::NewEpoch(reason)) if reason.contains("stopped")));
+    assert!(
+        matches!(stopped.last(), Some(SinkEvent::NewEpoch(reason)) if reason.contains("stopped"))
+    );
     // It may be stopped again.
     fixture.feed.handle.stop();
 }
 
 #[test]
 fn the_log_is_acknowledged_also_where_nothing_is_published() {
-    let mut fixture = Fixture::with(
+    let mut fixture = FeedFixture::with(
         shared(),
         &format!(
             "{SCHEMA}; create table other (id int); create publication millpond for table article"
@@ -299,7 +310,7 @@ fn a_sink_that_panics_gets_an_epoch_and_the_feed_lives_on() {
                 .0
                 .since(0)
                 .iter()
-                .all(|told| !matches!(told, Told::Apply(..)));
+                .all(|told| !matches!(told, SinkEvent::Apply(..)));
             self.0.apply(change);
             assert!(!first, "the trap in the test's sink");
         }
@@ -317,7 +328,7 @@ fn a_sink_that_panics_gets_an_epoch_and_the_feed_lives_on() {
     let mut client = connect(&database.url());
     let schema = format!("{SCHEMA}; create publication millpond for all tables");
     client.batch_execute(&schema).unwrap();
-    let link = Arc::new(Link::default());
+    let link = Arc::new(FeedLink::default());
     let sink = Arc::new(Trap(Recorder::default()));
     link.delivery
         .start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);

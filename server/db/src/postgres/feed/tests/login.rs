@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use super::*;
 
-/// A server on which everybody needs a password, which the superuser has too.
+/// A server on which every role needs a password, which the superuser has too.
 fn with_passwords(method: &str) -> Postgres {
     let server = server(Options::new().set("password_encryption", method));
     let mut client = connect(&server.url());
@@ -49,7 +49,8 @@ fn passwords_are_given_as_the_server_wants_them() {
     }
 }
 
-/// Gives the server a certificate for 127.0.0.1; the configuration that trusts it, and nobody else.
+/// Gives the server a certificate for 127.0.0.1; the configuration that trusts this certificate
+/// only.
 fn with_certificate(server: &Postgres) -> Arc<rustls::ClientConfig> {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let folder = server.data_folder();

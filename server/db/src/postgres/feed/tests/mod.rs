@@ -20,9 +20,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{FeedHandle, FeedSettings, start};
 use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
-use crate::postgres::interest::Wanted;
-use crate::postgres::link::Link;
-use crate::postgres::tags::{Class, ColumnName, broad};
+use crate::postgres::interest::WatchedColumn;
+use crate::postgres::link::FeedLink;
+use crate::postgres::tags::{ColumnName, ValueClass, broad};
 use crate::{FeedKind, Value};
 
 /// Far longer than anything takes; it only ends a test that would wait for ever.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One call of a sink.
 #[derive(Clone, Debug)]
-enum Told {
+enum SinkEvent {
     Apply(Mark, Vec<Tag>),
     Visible(Arc<Transactions>),
     Heartbeat(Boottime, u64),
@@ -40,12 +40,12 @@ enum Told {
 /// Writes down what it is told.
 #[derive(Default)]
 struct Recorder {
-    told: Mutex<Vec<Told>>,
+    told: Mutex<Vec<SinkEvent>>,
     changed: Condvar,
 }
 
 impl Recorder {
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: SinkEvent) {
         self.told.lock().push(told);
         self.changed.notify_all();
     }
@@ -55,7 +55,7 @@ impl Recorder {
     }
 
     /// Waits for something that was told after the first `seen` calls; gives where it stands.
-    fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&Told) -> bool) -> usize {
+    fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&SinkEvent) -> bool) -> usize {
         let give_up = Boottime::now().plus(PATIENCE);
         let mut told = self.told.lock();
         loop {
@@ -63,7 +63,7 @@ impl Recorder {
                 return seen + at;
             }
             let now = Boottime::now();
-            assert!(now < give_up, "waited in vain for {what}: {told:?}");
+            assert!(now < give_up, "gave up waiting for {what}: {told:?}");
             self.changed.wait_for(&mut told, give_up.since(now));
         }
     }
@@ -72,7 +72,7 @@ impl Recorder {
         self.wait_for(
             reason,
             seen,
-            |told| matches!(told, Told::NewEpoch(said) if said.contains(reason)),
+            |told| matches!(told, SinkEvent::NewEpoch(said) if said.contains(reason)),
         )
     }
 
@@ -82,37 +82,38 @@ impl Recorder {
         self.wait_for(
             "a heartbeat",
             0,
-            |told| matches!(told, Told::Heartbeat(sent, _) if *sent >= now),
+            |told| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= now),
         )
     }
 
-    fn since(&self, seen: usize) -> Vec<Told> {
+    fn since(&self, seen: usize) -> Vec<SinkEvent> {
         self.told.lock()[seen..].to_vec()
     }
 }
 
 impl Sink<DatabaseFeed> for Recorder {
     fn apply(&self, change: Change<DatabaseFeed>) {
-        self.tell(Told::Apply(change.mark, change.tags));
+        self.tell(SinkEvent::Apply(change.mark, change.tags));
     }
 
     fn visible(&self, snapshot: &Snapshot) {
         match snapshot {
-            Snapshot::Transactions(seen) => self.tell(Told::Visible(Arc::clone(seen))),
+            Snapshot::Transactions(seen) => self.tell(SinkEvent::Visible(Arc::clone(seen))),
             Snapshot::Applied(_) => panic!("PostgreSQL knows transactions"),
         }
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
-        self.tell(Told::Heartbeat(sent, position));
+        self.tell(SinkEvent::Heartbeat(sent, position));
     }
 
     fn new_epoch(&self, reason: &str) {
-        self.tell(Told::NewEpoch(reason.to_owned()));
+        self.tell(SinkEvent::NewEpoch(reason.to_owned()));
     }
 }
 
-/// The server of all tests that leave no transaction open: one that is open holds up every slot that is made.
+/// The server of all tests that leave no transaction open: one that is open holds up every slot
+/// that is made.
 fn shared() -> &'static Postgres {
     static SHARED: LazyLock<Postgres> = LazyLock::new(|| server(Options::new()));
     &SHARED
@@ -126,7 +127,7 @@ fn server(options: Options) -> Postgres {
         .unwrap()
 }
 
-/// Trusts nobody; for connections without TLS.
+/// Trusts no certificate; for connections without TLS.
 fn no_trust() -> Arc<rustls::ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -151,7 +152,7 @@ fn settings(url: &str, node: &str) -> FeedSettings {
 
 /// A feed and what it says.
 struct Feed {
-    link: Arc<Link>,
+    link: Arc<FeedLink>,
     sink: Arc<Recorder>,
     handle: FeedHandle,
 }
@@ -159,7 +160,7 @@ struct Feed {
 impl Feed {
     /// Starts it, without waiting for anything.
     fn start(settings: FeedSettings) -> Self {
-        let link = Arc::new(Link::default());
+        let link = Arc::new(FeedLink::default());
         let sink = Arc::new(Recorder::default());
         link.delivery
             .start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
@@ -177,21 +178,22 @@ impl Feed {
             }
             assert!(
                 Boottime::now() < give_up,
-                "waited in vain for {words:?}: {:?}",
+                "gave up waiting for {words:?}: {:?}",
                 self.link.failures()
             );
-            // A failure that is counted tells nobody, so it is looked for; a loop without a pause would take the server's core.
+            // A counted failure sends no notification, so the counter is read; a loop without a
+            // pause would take the server's core.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
 /// A database with a publication, a feed of it, and a client.
-struct Fixture<'a> {
+struct FeedFixture<'a> {
     feed: Feed,
     client: Client,
     url: String,
-    // Dropped last: nobody is connected then.
+    // Dropped last: no client is connected then.
     _database: Database<'a>,
 }
 
@@ -199,7 +201,7 @@ fn connect(url: &str) -> Client {
     Client::connect(url, NoTls).unwrap()
 }
 
-impl<'a> Fixture<'a> {
+impl<'a> FeedFixture<'a> {
     /// With all tables of this schema published.
     fn new(server: &'a Postgres, schema: &str) -> Self {
         let publication = "create publication millpond for all tables";
@@ -239,9 +241,9 @@ impl<'a> Fixture<'a> {
     }
 
     /// Watches a column; gives its name.
-    fn watch(&mut self, table: &str, column: &str, class: Class) -> ColumnName {
+    fn watch(&mut self, table: &str, column: &str, class: ValueClass) -> ColumnName {
         let family = self.oid(table);
-        self.feed.link.take_interest([Wanted {
+        self.feed.link.take_interest([WatchedColumn {
             family,
             column: column.to_owned(),
             class,
@@ -258,9 +260,9 @@ impl<'a> Fixture<'a> {
         let mut tags = HashSet::new();
         for told in self.feed.sink.since(seen) {
             match told {
-                Told::Apply(_, touched) => tags.extend(touched),
-                Told::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
-                Told::Visible(_) | Told::Heartbeat(..) => {}
+                SinkEvent::Apply(_, touched) => tags.extend(touched),
+                SinkEvent::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
+                SinkEvent::Visible(_) | SinkEvent::Heartbeat(..) => {}
             }
         }
         tags
@@ -286,7 +288,7 @@ fn wait_until(client: &mut Client, condition: &str) {
     {
         assert!(
             Boottime::now() < give_up,
-            "waited in vain until {condition}"
+            "gave up waiting until {condition}"
         );
         std::thread::sleep(Duration::from_millis(1));
     }

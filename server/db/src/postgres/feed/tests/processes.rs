@@ -1,4 +1,5 @@
-//! What becomes of the slot of a process that can do nothing about it any more: one that was killed, and one that is frozen.
+//! What becomes of the slot of a process that can do nothing about it any more: one that was
+//! killed, and one that is frozen.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -7,7 +8,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::*;
 
-/// The environment variables of the other process: the URL, and the timeout of the stream in milliseconds.
+/// The environment variables of the other process: the URL, and the timeout of the stream in
+/// milliseconds.
 const URL: &str = "MILLPOND_FEED_TEST_URL";
 const TIMEOUT: &str = "MILLPOND_FEED_TEST_TIMEOUT";
 /// Whether it has a slot.
@@ -21,7 +23,7 @@ struct Crier;
 
 fn cry(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever listened may be gone, and then this process ends too.
+    // The parent process may be gone, and then this process ends too.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -43,19 +45,19 @@ impl Sink<DatabaseFeed> for Crier {
 }
 
 /// A line of [`Crier`]'s; the tags of a change are not told.
-fn heard(line: &str) -> Option<Told> {
+fn heard(line: &str) -> Option<SinkEvent> {
     let (kind, rest) = line.split_once(' ')?;
     if kind == "epoch" {
-        return Some(Told::NewEpoch(rest.to_owned()));
+        return Some(SinkEvent::NewEpoch(rest.to_owned()));
     }
     let (one, other) = rest.split_once(' ')?;
     let (one, other) = (one.parse().ok()?, other.parse().ok()?);
     match kind {
         "apply" => {
             let (transaction, at) = (one, other);
-            Some(Told::Apply(Mark { transaction, at }, Vec::new()))
+            Some(SinkEvent::Apply(Mark { transaction, at }, Vec::new()))
         }
-        "heartbeat" => Some(Told::Heartbeat(Boottime::from_nanos(one), other)),
+        "heartbeat" => Some(SinkEvent::Heartbeat(Boottime::from_nanos(one), other)),
         _ => None,
     }
 }
@@ -66,14 +68,14 @@ fn feeds_until_it_is_killed() {
     let (Ok(url), Ok(timeout)) = (std::env::var(URL), std::env::var(TIMEOUT)) else {
         return;
     };
-    let link = Arc::new(Link::default());
+    let link = Arc::new(FeedLink::default());
     link.delivery.start(Arc::new(Crier));
     let settings = FeedSettings {
         wal_sender_timeout: Duration::from_millis(timeout.parse().unwrap()),
         ..settings(&url, "00000000000000ac")
     };
     let _feed = start(settings, link).unwrap();
-    // Until its standard input ends, should nobody kill it.
+    // Until its standard input ends, if it is not killed.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
 
@@ -136,7 +138,7 @@ fn hear(out: ChildStdout, told: &Recorder) {
 
 #[test]
 fn a_process_that_is_killed_leaves_no_slot() {
-    let mut fixture = Fixture::new(shared(), "create table article (id int primary key)");
+    let mut fixture = FeedFixture::new(shared(), "create table article (id int primary key)");
     let mut other = Other::start(&fixture.url, PATIENCE);
     other.listen();
     wait_until(&mut fixture.client, HAS_SLOT);
@@ -165,23 +167,27 @@ fn a_process_that_is_frozen_loses_its_slot_and_then_begins_an_epoch() {
     wait_until(&mut client, &format!("not {HAS_SLOT}"));
     let thawed = Boottime::now();
     other.thaw();
-    // Its other connection is alive, and it may send a heartbeat through that at once; but none comes back.
-    let later = |told: &Told| matches!(told, Told::Heartbeat(sent, _) if *sent >= frozen);
+    // Its other connection is alive, and it may send a heartbeat through that at once; but none
+    // comes back.
+    let later = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= frozen);
     let fresh = told.wait_for("a heartbeat from after the thaw", 0, later);
     let before = told.since(0);
-    let Told::Heartbeat(sent, _) = before[fresh] else {
+    let SinkEvent::Heartbeat(sent, _) = before[fresh] else {
         panic!("{:?}", before[fresh]);
     };
     assert!(sent >= thawed, "sent by a process that stood still");
     let old = before[..fresh]
         .iter()
-        .rposition(|told| matches!(told, Told::Heartbeat(..)));
+        .rposition(|told| matches!(told, SinkEvent::Heartbeat(..)));
     let between = &before[old.unwrap()..fresh];
-    let begins = |told: &Told| matches!(told, Told::NewEpoch(why) if why == "the feed starts");
+    let begins =
+        |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(why) if why == "the feed starts");
     assert!(between.iter().any(begins), "{between:?}");
     wait_until(&mut client, HAS_SLOT);
     client
         .batch_execute("insert into article values (2)")
         .unwrap();
-    told.wait_for("a change", fresh, |told| matches!(told, Told::Apply(..)));
+    told.wait_for("a change", fresh, |told| {
+        matches!(told, SinkEvent::Apply(..))
+    });
 }

@@ -1,6 +1,7 @@
-//! Commits that are in the log before anybody sees them (COHERENCE, rules 2 and 7).
+//! Commits that are in the log before they are visible (COHERENCE, rules 2 and 7).
 //!
-//! A commit that waits for a synchronous standby hangs between the two. The standby here does not exist.
+//! A commit that waits for a synchronous standby hangs between the two. The standby here does not
+//! exist.
 
 use super::*;
 
@@ -60,8 +61,8 @@ fn hanging_commit(url: &str, id: i32) -> std::thread::JoinHandle<()> {
 #[test]
 fn a_commit_comes_before_it_is_visible_and_no_snapshot_is_said_to_see_it() {
     let server = without_standby();
-    let mut fixture = Fixture::with(&server, SCHEMA, |_| {});
-    let id = fixture.watch("article", "id", Class::Integer);
+    let mut fixture = FeedFixture::with(&server, SCHEMA, |_| {});
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     fixture.feed.sink.settle();
     let seen = fixture.feed.sink.len();
     let hanging = hanging_commit(&fixture.url, 1);
@@ -69,18 +70,18 @@ fn a_commit_comes_before_it_is_visible_and_no_snapshot_is_said_to_see_it() {
     let at = fixture.feed.sink.wait_for(
         "the commit",
         seen,
-        |told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, 1))),
+        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
     );
-    let Told::Apply(mark, _) = fixture.feed.sink.since(at)[0].clone() else {
+    let SinkEvent::Apply(mark, _) = fixture.feed.sink.since(at)[0].clone() else {
         panic!();
     };
     let now = snapshot(&mut fixture.client);
     assert!(!now.sees(mark.transaction), "{now:?} {mark:?}");
     assert_eq!(count(&mut fixture.client), 0);
-    // Heartbeats go on meanwhile, and none of their snapshots is said to see it. But the floor stays below.
+    // Heartbeats go on meanwhile, and none of their snapshots is said to see it. But the floor
+    // stays below.
     fixture.feed.sink.settle();
-    let sees =
-        |told: &Told| matches!(told, Told::Visible(snapshot) if snapshot.sees(mark.transaction));
+    let sees = |told: &SinkEvent| matches!(told, SinkEvent::Visible(snapshot) if snapshot.sees(mark.transaction));
     assert!(!fixture.feed.sink.since(at).iter().any(sees));
     assert!(fixture.feed.link.may_keep(&now));
     release(&mut fixture.client);
@@ -124,8 +125,8 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
             ),
         );
     };
-    // The slot waits first for one transaction, then for another that was open when the first ended. What is committed between
-    // is before the slot's start, and not among what it waits for.
+    // The slot waits first for one transaction, then for another that was open when the first
+    // ended. What is committed between is before the slot's start, and not among what it waits for.
     let mut first = opened(101);
     let feed = Feed::start(settings(&url, "00000000000000aa"));
     slot_waits(&mut client);
@@ -139,7 +140,7 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
     feed.sink.settle();
     // It was never streamed, and a new snapshot does not see it.
     let told = feed.sink.since(0);
-    assert!(!told.iter().any(|told| matches!(told, Told::Apply(..))));
+    assert!(!told.iter().any(|told| matches!(told, SinkEvent::Apply(..))));
     assert_eq!(count(&mut client), 0);
     let before = snapshot(&mut client);
     assert!(!feed.link.may_keep(&before), "{before:?}");
@@ -150,7 +151,7 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
     assert!(feed.link.may_keep(&after), "{after:?}");
     feed.sink.settle();
     let told = feed.sink.since(0);
-    assert!(!told.iter().any(|told| matches!(told, Told::Apply(..))));
+    assert!(!told.iter().any(|told| matches!(told, SinkEvent::Apply(..))));
     feed.handle.stop();
 }
 

@@ -1,45 +1,57 @@
 //! The function behind all triggers, which records what a statement has changed.
 //!
-//! Nothing of it may ever make a statement of the owner's fail or wait, and it runs with the rights of its owner, for whoever writes.
+//! Nothing of it may ever make a statement of the owner's fail or wait, and it runs with the rights
+//! of its owner, for every writer.
 //!
-//! *Only columns that somebody can select by are looked at*, and only of types that PostgreSQL brings ([`WANTED`]). ✗ *The row as JSON: a value
-//! of type `json` may hold `\u0000`, which `jsonb` refuses; a picture of 128 MB has no text; and a type of the writer's own
-//! may have a cast to `json`, which is a function of his.* Of a text the length is asked first, which does not read it from where long values
-//! are stored. What is left cannot fail for what it contains. So there is no EXCEPTION block: it would take a
-//! transaction id for each statement, and past 64 of those in a transaction every snapshot of the server is slower.
+//! *Only columns that a statement can select by are looked at*, and only of types that PostgreSQL
+//! brings ([`WANTED`]). Counterexample: *The row as JSON: a value of type `json` may hold `\u0000`,
+//! which `jsonb` refuses; a picture of 128 MB has no text; and a type of the writer's own may have
+//! a cast to `json`, which is a function of his.* Of a text the length is asked first, which does
+//! not read it from where long values are stored. What is left cannot fail for what it contains. So
+//! there is no EXCEPTION block: it would take a transaction id for each statement, and past 64 of
+//! those in a transaction every snapshot of the server is slower.
 //!
-//! *The columns are read from the catalog each time*, and the statement is built of them. ✗ *A list of columns in the function: once one is
-//! renamed, every write fails.* Whoever writes holds a lock on the table, so they stay as they are meanwhile.
+//! *The columns are read from the catalog each time*, and the statement is built of them.
+//! Counterexample: *A list of columns in the function: once one is renamed, every write fails.* A
+//! writer holds a lock on the table, so they stay as they are meanwhile.
 //!
-//! *Every name says its schema*, and the search path has none but PostgreSQL's own: there, operators of the writer's are not found. ✗ *With the
-//! schema of the tables in it, an operator there that fits the types exactly is taken before one of PostgreSQL's that needs a conversion.*
+//! *Every name says its schema*, and the search path has none but PostgreSQL's own: there,
+//! operators of the writer's are not found. Counterexample: *With the schema of the tables in it,
+//! an operator there that fits the types exactly is taken before one of PostgreSQL's that needs a
+//! conversion.*
 //!
-//! *There is a limit of rows and of bytes*, and who is woken is told at most fifty times in a second: NOTIFY lets the commits of a whole cluster
-//! pass one after the other while each waits for its disk. It is not used at all where two-phase commit is possible: ✗ *PostgreSQL refuses
-//! PREPARE TRANSACTION after NOTIFY.* Then changes are found when the table is next looked at.
+//! *There is a limit of rows and of bytes*, and who is woken is told at most fifty times in a
+//! second: NOTIFY lets the commits of a whole cluster pass one after the other while each waits for
+//! its disk. It is not used at all where two-phase commit is possible. Counterexample: *PostgreSQL
+//! refuses PREPARE TRANSACTION after NOTIFY.* Then changes are found when the table is next looked
+//! at.
 
 use super::objects::{CHANGES, CHANNEL, LOST, MAX_BYTES, WOKEN};
 use crate::postgres::catalog::types::{BOOL, INT2, INT4, INT8, TEXT, UUID, VARCHAR};
 
-/// The types of columns that are recorded: all that have a class (`Catalog::class`), domains over them, and domains over those.
-/// To follow domains however deep they are would take a recursive query for each statement, of which the planner thinks that it pays to compile it.
+/// The types of columns that are recorded: all that have a class (`Catalog::class`), domains over
+/// them, and domains over those. To follow domains however deep they are would take a recursive
+/// query for each statement, of which the planner thinks that it pays to compile it.
 const WANTED: [u32; 7] = [BOOL, INT2, INT4, INT8, TEXT, VARCHAR, UUID];
 
-/// Rows of one statement; more are recorded as "any row". As many as narrow tags of one family count in one transaction.
+/// Rows of one statement; more are recorded as "any row". As many as narrow tags of one family
+/// count in one transaction.
 const MAX_ROWS: usize = super::super::touched::MAX_NARROW;
 /// Bytes of a text; a longer one counts as any value.
 const MAX_VALUE: usize = 300;
-/// Bytes of what is recorded of a row; a larger one counts as any row. It fits into a page of the table, so nothing
-/// is stored beside it, and only the first file of the table need be measured for each statement.
+/// Bytes of what is recorded of a row; a larger one counts as any row. It fits into a page of the
+/// table, so nothing is stored beside it, and only the first file of the table need be measured for
+/// each statement.
 const MAX_CONTENT: usize = 4_096;
 /// The least time between two calls to wake up.
 const PAUSE_MS: u32 = 20;
 
-/// In the body, the schema of the feed's tables as SQL writes it, and as it stands within a literal.
+/// In the body, the schema of the feed's tables as SQL writes it, and as it stands within a
+/// literal.
 const NAME: &str = "@schema@";
 const LITERAL: &str = "@literal@";
 
-/// The body, whatever the schema: for [`in_this_schema`] to fill in.
+/// The body, for any schema: for [`in_this_schema`] to fill in.
 pub(crate) fn body() -> String {
     format!(
         "
@@ -96,7 +108,8 @@ fn few(table: &str) -> String {
     format!("(select pg_catalog.count(*) from (select from {table} limit {MAX_ROWS} + 1) few)")
 }
 
-/// The part of a statement, as an expression, that gives what is to be recorded of a transition table.
+/// The part of a statement, as an expression, that gives what is to be recorded of a transition
+/// table.
 fn rows(table: &str) -> String {
     format!(
         "'select $1, $2, case when pg_catalog.pg_column_size(c.content) <= {MAX_CONTENT} then c.content end from (select ' || content || \
@@ -104,8 +117,9 @@ fn rows(table: &str) -> String {
     )
 }
 
-/// The expression for one row's content, as an expression: an object of the values as their types write them, without those that are too long.
-/// JSON is only ever made of texts, so no cast is looked for.
+/// The expression for one row's content, as an expression: an object of the values as their types
+/// write them, without those that are too long. JSON is only ever made of texts, so no cast is
+/// looked for.
 fn content() -> String {
     let wanted = WANTED.map(|oid| oid.to_string()).join(", ");
     format!(
@@ -140,6 +154,7 @@ pub(crate) fn in_this_schema(parameter: &str) -> String {
     )
 }
 
-/// In SQL, whether a function `p` of `pg_proc` runs as its owner and finds nothing but what PostgreSQL brings.
+/// In SQL, whether a function `p` of `pg_proc` runs as its owner and finds nothing but what
+/// PostgreSQL brings.
 pub(crate) const IS_GUARDED: &str = "(p.prosecdef \
     and pg_catalog.array_to_string(p.proconfig, ';') = 'search_path=pg_catalog, pg_temp')";

@@ -1,23 +1,27 @@
 //! What the feed by triggers needs in the database, as the statements that make and remove it.
 //!
-//! The function behind the triggers is in [`super::function`]. It runs as its owner, so nobody may use it but he and the owners of tables whom he lets:
-//! ✗ *whoever has a function may give it to a trigger of his own, and fill the table of changes.* PostgreSQL asks for the right when
-//! a trigger is made, not when it fires.
+//! The function behind the triggers is in [`super::function`]. It runs as its owner, so only its
+//! owner and the table owners with EXECUTE may use it: Counterexample: *a role with EXECUTE uses it
+//! in a trigger of its own, and fills the table of changes.* PostgreSQL asks for the right when a
+//! trigger is made, not when it fires.
 //!
-//! The triggers are those of statements, with all rows at once: one INSERT … SELECT for a statement costs a fraction of a call for
-//! each row. They fire for the table that the statement names, so partitions, their roots, parents and children need their own each.
+//! The triggers are those of statements, with all rows at once: one INSERT … SELECT for a statement
+//! costs a fraction of a call for each row. They fire for the table that the statement names, so
+//! partitions, their roots, parents and children need their own each.
 
 use super::function;
 
 /// The function behind all triggers.
 pub(crate) const FUNCTION: &str = "_millpond_record";
-/// The table of changes: one row for each row that came or went, without content for "any row of this table".
+/// The table of changes: one row for each row that came or went, without content for "any row of
+/// this table".
 pub(crate) const CHANGES: &str = "_millpond_change";
 /// The nodes that read it.
 pub(crate) const NODES: &str = "_millpond_node";
-/// Counts the statements whose changes were not recorded, since the table was too large; a sequence, so a transaction cannot hide it.
+/// Counts the statements whose changes were not recorded, since the table was too large; a
+/// sequence, so a transaction cannot hide it.
 pub(crate) const LOST: &str = "_millpond_lost";
-/// When somebody was last woken, in milliseconds.
+/// When a node was last woken, in milliseconds.
 pub(super) const WOKEN: &str = "_millpond_woken";
 /// Who is woken listens here.
 pub(crate) const CHANNEL: &str = "millpond";
@@ -29,7 +33,8 @@ const DELETE: i16 = 8;
 const UPDATE: i16 = 16;
 const TRUNCATE: i16 = 32;
 
-/// Bytes of the table of changes: past them nothing is recorded but that something was lost, so nobody's disk fills while no node runs.
+/// Bytes of the table of changes: past them nothing is recorded but that something was lost, so the
+/// disk does not fill while no node runs.
 pub(crate) const MAX_BYTES: u64 = 256 << 20;
 /// Each trigger: its name, what it is after, and what it is given.
 const TRIGGERS: [(&str, &str); 4] = [
@@ -48,9 +53,11 @@ const TRIGGERS: [(&str, &str); 4] = [
     ("_millpond_truncate", "truncate on {}"),
 ];
 
-/// Makes the tables and the function, in the schema with this quoted name; harmless where they are there already.
+/// Makes the tables and the function, in the schema with this quoted name; harmless where they are
+/// there already.
 ///
-/// Unlogged: who reads them begins anew after a crash, and then needs nothing from before (see [`super`]).
+/// Unlogged: who reads them begins anew after a crash, and then needs nothing from before (see
+/// [`super`]).
 pub(crate) fn install(schema: &str) -> String {
     format!(
         "begin; \
@@ -97,8 +104,9 @@ pub(crate) fn watch(schema: &str, table: &str) -> String {
     format!("begin; {}; commit", each.join("; "))
 }
 
-/// Takes the triggers from tables, and everything else with the function. Each table in a transaction of its own, which gives up soon: to drop a
-/// trigger shuts out readers too, and whoever comes later waits behind the wait. It may be run again.
+/// Takes the triggers from tables, and everything else with the function. Each table in a
+/// transaction of its own, which gives up soon: to drop a trigger shuts out readers too, and later
+/// statements wait behind it. It may be run again.
 pub(crate) fn remove(schema: &str, tables: &[String]) -> String {
     const BEGIN: &str = "begin; set local lock_timeout = '500ms'";
     let of_table = |table: &String| {

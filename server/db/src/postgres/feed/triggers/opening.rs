@@ -1,4 +1,5 @@
-//! The beginning of a life: a connection, the node's registration, and the floor below which nothing is kept (see [`super`]).
+//! The beginning of a life: a connection, the node's registration, and the floor below which
+//! nothing is kept (see [`super`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,13 +7,13 @@ use std::time::Duration;
 use super::super::FeedSettings;
 use super::super::login::{self, Purpose};
 use super::super::opening::{FLOOR, one, read_tables};
-use super::super::relations::Tables;
+use super::super::relations::TableFamilies;
 use super::super::setup;
-use super::super::socket::{Place, places};
-use super::super::wait::{End, Patience, Stop};
-use super::super::wire::{Connection, unexpected};
+use super::super::socket::{ServerHost, places};
+use super::super::wait::{FeedEnd, Patience, Stop};
+use super::super::wire::{FeedConnection, unexpected};
 use super::objects::{CHANGES, CHANNEL, MAX_BYTES, NODES};
-use super::poll::{self, Names};
+use super::poll::{self, NodeRegistration};
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
@@ -21,11 +22,13 @@ use crate::postgres::liveness::SERVER_SIDE;
 /// How long anything may take while a life begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which server it is, and on which of its timelines: the first digits of the log's file say that, from the moment of a promotion on.
+/// Which server it is, and on which of its timelines: the first digits of the log's file say that,
+/// from the moment of a promotion on.
 const SYSTEM: &str = "select system_identifier::text, \
     pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) from pg_catalog.pg_control_system()";
 
-/// What the session needs whatever the owner has set for others. A registration need not be on the disk: it goes with a crash anyway.
+/// Settings that the session needs; they override the owner's defaults. A registration need not be
+/// on the disk: it goes with a crash anyway.
 const SESSION: &str = "-c synchronous_commit=off -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off \
     -c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan";
 
@@ -35,10 +38,10 @@ const SCHEMA: &str = "select pg_catalog.quote_ident(n.nspname) from pg_catalog.p
     where c.relname = '_millpond_change' and n.nspname = pg_catalog.current_schema()";
 
 /// A life that is about to begin.
-pub(super) struct Opened {
-    pub(super) control: Connection,
-    pub(super) names: Names,
-    pub(super) tables: Arc<Tables>,
+pub(super) struct OpenedTriggerFeed {
+    pub(super) control: FeedConnection,
+    pub(super) names: NodeRegistration,
+    pub(super) tables: Arc<TableFamilies>,
     pub(super) fingerprint: String,
     pub(super) lost: String,
     pub(super) floor: u64,
@@ -53,19 +56,28 @@ pub(super) struct Opened {
 }
 
 /// Tries each place until one is a primary, and gets everything ready there.
-pub(super) fn open(settings: &FeedSettings, stop: &Stop, number: u64) -> Result<Opened, End> {
-    let mut last = End::lost("database.url names no host");
+pub(super) fn open(
+    settings: &FeedSettings,
+    stop: &Stop,
+    number: u64,
+) -> Result<OpenedTriggerFeed, FeedEnd> {
+    let mut last = FeedEnd::lost("database.url names no host");
     for place in &places(&settings.config) {
         match at(settings, stop, number, place) {
-            Err(End::Stopped) => return Err(End::Stopped),
-            Err(end) => last = End::lost(format!("{}: {end}", place.describe())),
+            Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
+            Err(end) => last = FeedEnd::lost(format!("{}: {end}", place.describe())),
             opened => return opened,
         }
     }
     Err(last)
 }
 
-fn at(settings: &FeedSettings, stop: &Stop, number: u64, place: &Place) -> Result<Opened, End> {
+fn at(
+    settings: &FeedSettings,
+    stop: &Stop,
+    number: u64,
+    place: &ServerHost,
+) -> Result<OpenedTriggerFeed, FeedEnd> {
     let config = &settings.config;
     let time = config.get_connect_timeout().copied().unwrap_or(PATIENCE);
     let patience = || Patience::of(stop, time.min(PATIENCE));
@@ -82,11 +94,11 @@ fn at(settings: &FeedSettings, stop: &Stop, number: u64, place: &Place) -> Resul
     let server = setup::server(&mut control, settings.kind, patience())?;
     let schema = control.query(SCHEMA, patience())?;
     let Some(Some(schema)) = schema.first().and_then(|row| row.first()) else {
-        return Err(End::lost(format!(
+        return Err(FeedEnd::lost(format!(
             "there is no table {CHANGES} in the database, in which triggers record changes; run millpond check --fix"
         )));
     };
-    let names = Names {
+    let names = NodeRegistration {
         schema: schema.clone(),
         node: settings.node.clone(),
         life: number,
@@ -95,11 +107,15 @@ fn at(settings: &FeedSettings, stop: &Stop, number: u64, place: &Place) -> Resul
     begin(control, names, (system, server.started), patience()).map_err(explain)
 }
 
-/// The source of this life's positions ([`SYSTEM`]). Some providers hide it; the moment at which the server was started tells it from all others
-/// too, but ends with it.
-fn system(control: &mut Connection, started: &str, patience: Patience<'_>) -> Result<String, End> {
+/// The source of this life's positions ([`SYSTEM`]). Some providers hide it; the moment at which
+/// the server was started tells it from all others too, but ends with it.
+fn system(
+    control: &mut FeedConnection,
+    started: &str,
+    patience: Patience<'_>,
+) -> Result<String, FeedEnd> {
     let rows = match control.query(SYSTEM, patience) {
-        Err(End::Refused { .. }) => {
+        Err(FeedEnd::Refused { .. }) => {
             // Behind the refusal comes the word that the session is ready.
             return match control.expect(patience)?.tag {
                 b'Z' => Ok(format!("started {started}, transactions")),
@@ -114,31 +130,32 @@ fn system(control: &mut Connection, started: &str, patience: Patience<'_>) -> Re
         (Some(system), Some(timeline)) => {
             Ok(format!("{system}, timeline {timeline}, transactions"))
         }
-        _ => Err(End::lost("the server does not say which it is")),
+        _ => Err(FeedEnd::lost("the server does not say which it is")),
     }
 }
 
 /// The order of what follows is the argument of [`super`].
 fn begin(
-    mut control: Connection,
-    names: Names,
+    mut control: FeedConnection,
+    names: NodeRegistration,
     (system, started): (String, String),
     patience: Patience<'_>,
-) -> Result<Opened, End> {
+) -> Result<OpenedTriggerFeed, FeedEnd> {
     control.query(&names.shrink(MAX_BYTES / 4), patience)?;
     control.query(&names.register(), patience)?;
     control.query(&names.prepare(), patience)?;
     let lost = one(&control.query(&names.lost(), patience)?)?;
-    // ✗ The tables first: a change between the two would be in the fingerprint alone, and never be noticed.
+    // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
+    // and never be noticed.
     let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;
-    let floor = floor.parse().map_err(End::lost)?;
+    let floor = floor.parse().map_err(FeedEnd::lost)?;
     control.query(&format!("listen {CHANNEL}"), patience)?;
     let snapshot = "select pg_catalog.pg_current_snapshot()::text";
     let snapshot = one(&control.query(snapshot, patience)?)?;
     let seen = poll::transactions(&snapshot)?;
-    Ok(Opened {
+    Ok(OpenedTriggerFeed {
         control,
         names,
         tables,
@@ -153,10 +170,10 @@ fn begin(
 }
 
 /// Adds what to do about a right that is missing.
-fn explain(end: End) -> End {
+fn explain(end: FeedEnd) -> FeedEnd {
     match end {
         // insufficient_privilege
-        End::Refused { code, sentence } if code == "42501" => End::lost(format!(
+        FeedEnd::Refused { code, sentence } if code == "42501" => FeedEnd::lost(format!(
             "{sentence}; millpond check says which rights on {CHANGES} and {NODES} are missing"
         )),
         end => end,

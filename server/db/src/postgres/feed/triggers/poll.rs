@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::replication::literal;
-use super::super::wait::End;
+use super::super::wait::FeedEnd;
 use super::super::wire::Row;
 use super::objects::{CHANGES, LOST, MAX_BYTES, NODES};
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 
-/// Rows that one look takes. If there are more, it is not looked what they were: a new epoch begins.
+/// Rows that one look takes. If there are more, it is not looked what they were: a new epoch
+/// begins.
 pub(super) const MAX_ROWS: usize = 16_384;
 /// Rows that are removed at a time.
 pub(super) const TIDIED: usize = 10_000;
@@ -20,7 +21,7 @@ const LOCK: i64 = 0x6d69_6c6c_706f_6e65;
 const SILENCE: &str = "interval '1 minute'";
 
 /// Where the tables are, and who reads them.
-pub(super) struct Names {
+pub(super) struct NodeRegistration {
     /// As it is written in SQL.
     pub(super) schema: String,
     pub(super) node: String,
@@ -28,9 +29,10 @@ pub(super) struct Names {
     pub(super) life: u64,
 }
 
-impl Names {
-    /// Registers this life in the place of the node's last one. The snapshot of the statement is older than the life's first one, so
-    /// nothing from its lower bound on has been seen by a life of this node that still counts.
+impl NodeRegistration {
+    /// Registers this life in the place of the node's last one. The snapshot of the statement is
+    /// older than the life's first one, so nothing from its lower bound on has been seen by a life
+    /// of this node that still counts.
     pub(super) fn register(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -41,8 +43,9 @@ impl Names {
         )
     }
 
-    /// Says that nothing below `oldest` is needed here any more, and tidies if nobody else does. One transaction, so nobody finds rows
-    /// removed and the node that still needed them on the list; each statement has its own snapshot.
+    /// Says that nothing below `oldest` is needed here any more, and removes old rows if no other
+    /// node does. One transaction, so no node finds rows removed and the node that still needed
+    /// them on the list; each statement has its own snapshot.
     pub(super) fn tidy(&self, oldest: u64) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -58,9 +61,10 @@ impl Names {
         )
     }
 
-    /// Empties a table of changes that has more bytes than that, as it has after a time without nodes. TRUNCATE is seen by older snapshots
-    /// too, so all nodes are told first that something is lost. It waits for nobody: who writes later would wait behind it. So nothing is
-    /// emptied while a transaction is open that has recorded something.
+    /// Empties a table of changes that has more bytes than that, as it has after a time without
+    /// nodes. TRUNCATE is seen by older snapshots too, so all nodes are told first that something
+    /// is lost. It waits for no lock: later writers would wait behind it. So nothing is emptied
+    /// while a transaction is open that has recorded something.
     pub(super) fn shrink(&self, bytes: u64) -> String {
         let schema = &self.schema;
         let text = |name: &str| format!("{schema}.{name}").replace('\'', "''");
@@ -87,8 +91,9 @@ impl Names {
 
     /// What the session that looks is to know first: planning would take as long as the rest.
     ///
-    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗ *Everything from its lower bound on, to be
-    /// sorted out by `pg_visible_in_snapshot`: one transaction that stays open, and each look reads all that was recorded since.*
+    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗
+    /// *Everything from its lower bound on, to be sorted out by `pg_visible_in_snapshot`: one
+    /// transaction that stays open, and each look reads all that was recorded since.*
     pub(super) fn prepare(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -111,10 +116,12 @@ impl Names {
     }
 }
 
-/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at. Counter and catalog come after: what
-/// those whose rows were seen have done to them is in them. ✗ *Before the rows, a transaction could count between the two.*
+/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at.
+/// Counter and catalog come after: what those whose rows were seen have done to them is in them. ✗
+/// *Before the rows, a transaction could count between the two.*
 ///
-/// The index is always used: the plan may be from when the table was empty, and it need not stay so.
+/// The index is always used: the plan may be from when the table was empty, and it need not stay
+/// so.
 pub(super) fn ask(snapshot: &str, looks: bool) -> String {
     let fingerprint = if looks {
         "; execute millpond_fingerprint"
@@ -130,7 +137,7 @@ pub(super) fn ask(snapshot: &str, looks: bool) -> String {
 
 /// What has been recorded of one row.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Recorded {
+pub(super) struct RecordedChange {
     pub(super) table: u32,
     /// As JSON; `None` if it may be any row of the table.
     pub(super) content: Option<String>,
@@ -138,23 +145,23 @@ pub(super) struct Recorded {
 
 /// What a look has found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PollResult {
     pub(super) seen: Arc<Transactions>,
     pub(super) snapshot: String,
     pub(super) is_registered: bool,
     /// If the catalog was looked at.
     pub(super) fingerprint: Option<String>,
-    pub(super) changes: BTreeMap<u64, Vec<Recorded>>,
+    pub(super) changes: BTreeMap<u64, Vec<RecordedChange>>,
     /// There were more than [`MAX_ROWS`]; what is here is not all.
     pub(super) is_cut: bool,
     pub(super) lost: String,
 }
 
-impl Found {
+impl PollResult {
     /// From the rows of [`ask`]'s statements; `None` if they make no sense.
     pub(super) fn read(rows: Vec<Row>) -> Option<Self> {
         let (mut found, mut lost, mut fingerprint) = (None, None, None);
-        let mut changes: BTreeMap<u64, Vec<Recorded>> = BTreeMap::new();
+        let mut changes: BTreeMap<u64, Vec<RecordedChange>> = BTreeMap::new();
         let mut count = 0;
         for row in rows {
             let mut row = row.into_iter();
@@ -167,7 +174,7 @@ impl Found {
                 (3, Some(transaction), Some(Some(table)), Some(content)) => {
                     let table = table.parse().ok()?;
                     let of = changes.entry(transaction.parse().ok()?).or_default();
-                    of.push(Recorded { table, content });
+                    of.push(RecordedChange { table, content });
                     count += 1;
                 }
                 _ => return None,
@@ -187,10 +194,10 @@ impl Found {
 }
 
 /// Reads a snapshot.
-pub(super) fn transactions(text: &str) -> Result<Arc<Transactions>, End> {
+pub(super) fn transactions(text: &str) -> Result<Arc<Transactions>, FeedEnd> {
     let seen = Transactions::parse(text);
     seen.map(Arc::new)
-        .ok_or_else(|| End::lost(format!("the server gives no snapshot but {text:?}")))
+        .ok_or_else(|| FeedEnd::lost(format!("the server gives no snapshot but {text:?}")))
 }
 
 #[cfg(test)]
@@ -211,7 +218,7 @@ mod tests {
             row(&["9", "16401", "{}"]),
             row(&["1f"]),
         ];
-        let found = Found::read(rows).unwrap();
+        let found = PollResult::read(rows).unwrap();
         assert_eq!(found.changes.keys().collect::<Vec<_>>(), [&8, &9]);
         assert_eq!(found.changes[&8][0].content, None);
         assert_eq!(found.changes[&9].len(), 2);
@@ -223,15 +230,15 @@ mod tests {
     #[test]
     fn an_answer_without_snapshot_or_counter_makes_no_sense() {
         let head = || row(&["-", "7:10:7", "true"]);
-        assert!(Found::read(vec![head(), row(&["1f"])]).is_some());
-        assert_eq!(Found::read(vec![head()]), None);
-        assert_eq!(Found::read(vec![row(&["1f"])]), None);
+        assert!(PollResult::read(vec![head(), row(&["1f"])]).is_some());
+        assert_eq!(PollResult::read(vec![head()]), None);
+        assert_eq!(PollResult::read(vec![row(&["1f"])]), None);
         assert_eq!(
-            Found::read(vec![row(&["-", "x", "true"]), row(&["1f"])]),
+            PollResult::read(vec![row(&["-", "x", "true"]), row(&["1f"])]),
             None
         );
         assert_eq!(
-            Found::read(vec![head(), row(&["1f"]), row(&["x", "1", "-"])]),
+            PollResult::read(vec![head(), row(&["1f"]), row(&["x", "1", "-"])]),
             None
         );
     }
@@ -241,7 +248,7 @@ mod tests {
         let server = lab_pgtest::Postgres::start().unwrap();
         let connect = || ::postgres::Client::connect(&server.url(), ::postgres::NoTls).unwrap();
         let (mut client, mut other) = (connect(), connect());
-        let names = Names {
+        let names = NodeRegistration {
             schema: "public".to_owned(),
             node: "a".to_owned(),
             life: 1,
@@ -288,8 +295,8 @@ mod tests {
     fn more_than_is_taken_at_once_is_cut() {
         let mut rows = vec![row(&["-", "7:10:7", "true"]), row(&["1f"])];
         rows.extend((0..MAX_ROWS).map(|_| row(&["9", "1", "-"])));
-        assert!(!Found::read(rows.clone()).unwrap().is_cut);
+        assert!(!PollResult::read(rows.clone()).unwrap().is_cut);
         rows.push(row(&["9", "1", "-"]));
-        assert!(Found::read(rows).unwrap().is_cut);
+        assert!(PollResult::read(rows).unwrap().is_cut);
     }
 }

@@ -5,26 +5,26 @@ use std::collections::HashMap;
 use millpond_store::Tag;
 use serde_json::{Map, Value as Json};
 
-use super::super::pgoutput::{Column, Field, Old, Relation, Tuple};
-use super::super::relations::{Plan, View};
-use super::super::touched::Touched;
-use super::poll::Recorded;
+use super::super::pgoutput::{Field, OldRow, StreamColumn, StreamRelation, Tuple};
+use super::super::relations::{FeedView, TablePlan};
+use super::super::touched::TouchedTags;
+use super::poll::RecordedChange;
 
 /// What one table's rows are held against.
-struct Watched {
-    plan: Plan,
+struct RecordedTable {
+    plan: TablePlan,
     columns: Vec<String>,
 }
 
 /// The tables of one look.
-pub(super) struct Plans<'a> {
-    view: &'a View,
+pub(super) struct RowPlans<'a> {
+    view: &'a FeedView,
     /// `None` for a table that was not there when the feed last looked.
-    tables: HashMap<u32, Option<Watched>>,
+    tables: HashMap<u32, Option<RecordedTable>>,
 }
 
-impl<'a> Plans<'a> {
-    pub(super) fn new(view: &'a View) -> Self {
+impl<'a> RowPlans<'a> {
+    pub(super) fn new(view: &'a FeedView) -> Self {
         Self {
             view,
             tables: HashMap::new(),
@@ -32,12 +32,12 @@ impl<'a> Plans<'a> {
     }
 
     /// All tags of a transaction, and why they are not all.
-    pub(super) fn tags(&mut self, recorded: &[Recorded]) -> (Vec<Tag>, Option<&'static str>) {
-        let mut touched = Touched::default();
+    pub(super) fn tags(&mut self, recorded: &[RecordedChange]) -> (Vec<Tag>, Option<&'static str>) {
+        let mut touched = TouchedTags::default();
         for row in recorded {
             let view = self.view;
             let table = self.tables.entry(row.table);
-            match table.or_insert_with(|| Watched::new(view, row.table)) {
+            match table.or_insert_with(|| RecordedTable::new(view, row.table)) {
                 Some(watched) => watched.row(row.content.as_deref(), &mut touched),
                 None => touched.anything("a table has changed that was not there before"),
             }
@@ -46,40 +46,40 @@ impl<'a> Plans<'a> {
     }
 }
 
-impl Watched {
-    fn new(view: &View, table: u32) -> Option<Self> {
+impl RecordedTable {
+    fn new(view: &FeedView, table: u32) -> Option<Self> {
         let family = view.tables.families.of(table)?;
         let watched = view.watch.get(&family).into_iter().flatten();
         let columns: Vec<String> = watched.map(|(column, _)| column.clone()).collect();
-        let named = |name: &String| Column {
+        let named = |name: &String| StreamColumn {
             name: name.clone(),
             key: false,
         };
-        let relation = Relation {
+        let relation = StreamRelation {
             columns: columns.iter().map(named).collect(),
         };
-        let plan = Plan::new(view, table, &relation)?.trusting();
+        let plan = TablePlan::new(view, table, &relation)?.trusting();
         Some(Self { plan, columns })
     }
 
     /// A row that came or went touches the same.
-    fn row(&self, content: Option<&str>, touched: &mut Touched) {
+    fn row(&self, content: Option<&str>, touched: &mut TouchedTags) {
         let content = content.and_then(|text| serde_json::from_str::<Map<String, Json>>(text).ok());
         let Some(content) = content else {
             return touched.all_rows(&self.plan);
         };
-        let texts: Vec<Option<Known>> = self
+        let texts: Vec<Option<JsonValue>> = self
             .columns
             .iter()
-            .map(|column| content.get(column).map(Known::of))
+            .map(|column| content.get(column).map(JsonValue::of))
             .collect();
         let row: Tuple<'_> = texts.iter().map(field).collect();
-        touched.row(&self.plan, Some(&Old::Full(row)), None);
+        touched.row(&self.plan, Some(&OldRow::Full(row)), None);
     }
 }
 
 /// What JSON says of a value.
-enum Known {
+enum JsonValue {
     Null,
     /// As the type's output function writes it.
     Text(String),
@@ -87,7 +87,7 @@ enum Known {
     Other,
 }
 
-impl Known {
+impl JsonValue {
     fn of(value: &Json) -> Self {
         match value {
             Json::Null => Self::Null,
@@ -98,11 +98,11 @@ impl Known {
 }
 
 /// A value that is not there was too long to be recorded.
-fn field(known: &Option<Known>) -> Field<'_> {
+fn field(known: &Option<JsonValue>) -> Field<'_> {
     match known {
-        Some(Known::Null) => Field::Null,
-        Some(Known::Text(text)) => Field::Text(text.as_bytes()),
-        Some(Known::Other) | None => Field::Binary,
+        Some(JsonValue::Null) => Field::Null,
+        Some(JsonValue::Text(text)) => Field::Text(text.as_bytes()),
+        Some(JsonValue::Other) | None => Field::Binary,
     }
 }
 
@@ -113,52 +113,52 @@ mod tests {
 
     use super::*;
     use crate::Value;
-    use crate::postgres::feed::relations::Tables;
-    use crate::postgres::interest::{Interest, Wanted};
-    use crate::postgres::tags::{Class, ColumnName, broad};
+    use crate::postgres::feed::relations::TableFamilies;
+    use crate::postgres::interest::{ColumnInterest, WatchedColumn};
+    use crate::postgres::tags::{ColumnName, ValueClass, broad};
 
     const TABLE: u32 = 16_400;
     /// It has a child, so it is a parent.
     const CHILD: u32 = 16_401;
 
-    fn view() -> View {
-        let interest = Interest::default();
-        let wanted = |(column, class): (&str, Class)| Wanted {
+    fn view() -> FeedView {
+        let interest = ColumnInterest::default();
+        let wanted = |(column, class): (&str, ValueClass)| WatchedColumn {
             family: TABLE,
             column: column.to_owned(),
             class,
         };
         let columns = [
-            ("id", Class::Integer),
-            ("word", Class::Text),
-            ("open", Class::Boolean),
+            ("id", ValueClass::Integer),
+            ("word", ValueClass::Text),
+            ("open", ValueClass::Boolean),
         ];
         interest.add(columns.map(wanted));
-        View {
+        FeedView {
             watch: interest.watch(),
-            tables: Arc::new(Tables::new(&[(TABLE, 0), (CHILD, TABLE)])),
+            tables: Arc::new(TableFamilies::new(&[(TABLE, 0), (CHILD, TABLE)])),
         }
     }
 
     fn id() -> ColumnName {
-        ColumnName::new(TABLE, "id", Class::Integer)
+        ColumnName::new(TABLE, "id", ValueClass::Integer)
     }
 
     fn word() -> ColumnName {
-        ColumnName::new(TABLE, "word", Class::Text)
+        ColumnName::new(TABLE, "word", ValueClass::Text)
     }
 
     fn open() -> ColumnName {
-        ColumnName::new(TABLE, "open", Class::Boolean)
+        ColumnName::new(TABLE, "open", ValueClass::Boolean)
     }
 
     fn check(table: u32, content: Option<&str>, expected: &[Tag]) {
-        let recorded = Recorded {
+        let recorded = RecordedChange {
             table,
             content: content.map(str::to_owned),
         };
         let view = view();
-        let (tags, why) = Plans::new(&view).tags(&[recorded]);
+        let (tags, why) = RowPlans::new(&view).tags(&[recorded]);
         assert_eq!(why, None);
         let tags: HashSet<Tag> = tags.into_iter().collect();
         let mut expected: HashSet<Tag> = expected.iter().copied().collect();
@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn an_unknown_table_may_be_anything() {
         let view = view();
-        let recorded = Recorded {
+        let recorded = RecordedChange {
             table: 7,
             content: None,
         };
-        let (tags, why) = Plans::new(&view).tags(&[recorded]);
+        let (tags, why) = RowPlans::new(&view).tags(&[recorded]);
         assert!(tags.is_empty() && why.is_some());
     }
 }

@@ -1,4 +1,5 @@
-//! One life of the feed by triggers: it sleeps, looks at the table of changes, applies what it finds, and says how far it is.
+//! One life of the feed by triggers: it sleeps, looks at the table of changes, applies what it
+//! finds, and says how far it is.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -8,23 +9,24 @@ use std::time::Duration;
 use base_clock::Boottime;
 
 use super::super::FeedSettings;
-use super::super::looks::Looks;
+use super::super::looks::CatalogChecks;
 use super::super::opening::{FLOOR, one, read_tables};
-use super::super::relations::{Tables, View};
-use super::super::wait::{End, Patience, Stop};
-use super::super::wire::{Answer, Connection, Frame, Row, unexpected};
+use super::super::relations::{FeedView, TableFamilies};
+use super::super::wait::{FeedEnd, Patience, Stop};
+use super::super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
 use super::objects::CHANGES;
-use super::opening::Opened;
-use super::poll::{self, Found, Names, TIDIED};
-use super::rows::Plans;
+use super::opening::OpenedTriggerFeed;
+use super::poll::{self, NodeRegistration, PollResult, TIDIED};
+use super::rows::RowPlans;
 use crate::feed::{Mark, Snapshot, Transactions};
 use crate::postgres::families::TABLES;
-use crate::postgres::link::Link;
+use crate::postgres::link::FeedLink;
 use crate::postgres::wake::Sleeper;
 
-/// A commit of another program shows within this time also where nobody is notified.
+/// A commit of another program shows within this time even without a notification.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// Between two looks that notifications ask for, so that a busy database is not looked at for each commit.
+/// Between two looks that notifications ask for, so that a busy database is not looked at for each
+/// commit.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// The node says this often what it still needs.
 const TIDY: Duration = Duration::from_secs(1);
@@ -34,7 +36,7 @@ const TIDY_MORE: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// What the connection was asked.
-enum Asked {
+enum TriggerQuery {
     Look {
         looks: bool,
     },
@@ -45,31 +47,31 @@ enum Asked {
     Floor(String),
 }
 
-struct Question {
-    asked: Asked,
-    answer: Answer,
+struct PendingTriggerQuery {
+    asked: TriggerQuery,
+    answer: QueryRows,
     sent: Boottime,
 }
 
 /// A life.
-pub(super) struct Life<'a> {
+pub(super) struct TriggerFeedSession<'a> {
     settings: &'a FeedSettings,
-    link: &'a Link,
-    control: Connection,
+    link: &'a FeedLink,
+    control: FeedConnection,
     sleeper: Sleeper,
-    names: Names,
-    question: Option<Question>,
-    looks: Looks,
-    /// When the next look is due, if nobody asks for one.
+    names: NodeRegistration,
+    question: Option<PendingTriggerQuery>,
+    looks: CatalogChecks,
+    /// When the next look is due without a call.
     due: Boottime,
     /// When the last one was sent.
     sent: Boottime,
     tidy_due: Boottime,
-    /// Somebody waits for a change that he knows of.
+    /// A caller waits for a change that it knows of.
     is_called: bool,
-    /// Somebody has told that there is a change.
+    /// A notification says that there is a change.
     is_notified: bool,
-    tables: Arc<Tables>,
+    tables: Arc<TableFamilies>,
     fingerprint: String,
     /// What the counter of lost changes said when the life began.
     lost: String,
@@ -78,11 +80,11 @@ pub(super) struct Life<'a> {
     snapshot: String,
 }
 
-impl<'a> Life<'a> {
+impl<'a> TriggerFeedSession<'a> {
     pub(super) fn new(
         settings: &'a FeedSettings,
-        link: &'a Link,
-        opened: Opened,
+        link: &'a FeedLink,
+        opened: OpenedTriggerFeed,
         sleeper: Sleeper,
     ) -> Self {
         let now = Boottime::now();
@@ -93,7 +95,7 @@ impl<'a> Life<'a> {
             sleeper,
             names: opened.names,
             question: None,
-            looks: Looks::new(settings.heartbeat, now),
+            looks: CatalogChecks::new(settings.heartbeat, now),
             due: now,
             sent: Boottime::default(),
             tidy_due: now,
@@ -108,21 +110,21 @@ impl<'a> Life<'a> {
     }
 
     /// Lives until something is wrong.
-    pub(super) fn run(&mut self, stop: &Stop) -> End {
+    pub(super) fn run(&mut self, stop: &Stop) -> FeedEnd {
         let end = loop {
             if let Err(end) = self.turn(stop) {
                 break end;
             }
         };
-        if end == End::Stopped {
+        if end == FeedEnd::Stopped {
             // If that fails, the node is struck off in a minute.
             let _ = self.leave();
         }
         end
     }
 
-    /// Nobody need keep changes for this node any more.
-    fn leave(&mut self) -> Result<(), End> {
+    /// Changes need not be kept for this node any more.
+    fn leave(&mut self) -> Result<(), FeedEnd> {
         // The other end stays open meanwhile, so nothing ends this wait but its time.
         let (_open, end) = UnixStream::pair()?;
         let stop = Stop(end);
@@ -135,14 +137,14 @@ impl<'a> Life<'a> {
         self.control.query(&self.names.leave(), patience).map(drop)
     }
 
-    fn turn(&mut self, stop: &Stop) -> Result<(), End> {
+    fn turn(&mut self, stop: &Stop) -> Result<(), FeedEnd> {
         let now = Boottime::now();
         if self.question.is_none() {
             if self.look_due() <= now {
                 self.look(now)?;
             } else if self.tidy_due <= now {
                 let tidy = self.names.tidy(self.seen.xmin());
-                self.ask(Asked::Tidy, &tidy, now)?;
+                self.ask(TriggerQuery::Tidy, &tidy, now)?;
             }
         }
         let sockets = [
@@ -181,39 +183,40 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn check_silence(&self, now: Boottime) -> Result<(), End> {
+    fn check_silence(&self, now: Boottime) -> Result<(), FeedEnd> {
         let patience = self.settings.wal_sender_timeout;
         match &self.question {
-            Some(question) if now.since(question.sent) >= patience => Err(End::lost(format!(
-                "nothing has come from the server for {} s",
+            Some(question) if now.since(question.sent) >= patience => Err(FeedEnd::lost(format!(
+                "nothing arrived from the server for {} s",
                 patience.as_secs_f64()
             ))),
             _ => Ok(()),
         }
     }
 
-    fn ask(&mut self, asked: Asked, sql: &str, now: Boottime) -> Result<(), End> {
-        self.question = Some(Question {
+    fn ask(&mut self, asked: TriggerQuery, sql: &str, now: Boottime) -> Result<(), FeedEnd> {
+        self.question = Some(PendingTriggerQuery {
             asked,
-            answer: Answer::default(),
+            answer: QueryRows::default(),
             sent: now,
         });
         self.control.ask(sql)
     }
 
-    /// Who has called or notified before now is answered by this look; who does so later asks for another. Who calls waits for a write of
-    /// his own, or for one of another node's, and is answered only by a look at the catalog too.
-    fn look(&mut self, now: Boottime) -> Result<(), End> {
+    /// Who has called or notified before now is answered by this look; who does so later asks for
+    /// another. Who calls waits for a write of his own, or for one of another node's, and is
+    /// answered only by a look at the catalog too.
+    fn look(&mut self, now: Boottime) -> Result<(), FeedEnd> {
         let looks = self.is_called || self.looks.is_due(now);
         self.is_called = false;
         self.is_notified = false;
         self.sent = now;
         self.due = now.plus(self.settings.heartbeat.min(LONGEST_SLEEP));
         let sql = poll::ask(&self.snapshot, looks);
-        self.ask(Asked::Look { looks }, &sql, now)
+        self.ask(TriggerQuery::Look { looks }, &sql, now)
     }
 
-    fn answered(&mut self, frame: &Frame) -> Result<(), End> {
+    fn answered(&mut self, frame: &Frame) -> Result<(), FeedEnd> {
         let Some(question) = &mut self.question else {
             return Err(unexpected(frame.tag));
         };
@@ -222,14 +225,14 @@ impl<'a> Life<'a> {
         };
         let sent = question.sent;
         match self.question.take().map(|question| question.asked) {
-            Some(Asked::Look { looks }) => self.found(rows, looks, sent),
-            Some(Asked::Tidy) => self.tidied(&rows),
-            Some(Asked::Tables(fingerprint)) => {
+            Some(TriggerQuery::Look { looks }) => self.found(rows, looks, sent),
+            Some(TriggerQuery::Tidy) => self.tidied(&rows),
+            Some(TriggerQuery::Tables(fingerprint)) => {
                 self.tables = Arc::new(read_tables(&rows)?);
-                self.ask(Asked::Floor(fingerprint), FLOOR, Boottime::now())
+                self.ask(TriggerQuery::Floor(fingerprint), FLOOR, Boottime::now())
             }
-            Some(Asked::Floor(fingerprint)) => {
-                let floor = one(&rows)?.parse().map_err(End::lost)?;
+            Some(TriggerQuery::Floor(fingerprint)) => {
+                let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
@@ -240,24 +243,24 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn tidied(&mut self, rows: &[Row]) -> Result<(), End> {
-        let removed: usize = one(rows)?.parse().map_err(End::lost)?;
+    fn tidied(&mut self, rows: &[Row]) -> Result<(), FeedEnd> {
+        let removed: usize = one(rows)?.parse().map_err(FeedEnd::lost)?;
         let pause = if removed < TIDIED { TIDY } else { TIDY_MORE };
         self.tidy_due = Boottime::now().plus(pause);
         Ok(())
     }
 
     /// Applies what a look has found, and says how far the feed is.
-    fn found(&mut self, rows: Vec<Row>, looks: bool, sent: Boottime) -> Result<(), End> {
-        let found = Found::read(rows)
-            .ok_or_else(|| End::lost("what the table of changes has makes no sense"))?;
+    fn found(&mut self, rows: Vec<Row>, looks: bool, sent: Boottime) -> Result<(), FeedEnd> {
+        let found = PollResult::read(rows)
+            .ok_or_else(|| FeedEnd::lost("what the table of changes has makes no sense"))?;
         if !found.is_registered {
-            return Err(End::lost(
+            return Err(FeedEnd::lost(
                 "this node was silent for so long that changes may have been removed before it has seen them",
             ));
         }
         if found.lost != self.lost {
-            return Err(End::lost(format!(
+            return Err(FeedEnd::lost(format!(
                 "{CHANGES} was too large or was emptied, so changes may be missing; are there other nodes that hang, or a transaction that was \
                  open for long?"
             )));
@@ -267,10 +270,11 @@ impl<'a> Life<'a> {
         self.snapshot = found.snapshot;
         match found.fingerprint {
             Some(fingerprint) if fingerprint != self.fingerprint => {
-                // What is read now is at least as new as the fingerprint; if it is newer, the next look finds it out. Who waits for
-                // his write is told after the epoch: his change may be one that was not recorded.
+                // What is read now is at least as new as the fingerprint; if it is newer, the next
+                // look finds it out. Who waits for his write is told after the epoch: his change
+                // may be one that was not recorded.
                 self.looks.void();
-                self.ask(Asked::Tables(fingerprint), TABLES, Boottime::now())
+                self.ask(TriggerQuery::Tables(fingerprint), TABLES, Boottime::now())
             }
             _ => {
                 if looks {
@@ -282,18 +286,18 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn apply(&self, found: &Found) {
+    fn apply(&self, found: &PollResult) {
         let delivery = &self.link.delivery;
         if found.is_cut {
-            // All of them are visible to whoever reads from now on, so nothing need be known of them.
+            // All of them are visible to every later read, so nothing need be known of them.
             delivery.new_epoch("more has changed than is looked at");
             return;
         }
-        let view = View {
+        let view = FeedView {
             watch: self.link.interest.watch(),
             tables: Arc::clone(&self.tables),
         };
-        let mut plans = Plans::new(&view);
+        let mut plans = RowPlans::new(&view);
         for (transaction, recorded) in &found.changes {
             let (tags, anything) = plans.tags(recorded);
             let mark = Mark {
@@ -309,8 +313,9 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// How far the feed is. ✗ *Whoever waits is told by a look that has not found the catalog as it is known: the triggers were
-    /// disabled a moment before his write, which was not recorded, and what is kept lacks it.*
+    /// How far the feed is. Counterexample: *a waiter is notified by a look that has not found the
+    /// catalog as it is known: the triggers were disabled a moment before his write, which was not
+    /// recorded, and what is kept lacks it.*
     fn passed(&self, has_looked: bool) {
         let seen = Snapshot::Transactions(Arc::clone(&self.seen));
         let (position, sent) = (self.seen.xmin(), self.looks.last());

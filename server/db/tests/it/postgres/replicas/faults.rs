@@ -58,7 +58,8 @@ fn what_fails_on_a_replica_is_read_on_the_primary() {
     assert!(is_replicas(&pair.read(&good)));
 }
 
-/// ✗ *Taken for a fault of the replica, it closes all connections there and leaves it alone, for everybody.*
+/// Counterexample: *Taken for a fault of the replica, it closes all connections there and leaves it
+/// alone, for all reads.*
 #[test]
 fn a_result_that_is_too_large_on_a_replica_is_no_fault_of_it() {
     let pair = Pair::new();
@@ -71,8 +72,9 @@ fn a_result_that_is_too_large_on_a_replica_is_no_fault_of_it() {
     assert_eq!(pair.database.health().failures, failures);
 }
 
-/// ✗ *One slow statement closes all connections and takes the replica from everybody; and all of its page is blamed, so that what else it reads
-/// is the primary's on every other page too.*
+/// Counterexample: *One slow statement closes all connections and makes the replica unavailable to
+/// all reads; and all of its page is blamed, so that what else it reads is the primary's on every
+/// other page too.*
 #[test]
 fn one_slow_statement_takes_a_replica_from_nobody() {
     let pair = Pair::new();
@@ -107,7 +109,8 @@ fn a_replica_that_is_slow_is_not_waited_for_and_then_left_alone() {
     pair.replicas(&good);
 }
 
-/// ✗ *A read on a replica keeps its turn at the primary, and writes queue for a server that has nothing to do.*
+/// Counterexample: *A read on a replica keeps its turn at the primary, and writes queue for a
+/// server that has nothing to do.*
 #[test]
 fn who_writes_does_not_wait_for_a_replica() {
     let pair = Pair::with(|options| options.pool = 1);

@@ -22,8 +22,9 @@ fn is_unmixed(read: &ReadResult) {
     assert_eq!(rows.rows[0][at], text("(1,1)"));
 }
 
-/// ✗ *Of one statement the server says that its columns are others before the feed does, and the page is looked at again: what is cast is
-/// read with its new names on a replica that shows the old columns.*
+/// Counterexample: *Of one statement the server says that its columns are others before the feed
+/// does, and the page is looked at again: what is cast is read with its new names on a replica that
+/// shows the old columns.*
 #[test]
 fn columns_that_were_looked_at_again_are_waited_for() {
     let pair = Pair::new();

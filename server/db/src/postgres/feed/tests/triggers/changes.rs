@@ -1,4 +1,4 @@
-//! What changes touch, whatever statement makes them.
+//! What changes touch, for every kind of statement.
 
 use super::super::changes::{ARTICLE, Article};
 use super::*;
@@ -74,7 +74,7 @@ fn a_copy_and_a_session_that_plays_the_replica_are_told() {
     article.fixture.feed.sink.wait_for(
         "the copy",
         seen,
-        |told| matches!(told, Told::Apply(_, tags) if tags.contains(&int(id, 2)) && tags.contains(&int(author, 8))),
+        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 2)) && tags.contains(&int(author, 8))),
     );
 }
 
@@ -83,8 +83,8 @@ fn a_long_value_is_any_value_and_hides_no_short_one() {
     let schema = "create table page (id int primary key, slug text, body text)";
     let mut fixture = recorded(plain(), schema, &["page"]);
     let table = broad(fixture.oid("page"));
-    let id = fixture.watch("page", "id", Class::Integer);
-    let slug = fixture.watch("page", "slug", Class::Text);
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    let slug = fixture.watch("page", "slug", ValueClass::Text);
     let named = |name: &str| slug.equal_to(&name.into()).unwrap();
     let touched = fixture.touches("insert into page values (1, 'a', repeat('x', 100000))");
     assert_eq!(touched, HashSet::from([table, int(id, 1), named("a")]));
@@ -108,10 +108,10 @@ fn columns_that_nobody_selects_by_are_left_out() {
         &format!("{schema}; {}; {watch}", objects::install("public")),
         &[],
     );
-    let mut fixture = Fixture::with(plain(), &script, by_triggers);
+    let mut fixture = FeedFixture::with(plain(), &script, by_triggers);
     let table = broad(fixture.oid("page"));
-    let id = fixture.watch("page", "id", Class::Integer);
-    // Nobody tidies while this transaction can still be looked into.
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    // No node tidies while this transaction can still be looked into.
     fixture.run("begin; insert into page values (1, '\\x00')");
     let row = fixture
         .client
@@ -150,8 +150,8 @@ fn whatever_columns_are_called_and_become_no_write_fails() {
         _millpond_row int, \"two words\" int, transaction int)";
     let mut fixture = recorded(plain(), schema, &["odd"]);
     let table = broad(fixture.oid("odd"));
-    let id = fixture.watch("odd", "id", Class::Integer);
-    let watched = fixture.watch("odd", "changed", Class::Integer);
+    let id = fixture.watch("odd", "id", ValueClass::Integer);
+    let watched = fixture.watch("odd", "changed", ValueClass::Integer);
     let touched = fixture.touches("insert into odd (id, tg_argv, changed) values (1, 2, 3)");
     assert_eq!(touched, HashSet::from([table, int(id, 1), int(watched, 3)]));
     for change in [
@@ -185,8 +185,8 @@ fn partitions_their_root_and_moves_between_them_are_one_family() {
         create table late partition of parted for values from (10) to (20)";
     let mut fixture = recorded(plain(), schema, &["parted", "early", "late"]);
     let family = broad(fixture.oid("parted"));
-    let id = fixture.watch("parted", "id", Class::Integer);
-    let at = fixture.watch("parted", "at", Class::Integer);
+    let id = fixture.watch("parted", "id", ValueClass::Integer);
+    let at = fixture.watch("parted", "at", ValueClass::Integer);
     for (sql, touched) in [
         (
             "insert into parted values (1, 5)",
@@ -226,8 +226,8 @@ fn what_a_statement_on_the_parent_changes_in_a_child_is_told() {
     let schema = "create table parent (id int primary key); create table child (extra int) inherits (parent)";
     let mut fixture = recorded(plain(), schema, &["parent", "child"]);
     let family = broad(fixture.oid("parent"));
-    let id = fixture.watch("parent", "id", Class::Integer);
-    let extra = fixture.watch("parent", "extra", Class::Integer);
+    let id = fixture.watch("parent", "id", ValueClass::Integer);
+    let extra = fixture.watch("parent", "extra", ValueClass::Integer);
     let touched = fixture.touches("insert into child values (1, 7)");
     assert_eq!(touched, HashSet::from([family, int(id, 1), int(extra, 7)]));
     // The statement knows the parent's columns only.
@@ -248,8 +248,8 @@ fn cascades_and_the_owners_triggers_are_told_with_what_set_them_off() {
          insert into article values (1, 7, 'a'); insert into comment values (5, 1), (6, 1)"
     );
     let mut fixture = recorded(plain(), &schema, &["article", "comment", "audit"]);
-    let comment = fixture.watch("comment", "id", Class::Integer);
-    let what = fixture.watch("audit", "what", Class::Text);
+    let comment = fixture.watch("comment", "id", ValueClass::Integer);
+    let what = fixture.watch("audit", "what", ValueClass::Text);
     let touched = fixture.touches("delete from article");
     for tag in [
         int(comment, 5),
@@ -271,7 +271,7 @@ fn cascades_and_the_owners_triggers_are_told_with_what_set_them_off() {
 #[test]
 fn a_writer_needs_no_rights_and_cannot_put_his_functions_in_the_way() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    let id = fixture.watch("article", "id", Class::Integer);
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     fixture.run(
         "do $$ begin create role writer login; exception when duplicate_object or unique_violation then null; end $$; \
          set role site; grant insert on article to writer; reset role; \
@@ -289,7 +289,7 @@ fn a_writer_needs_no_rights_and_cannot_put_his_functions_in_the_way() {
 fn where_transactions_are_prepared_nobody_is_notified_and_all_is_told() {
     let server = server(Options::new());
     let mut fixture = recorded(&server, ARTICLE, &["article"]);
-    let id = fixture.watch("article", "id", Class::Integer);
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     let table = broad(fixture.oid("article"));
     let prepare = "begin; insert into article values (1, null, 'a'); prepare transaction 'later'";
     assert_eq!(fixture.touches(prepare), HashSet::new());

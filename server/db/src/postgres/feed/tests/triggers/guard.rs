@@ -32,7 +32,8 @@ fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
     fixture.run("reset role");
     fixture.run(&objects::lend("public", "prowler"));
     fixture.run(&format!("set role prowler; {GIVE}; reset role"));
-    // What is installed once more takes from everybody what a version before may have left, and keeps what was granted.
+    // What is installed once more revokes from PUBLIC what an earlier version may have left, and
+    // keeps what was granted.
     fixture.run("grant execute on function _millpond_record() to public; set role site");
     fixture.run(&objects::install("public"));
     let may = "select has_function_privilege('prowler', '_millpond_record()', 'execute'), \
@@ -44,7 +45,7 @@ fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
 #[test]
 fn a_trigger_of_a_strangers_runs_nothing_of_his() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    // As he could while everybody was allowed to.
+    // As the role could while PUBLIC had the right.
     fixture.run(&format!("{ROLE}; {}", objects::lend("public", "prowler")));
     fixture.run(&format!(
         "{TRAP}; {GIVE}; insert into trap values (7, 'a'); reset role"
@@ -57,7 +58,7 @@ fn a_trigger_of_a_strangers_runs_nothing_of_his() {
 #[test]
 fn operators_and_functions_in_the_schema_of_the_tables_are_not_taken() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
-    let id = fixture.watch("article", "id", Class::Integer);
+    let id = fixture.watch("article", "id", ValueClass::Integer);
     fixture.run(
         "create table caught as select current_user as who limit 0; grant all on caught to public; \
          create function spring(numeric, int) returns numeric language plpgsql as \
@@ -85,8 +86,8 @@ fn no_value_makes_a_write_fail() {
     let schema = "create table page (id int primary key, slug varchar(100), raw json, picture bytea, body text, at timestamptz)";
     let mut fixture = recorded(plain(), schema, &["page"]);
     let table = broad(fixture.oid("page"));
-    let id = fixture.watch("page", "id", Class::Integer);
-    let slug = fixture.watch("page", "slug", Class::Text);
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    let slug = fixture.watch("page", "slug", ValueClass::Text);
     let named = |name: &str| slug.equal_to(&name.into()).unwrap();
     for raw in [r#"{"a": "\u0000"}"#, r#"{"a": "\ud800"}"#] {
         let insert = format!("insert into page values (1, 'a', '{raw}'); delete from page");
@@ -96,7 +97,8 @@ fn no_value_makes_a_write_fail() {
             "{raw}"
         );
     }
-    // Neither can be made JSON: the one as text is longer than a string may be there, and so is the other.
+    // Neither can be made JSON: the one as text is longer than a string may be there, and so is the
+    // other.
     for large in [
         "convert_to(repeat('x', 129 << 20), 'UTF8'), null",
         "null, repeat('x', 257 << 20)",
@@ -117,7 +119,7 @@ fn no_value_makes_a_write_fail() {
         columns.join(", "),
         objects::watch("public", "wide")
     ));
-    let wide = fixture.watch("wide", "id", Class::Integer);
+    let wide = fixture.watch("wide", "id", ValueClass::Integer);
     fixture.feed.sink.settle();
     let touched = fixture.touches("insert into wide values (1)");
     assert!(touched.contains(&wide.unknown()), "{touched:?}");
@@ -128,10 +130,10 @@ fn domains_count_as_what_they_are_made_of() {
     let schema = "create domain short as varchar(40); create domain slug as short check (value <> ''); \
         create table page (id int primary key, slug slug, open bool, key uuid, mood text collate \"C\")";
     let mut fixture = recorded(plain(), schema, &["page"]);
-    let id = fixture.watch("page", "id", Class::Integer);
-    let slug = fixture.watch("page", "slug", Class::Text);
-    let open = fixture.watch("page", "open", Class::Boolean);
-    let key = fixture.watch("page", "key", Class::Uuid);
+    let id = fixture.watch("page", "id", ValueClass::Integer);
+    let slug = fixture.watch("page", "slug", ValueClass::Text);
+    let open = fixture.watch("page", "open", ValueClass::Boolean);
+    let key = fixture.watch("page", "key", ValueClass::Uuid);
     let touched = fixture
         .touches("insert into page values (1, 'a', false, '6B9E2BBA-0000-4000-8000-000000000001')");
     let uuid = "6b9e2bba-0000-4000-8000-000000000001";

@@ -48,18 +48,18 @@ fn a_change_is_told_once_before_any_snapshot_that_sees_it() {
     let mut last = (Boottime::default(), 0);
     for told in &told {
         match told {
-            Told::Apply(mark, _) => {
+            SinkEvent::Apply(mark, _) => {
                 assert_eq!(mark.at, mark.transaction + 1);
                 assert!(applied.insert(mark.transaction), "{mark:?} twice");
                 assert!(!seen.iter().any(|seen| seen.sees(mark.transaction)));
                 assert!(mark.at > last.1, "the feed had passed it: {mark:?}");
             }
-            Told::Visible(snapshot) => seen.push(Arc::clone(snapshot)),
-            Told::Heartbeat(sent, position) => {
+            SinkEvent::Visible(snapshot) => seen.push(Arc::clone(snapshot)),
+            SinkEvent::Heartbeat(sent, position) => {
                 assert!(last.0 <= *sent && last.1 <= *position);
                 last = (*sent, *position);
             }
-            Told::NewEpoch(_) => {}
+            SinkEvent::NewEpoch(_) => {}
         }
     }
     assert_eq!(applied.len(), 160);
@@ -88,7 +88,8 @@ fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_
     feed.sink.wait_for("the change", seen, is_apply);
     feed.sink.settle();
     assert!(feed.link.may_keep(&snapshot(&mut client)));
-    // One that begins to write later keeps nothing out, and is told when others see it; meanwhile the feed passes no position behind it.
+    // One that begins to write later keeps nothing out, and is told when others see it; meanwhile
+    // the feed passes no position behind it.
     let mut late = connect(&url);
     late.batch_execute("begin; insert into article values (2, 'a')")
         .unwrap();
@@ -100,8 +101,7 @@ fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_
         .unwrap();
     let first = feed.sink.wait_for("the later change", seen, is_apply);
     feed.sink.settle();
-    let passed =
-        |told: &Told| matches!(told, Told::Heartbeat(_, position) if *position > open.xmin());
+    let passed = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(_, position) if *position > open.xmin());
     assert!(!feed.sink.since(first).iter().any(passed));
     late.batch_execute("commit").unwrap();
     feed.sink
@@ -127,7 +127,7 @@ fn a_trigger_that_is_disabled_is_noticed_even_if_only_for_a_moment() {
         let seen = fixture.feed.sink.len();
         fixture.run(change);
         fixture.feed.sink.settle();
-        let epoch = |told: &Told| matches!(told, Told::NewEpoch(_));
+        let epoch = |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(_));
         assert!(fixture.feed.sink.since(seen).iter().any(epoch), "{change}");
         assert!(fixture.feed.link.schema() > schema, "{change}");
     }
@@ -154,8 +154,9 @@ fn a_reader_that_is_ended_and_a_server_that_dies_are_followed_by_another_life() 
     lives_again(&feed, seen, &url, 2);
     let seen = feed.sink.len();
     server.kill_hard();
-    feed.sink
-        .wait_for("the end", seen, |told| matches!(told, Told::NewEpoch(_)));
+    feed.sink.wait_for("the end", seen, |told| {
+        matches!(told, SinkEvent::NewEpoch(_))
+    });
     assert!(feed.link.pending.expect_transaction(7).is_none());
     server.restart().unwrap();
     lives_again(&feed, seen, &url, 3);
@@ -219,7 +220,7 @@ fn a_write_is_told_when_a_look_has_seen_it() {
     let told = fixture.feed.sink.since(0);
     assert!(
         told.iter()
-            .any(|told| matches!(told, Told::Apply(mark, _) if mark.transaction == id))
+            .any(|told| matches!(told, SinkEvent::Apply(mark, _) if mark.transaction == id))
     );
     // One that is under way is not answered by a look that does not see it.
     fixture.run("begin; insert into article values (2, 'a')");
@@ -273,7 +274,7 @@ fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_i
         by_triggers(settings);
         settings.heartbeat = Duration::from_secs(1);
     };
-    let mut fixture = Fixture::with(plain(), &script(SCHEMA, &["article"]), seldom);
+    let mut fixture = FeedFixture::with(plain(), &script(SCHEMA, &["article"]), seldom);
     // A catalog that takes its time is looked at seldom.
     fixture.run(
         "do $$ begin execute 'create type many as enum (' || (select string_agg(quote_literal(n), ', ') from generate_series(1, 30000) n) || ')'; end $$",
@@ -291,7 +292,7 @@ fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_i
             link.wake.call();
             arrival.blocking_recv().unwrap();
         }
-        let epoch = |told: &Told| matches!(told, Told::NewEpoch(_));
+        let epoch = |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(_));
         assert!(fixture.feed.sink.since(seen).iter().any(epoch), "{id}");
         fixture.run(
             "alter table article enable always trigger _millpond_insert; alter table article enable always trigger _millpond_update; \

@@ -1,4 +1,5 @@
-//! The feed by triggers, on servers without logical replication, and as a role without the right to replicate.
+//! The feed by triggers, on servers without logical replication, and as a role without the right to
+//! replicate.
 
 mod changes;
 mod guard;
@@ -34,11 +35,11 @@ fn by_triggers(settings: &mut FeedSettings) {
 }
 
 /// A database whose tables have triggers, and a feed of it.
-fn recorded<'a>(server: &'a Postgres, schema: &str, tables: &[&str]) -> Fixture<'a> {
-    Fixture::with(server, &script(schema, tables), by_triggers)
+fn recorded<'a>(server: &'a Postgres, schema: &str, tables: &[&str]) -> FeedFixture<'a> {
+    FeedFixture::with(server, &script(schema, tables), by_triggers)
 }
 
 /// Whether the feed has told of a change.
-fn is_apply(told: &Told) -> bool {
-    matches!(told, Told::Apply(..))
+fn is_apply(told: &SinkEvent) -> bool {
+    matches!(told, SinkEvent::Apply(..))
 }

@@ -14,7 +14,8 @@ fn node(url: &str, name: &str) -> Feed {
     feed
 }
 
-/// A node that has registered and reads no more: what it says it needs, and for how long it has been silent.
+/// A node that has registered and reads no more: what it says it needs, and for how long it has
+/// been silent.
 fn silent(oldest: &str, silence: &str) -> String {
     format!(
         "insert into _millpond_node values ('silent', 1, {oldest}, now() - interval '{silence}')"
@@ -46,7 +47,7 @@ fn what_a_node_has_not_seen_stays_until_it_was_silent_for_a_minute() {
     ));
     fixture.run("insert into article values (1, 'a')");
     // The node has tidied since.
-    let tidied = |fixture: &mut Fixture<'_>| {
+    let tidied = |fixture: &mut FeedFixture<'_>| {
         fixture.run("create table if not exists mark as select now() as at; update mark set at = clock_timestamp()");
         let later = "(select max(seen_at) from _millpond_node where node <> 'silent') > (select at + interval '1 second' from mark)";
         wait_until(&mut fixture.client, later);
@@ -91,7 +92,7 @@ fn a_table_of_changes_that_is_too_large_loses_them_and_that_is_noticed() {
     let size: i64 = fixture.client.query_one(large, &[]).unwrap().get(0);
     assert!(u64::try_from(size).unwrap() > objects::MAX_BYTES);
     let seen = [fixture.feed.sink.len(), other.sink.len()];
-    // It is not recorded, and never comes; whoever does not see it keeps nothing.
+    // It is not recorded, and never comes; a node that does not see it keeps nothing.
     fixture.run("begin; insert into article values (1, 'a')");
     for (feed, seen) in [(&fixture.feed, seen[0]), (&other, seen[1])] {
         let ended = feed.sink.wait_for_epoch(seen, "too large");
@@ -104,7 +105,8 @@ fn a_table_of_changes_that_is_too_large_loses_them_and_that_is_noticed() {
         assert!(!feed.link.may_keep(&open));
     }
     fixture.run("commit");
-    // It is emptied once nobody is in the way, by a node or by a vacuum, and changes are recorded again.
+    // It is emptied once no lock is in the way, by a node or by a vacuum, and changes are recorded
+    // again.
     wait_until(
         &mut fixture.client,
         &format!(
@@ -116,9 +118,9 @@ fn a_table_of_changes_that_is_too_large_loses_them_and_that_is_noticed() {
         fixture.feed.sink.settle();
         let before = fixture.feed.sink.len();
         fixture.run("update article set title = title || 'b'");
-        // Whoever empties it ends the lives of all nodes.
+        // Emptying it ends the lives of all nodes.
         let told = fixture.feed.sink.wait_for("a change", before, |told| {
-            matches!(told, Told::Apply(..) | Told::NewEpoch(_))
+            matches!(told, SinkEvent::Apply(..) | SinkEvent::NewEpoch(_))
         });
         if is_apply(&fixture.feed.sink.since(told)[0]) {
             break;

@@ -1,7 +1,8 @@
-//! Threads with connections: each has its own event loop, its share of the pool, and a queue of jobs.
+//! Threads with connections: each has its own event loop, its share of the pool, and a queue of
+//! jobs.
 //!
-//! A caller's thread keeps to one of them, so that its requests find the same connections. A job is taken up when a connection
-//! is free for it, and then runs to its end whether somebody still waits or not.
+//! A caller's thread keeps to one of them, so that its requests find the same connections. A job is
+//! taken up when a connection is free for it, and then runs to its end even if its caller has gone.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -14,14 +15,16 @@ use std::thread;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 
+use super::connection_permits::{
+    ConnectionPermit, ConnectionPermits, NextJob, PermitRequest, next,
+};
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
-use super::turns::{Again, Next, Turn, Turns, next};
-use super::{Shared, migrate, read, requirements, statement, write};
-use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
+use super::{DatabaseContext, migrate, read, requirements, statement, write};
+use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
 
 /// What is asked of a thread.
 pub(super) enum Job {
@@ -66,12 +69,12 @@ pub(super) enum Job {
 
 /// Jobs that wait, by what they want.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct QueueLengths {
     pub(super) reads: AtomicUsize,
     pub(super) writes: AtomicUsize,
 }
 
-impl Waiting {
+impl QueueLengths {
     fn of(&self, job: &Job) -> &AtomicUsize {
         match job {
             Job::Read { .. }
@@ -89,11 +92,11 @@ impl Waiting {
 struct Servers {
     pool: Pool,
     replicas: Replicas,
-    turns: Turns,
+    turns: ConnectionPermits,
 }
 
 /// The caller's side of one thread.
-pub(super) struct Lane {
+pub(super) struct ConnectionThread {
     jobs: mpsc::Sender<Job>,
     stop: Arc<Notify>,
     runtime: tokio::runtime::Handle,
@@ -102,10 +105,10 @@ pub(super) struct Lane {
     running: Arc<AtomicUsize>,
 }
 
-impl Lane {
+impl ConnectionThread {
     /// Starts the thread with `connections` of the pool.
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<DatabaseContext>,
         index: usize,
         connections: usize,
         queue: usize,
@@ -126,7 +129,7 @@ impl Lane {
             .name(format!("millpond-db-{index}"))
             .spawn(move || {
                 let replicas = Replicas::new(&shared, connections);
-                let (turns, wanted) = Turns::new(connections, counted);
+                let (turns, wanted) = ConnectionPermits::new(connections, counted);
                 let servers = Rc::new(Servers {
                     pool: Pool::new(shared),
                     replicas,
@@ -136,14 +139,14 @@ impl Lane {
                 LocalSet::new().block_on(&runtime, work);
             })
             .map_err(no_thread)?;
-        let lane = Self {
+        let connection_thread = Self {
             jobs,
             stop,
             runtime: handle,
             connections,
             running,
         };
-        Ok((lane, thread))
+        Ok((connection_thread, thread))
     }
 
     /// Whether a job would be taken up at once.
@@ -153,7 +156,7 @@ impl Lane {
     }
 
     /// Hands a job over, or says at once why not: a caller never waits here.
-    pub(super) fn push(&self, shared: &Shared, job: Job) -> Result<(), Error> {
+    pub(super) fn push(&self, shared: &DatabaseContext, job: Job) -> Result<(), Error> {
         let waiting = shared.waiting.of(&job);
         waiting.fetch_add(1, Ordering::Relaxed);
         self.jobs.try_send(job).map_err(|refused| {
@@ -165,7 +168,8 @@ impl Lane {
         })
     }
 
-    /// Has the thread look after something small beside its jobs. Once it has ended, nothing becomes of it.
+    /// Has the thread look after something small beside its jobs. Once it has ended, nothing
+    /// becomes of it.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(work));
     }
@@ -196,7 +200,7 @@ pub(super) fn own(lanes: usize) -> usize {
 async fn serve(
     servers: Rc<Servers>,
     mut jobs: mpsc::Receiver<Job>,
-    mut wanted: mpsc::UnboundedReceiver<Again>,
+    mut wanted: mpsc::UnboundedReceiver<PermitRequest>,
     stop: Arc<Notify>,
 ) {
     let mut running = JoinSet::new();
@@ -205,17 +209,17 @@ async fn serve(
             break;
         };
         let job = match next(&mut wanted, &stop, &mut jobs).await {
-            Next::Give(again) => {
-                // Whoever has gone drops it.
+            NextJob::Give(again) => {
+                // A caller that has gone drops it.
                 let _ = again.send(permit);
                 continue;
             }
-            Next::Begin(job) => job,
-            Next::End => break,
+            NextJob::Begin(job) => job,
+            NextJob::End => break,
         };
         let waiting = &servers.pool.shared.waiting;
         waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
-        // A job that panicked has dropped its reply, and whoever waits for that says so.
+        // A job that panicked has dropped its reply, and its waiter reports the failure.
         while running.try_join_next().is_some() {}
         let turn = servers.turns.taken(permit);
         let servers = Rc::clone(&servers);
@@ -227,14 +231,15 @@ async fn serve(
     servers.replicas.close().await;
 }
 
-/// Reads where that may be done, and answers. ✗ *With its turn at the primary held meanwhile: a replica that is slow keeps writes and sign-ins waiting for
-/// a primary that has nothing to do.*
+/// Reads where that may be done, and answers. Counterexample: *With its turn at the primary held
+/// meanwhile: a replica that is slow keeps writes and sign-ins waiting for a primary that has
+/// nothing to do.*
 async fn read_somewhere(
     servers: &Servers,
     calls: &[Call],
     spread: bool,
-    mut turn: Turn,
-    reply: oneshot::Sender<Result<ReadResult, Error>>,
+    mut turn: ConnectionPermit,
+    reply: oneshot::Sender<Result<Read, Error>>,
 ) {
     let errand = if spread {
         servers.replicas.errand(calls)
@@ -262,8 +267,8 @@ async fn read_somewhere(
     let _ = reply.send(read);
 }
 
-/// Does one job. Whoever asked may have gone: then there is nobody to tell.
-async fn work(servers: &Servers, job: Job, turn: Turn) {
+/// Does one job. If the caller has gone, the reply is dropped.
+async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
     let Servers { pool, replicas, .. } = servers;
     match job {
         Job::Read {

@@ -1,10 +1,11 @@
-//! Writes that wait until their change has come through the feed (COHERENCE, rule 19).
+//! Writes that wait until the feed delivers their change (COHERENCE, rule 19).
 //!
-//! A write leaves a message with a token in its own transaction (`pg_logical_emit_message`, transactional). When the feed
-//! brings the transaction, triggers and cascades are in it; once it has been applied, the write may be answered.
+//! A write leaves a message with a token in its own transaction (`pg_logical_emit_message`,
+//! transactional). When the feed brings the transaction, triggers and cascades are in it; once it
+//! has been applied, the write may be answered.
 //!
-//! A feed that reads a table of changes tells how far it is by a snapshot, so there a write needs no token: after its commit it
-//! waits for a snapshot that sees its transaction.
+//! A feed that reads a table of changes tells how far it is by a snapshot, so there a write needs
+//! no token: after its commit it waits for a snapshot that sees its transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ pub(crate) const PREFIX: &str = "millpond";
 
 /// The writes that wait.
 #[derive(Default)]
-pub(crate) struct Pending {
-    state: Mutex<State>,
+pub(crate) struct PendingWrites {
+    state: Mutex<PendingWritesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct PendingWritesState {
     /// Whether there is a feed that could bring a token.
     up: bool,
     next: u64,
@@ -36,19 +37,21 @@ struct State {
     seen: Option<(Arc<Transactions>, Position)>,
 }
 
-/// The end of a wait: the position at which the change was applied, or an error if the feed was lost meanwhile. Then nothing
-/// that was kept before is given any more, so the write may be answered too.
+/// The end of a wait: the position at which the change was applied, or an error if the feed was
+/// lost meanwhile. Then nothing that was kept before is given any more, so the write may be
+/// answered too.
 pub(crate) type Arrival = oneshot::Receiver<Position>;
 
-impl Pending {
-    /// A token to leave in the transaction, and what to wait for after the commit; `None` while there is no feed, and
-    /// then nothing needs to be waited for.
+impl PendingWrites {
+    /// A token to leave in the transaction, and what to wait for after the commit; `None` while
+    /// there is no feed, and then nothing needs to be waited for.
     pub(crate) fn expect(&self) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         state.expect()
     }
 
-    /// What to wait for after the commit of `transaction`, where the feed tells what it has seen; `None` while there is no feed.
+    /// What to wait for after the commit of `transaction`, where the feed tells what it has seen;
+    /// `None` while there is no feed.
     pub(crate) fn expect_transaction(&self, transaction: u64) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         let (token, arrival) = state.expect()?;
@@ -64,8 +67,8 @@ impl Pending {
         state.settle();
     }
 
-    /// A wait that is over: the transaction has written nothing, and `position` covers all that it has seen. `None` while there is no
-    /// feed.
+    /// A wait that is over: the transaction has written nothing, and `position` covers all that it
+    /// has seen. `None` while there is no feed.
     pub(crate) fn expect_nothing(&self, position: Position) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         let (token, arrival) = state.expect()?;
@@ -76,7 +79,8 @@ impl Pending {
         Some((token, arrival))
     }
 
-    /// Nobody waits for the token any more: the transaction was rolled back, or the wait took too long.
+    /// The token has no waiter any more: the transaction was rolled back, or the wait took too
+    /// long.
     pub(crate) fn forget(&self, token: u64) {
         let mut state = self.state.lock();
         state.waiting.remove(&token);
@@ -86,7 +90,7 @@ impl Pending {
     /// The change that carries the token was applied at `position`.
     pub(crate) fn arrived(&self, token: u64, position: Position) {
         if let Some(told) = self.state.lock().waiting.remove(&token) {
-            // Whoever waited has gone.
+            // The waiter has gone.
             let _ = told.send(position);
         }
     }
@@ -111,7 +115,7 @@ impl Pending {
     }
 }
 
-impl State {
+impl PendingWritesState {
     fn expect(&mut self) -> Option<(u64, Arrival)> {
         if !self.up {
             return None;
@@ -132,7 +136,7 @@ impl State {
         self.transactions.retain(|(transaction, token)| {
             let is_seen = seen.sees(*transaction);
             if is_seen && let Some(told) = waiting.remove(token) {
-                // Whoever waited has gone.
+                // The waiter has gone.
                 let _ = told.send(position.clone());
             }
             !is_seen
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_a_snapshot_that_sees_it() {
-        let pending = Pending::default();
+        let pending = PendingWrites::default();
         assert!(pending.expect_transaction(7).is_none());
         pending.restored();
         let here = |at| Position::new("here", at);
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_write_is_told_when_its_change_has_come_or_cannot_come() {
-        let pending = Pending::default();
+        let pending = PendingWrites::default();
         assert!(pending.expect().is_none());
         pending.restored();
         let (first, mut first_arrival) = pending.expect().unwrap();

@@ -1,4 +1,4 @@
-//! What the server says when it refuses something, whoever has read it: the driver, or the pipeline of reads.
+//! The server's error message, read by the driver or by the pipeline of reads.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -7,9 +7,10 @@ use tokio_postgres::error::{DbError, ErrorPosition};
 
 use super::feed::reader::Reader;
 
-/// An error of the server. What it names of rows is in the detail alone, which does not go into every message.
+/// An error of the server. What it names of rows is in the detail alone, which does not go into
+/// every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ServerError {
     /// The SQLSTATE.
     pub(crate) code: String,
     pub(crate) message: String,
@@ -31,7 +32,7 @@ pub(crate) enum Position {
     Inner,
 }
 
-impl Said {
+impl ServerError {
     /// Reads an ErrorResponse. What is cut short or unknown is left out: an error stays one.
     pub(crate) fn read(body: &[u8]) -> Self {
         let mut said = Self::default();
@@ -75,7 +76,7 @@ impl Said {
     }
 }
 
-impl From<&DbError> for Said {
+impl From<&DbError> for ServerError {
     fn from(error: &DbError) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Self {
@@ -93,38 +94,38 @@ impl From<&DbError> for Said {
     }
 }
 
-/// Why a statement came to nothing, whoever has sent it.
+/// Why a statement failed; the driver or the pipeline of reads has sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum DatabaseError {
     /// The server has refused it.
-    Said(Box<Said>),
+    Server(Box<ServerError>),
     /// The connection does not serve any more; a sentence.
     Gone(String),
 }
 
-impl Trouble {
+impl DatabaseError {
     pub(crate) fn gone(why: impl std::fmt::Display) -> Self {
         Self::Gone(why.to_string())
     }
 
-    pub(crate) fn said(&self) -> Option<&Said> {
+    pub(crate) fn said(&self) -> Option<&ServerError> {
         match self {
-            Self::Said(said) => Some(said),
+            Self::Server(said) => Some(said),
             Self::Gone(_) => None,
         }
     }
 }
 
-impl From<&tokio_postgres::Error> for Trouble {
+impl From<&tokio_postgres::Error> for DatabaseError {
     fn from(error: &tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(error) => Self::Said(Box::new(error.into())),
+            Some(error) => Self::Server(Box::new(error.into())),
             None => Self::Gone(chain(error)),
         }
     }
 }
 
-impl From<tokio_postgres::Error> for Trouble {
+impl From<tokio_postgres::Error> for DatabaseError {
     fn from(error: tokio_postgres::Error) -> Self {
         (&error).into()
     }
@@ -149,20 +150,20 @@ mod tests {
 
     #[test]
     fn an_error_has_its_fields_however_it_is_cut() {
-        let whole = Said {
+        let whole = ServerError {
             code: "23505".to_owned(),
             message: "twice".to_owned(),
             detail: Some("Key (a)=(secret)".to_owned()),
             position: Some(Position::Statement(17)),
             routine: Some("check".to_owned()),
-            ..Said::default()
+            ..ServerError::default()
         };
-        assert_eq!(Said::read(BODY), whole);
+        assert_eq!(ServerError::read(BODY), whole);
         assert_eq!(whole.class(), "23");
         assert!(whole.is_by("check"));
         for cut in 0..BODY.len() {
             // Nothing that is not there is made up.
-            let said = Said::read(&BODY[..cut]);
+            let said = ServerError::read(&BODY[..cut]);
             assert!(said.code.is_empty() || said.code == whole.code);
             assert!(said.detail.is_none() || said.detail == whole.detail);
         }
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_do_no_harm() {
-        let said = Said::read(b"C\xff\xff\0Mbad \xfe\0Pnowhere\0");
+        let said = ServerError::read(b"C\xff\xff\0Mbad \xfe\0Pnowhere\0");
         assert_eq!(said.message, "bad \u{fffd}");
         assert_eq!(said.class(), "");
         assert_eq!(said.position, None);

@@ -1,15 +1,21 @@
-//! How far the feed has come, for those who must not be given anything older (COHERENCE, rule 19).
+//! The position up to which the feed was applied, for readers that must not see older data
+//! (COHERENCE, rule 19).
 //!
-//! A position is the end of a commit record, in the log of one system and timeline. Once the feed of a node has applied
-//! everything up to it, an ordinary look-up there shows what was committed at it: no entry without it is valid, and no flight that is
-//! kept is without it. Where triggers tell, it is a transaction id, and the feed has passed it when it has applied all that has an id below it
-//! ([`super::feed::triggers`]). That is so for positions of the life that runs. A new life begins again at zero, since a server that was put back to an earlier
-//! state gives out the same positions a second time; its first heartbeat brings it to the end of the log at once.
+//! A position is the end of a commit record, in the log of one system and timeline. Once the feed
+//! of a node has applied everything up to it, an ordinary look-up there shows what was committed at
+//! it: no entry without it is valid, and no flight that is kept is without it. Where triggers tell,
+//! it is a transaction id, and the feed has passed it when it has applied all that has an id below
+//! it ([`super::feed::triggers`]). That is so for positions of the life that runs. A new life
+//! begins again at zero, since a server that was put back to an earlier state gives out the same
+//! positions a second time; its first heartbeat brings it to the end of the log at once.
 //!
-//! Nobody may know where a write is: the feed was lost while the write waited for it. Or the place is in another history: a standby has become
-//! the primary, or the other node's feed is of another kind. Or a transaction from before it stays open. Then the number of the answer helps
-//! ([`SeenWrites`]): a heartbeat that was sent after the visitor came has everything that he was told of before it. That is all that a fresh
-//! read would show him. It is noted anew in each life: ✗ *a heartbeat of the server that was the primary says nothing of what the next one has.*
+//! The position of a write may be unknown: the feed was lost while the write waited for it. Or the
+//! place is in another history: a standby has become the primary, or the other node's feed is of
+//! another kind. Or a transaction from before it stays open. Then the number of the answer helps
+//! ([`Met`]): a heartbeat that was sent after the visitor came has everything that he was told of
+//! before it. That is all that a fresh read would show him. It is noted anew in each life.
+//! Counterexample: *a heartbeat of the server that was the primary says nothing of what the next
+//! one has.*
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +30,8 @@ use crate::seen_writes::SeenWrites;
 
 /// Shared by the feed's thread, which moves it, and all who ask.
 #[derive(Default)]
-pub(crate) struct Passed {
-    state: watch::Sender<State>,
+pub(crate) struct FeedProgress {
+    state: watch::Sender<ProgressState>,
     /// Numbers of answers, those of this node too.
     seen_writes: Mutex<SeenWrites>,
     /// How many answers this node has given.
@@ -33,17 +39,18 @@ pub(crate) struct Passed {
 }
 
 #[derive(Default)]
-struct State {
+struct ProgressState {
     /// The system and its timeline; empty before the first life.
     source: Arc<str>,
     /// Everything before this has been applied.
     at: u64,
-    /// Nothing from here on has been applied. The same place, but for transaction ids: some of those between are open.
+    /// Nothing from here on has been applied. The same place, but for transaction ids: some of
+    /// those between are open.
     reached: u64,
     is_up: bool,
 }
 
-impl State {
+impl ProgressState {
     fn has_passed(&self, position: &Position) -> bool {
         self.knows(position) && position.at() <= self.at
     }
@@ -52,7 +59,8 @@ impl State {
         !position.source().is_empty() && *self.source == *position.source()
     }
 
-    /// Whether it is in the future of this history: the server that is followed here may be one that others have left behind.
+    /// Whether it is in the future of this history: the server that is followed here may be one
+    /// that others have left behind.
     fn is_behind(&self, position: &Position) -> bool {
         const TIMELINE: &str = ", timeline ";
         let parts = |source: &str| {
@@ -69,16 +77,17 @@ impl State {
             .is_some_and(|(own, other)| own.0 == other.0 && own.1 < other.1)
     }
 
-    /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they end, and nobody knows when that is.
+    /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they
+    /// end, and the time of their end is unknown.
     fn is_decided(&self, position: &Position) -> bool {
         !self.is_up || !self.knows(position) || position.at() <= self.reached
     }
 }
 
-impl Passed {
+impl FeedProgress {
     /// A life of the feed begins, and its epoch has begun.
     pub(crate) fn began(&self, source: &str) {
-        self.state.send_replace(State {
+        self.state.send_replace(ProgressState {
             source: source.into(),
             at: 0,
             reached: 0,
@@ -126,13 +135,14 @@ impl Passed {
         });
     }
 
-    /// How far it has come: who has passed this has applied all that has been applied here.
+    /// The feed's position: a node that has passed it has applied everything that this node has.
     pub(crate) fn reached(&self) -> Position {
         let state = self.state.borrow();
         Position::new(Arc::clone(&state.source), state.reached)
     }
 
-    /// How far it has come since it was at `position`. Never before that: another life may have begun meanwhile, which has come nowhere yet.
+    /// The position reached since it was at `position`. Never before that: another life may have
+    /// begun meanwhile, which has reached no position yet.
     pub(crate) fn since(&self, position: Position) -> Position {
         let now = self.reached();
         if now.source() == position.source() && now.at() > position.at() {
@@ -142,9 +152,10 @@ impl Passed {
         }
     }
 
-    /// Whether it has come to `position`, for one who asks at `now`. One of another system or timeline may be before or after this one's:
-    /// there, a heartbeat that is sent after `now` must have come back. ✗ *That of a primary that goes on although there is another on a
-    /// later timeline, which has the write.*
+    /// Whether it has reached `position` at `now`. One of another system or
+    /// timeline may be before or after this one's: there, a heartbeat that is sent after `now` must
+    /// have come back. Counterexample: *That of a primary that goes on although there is another on
+    /// a later timeline, which has the write.*
     pub(crate) fn has_passed(&self, position: &Position, now: Boottime) -> bool {
         let is_up = {
             let state = self.state.borrow();
@@ -162,12 +173,13 @@ impl Passed {
         !self.state.borrow().is_decided(position)
     }
 
-    /// Whether somebody waits for it to come somewhere.
+    /// Whether a caller waits for a position.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.state.receiver_count() > 0
     }
 
-    /// Waits until it has come there; false as soon as that is not to be expected. It is waited for from now on, not from the first poll on.
+    /// Waits until it has reached the position; false as soon as that is not to be expected. It is
+    /// waited for from now on, not from the first poll on.
     pub(crate) fn until(&self, position: Position) -> impl Future<Output = bool> + use<> {
         let mut told = self.state.subscribe();
         async move {
@@ -197,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_of_another_server_or_timeline_is_never_passed() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         assert!(
             !passed.has_passed(&Position::new("", 0), at(1)),
             "before any life"
@@ -219,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_new_life_has_passed_nothing_yet() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         passed.began(HERE);
         passed.advance(20);
         assert_eq!(passed.since(here(15)), here(20));
@@ -240,10 +252,11 @@ mod tests {
         );
     }
 
-    /// ✗ *By places alone, a visitor whose write is nobody knows where goes past the cache for as long as his cookie lasts.*
+    /// Counterexample: *if the position of a write is unknown, its visitor bypasses the cache until
+    /// the cookie expires.*
     #[test]
     fn what_is_nobody_knows_where_is_passed_by_a_heartbeat_that_was_sent_after_it_was_met() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let nowhere = || passed.told(Position::new("", 0), "a");
         let (first, second) = (nowhere(), nowhere());
         passed.began(HERE);
@@ -262,10 +275,11 @@ mod tests {
         assert!(passed.has_passed(&here(20), at(15)));
     }
 
-    /// ✗ *A heartbeat of the old primary, which has not heard that there is another, would let pass what only the new one has.*
+    /// Counterexample: *A heartbeat of the old primary, which has not heard that there is another,
+    /// would let pass what only the new one has.*
     #[test]
     fn no_heartbeat_passes_what_is_on_a_later_timeline() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let written = passed.told(Position::new("7, timeline 12", 1), "a");
         passed.began("7, timeline 9");
         assert!(!passed.has_passed(&written, at(10)));
@@ -275,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_was_met_in_another_life_is_met_again() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let written = passed.told(Position::new("8, timeline 2", 1), "a");
         passed.began(HERE);
         assert!(!passed.has_passed(&written, at(10)));
@@ -295,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_the_position_or_with_the_hope_for_it() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let other = Position::new("8, timeline 1", 1);
         let until = |position| Box::pin(passed.until(position));
         assert_eq!(poll(&mut until(here(10))), Poll::Ready(false), "no feed");
@@ -313,11 +327,12 @@ mod tests {
         assert_eq!(poll(&mut second), Poll::Ready(false));
     }
 
-    /// ✗ *By the lower bound: of two writes that a browser has made at once, 10 and 5, the answer that comes last would have 8, while
-    /// 8 is open, and a node that has seen 5 and not 10 passes that.*
+    /// Counterexample: *By the lower bound: of two writes that a browser has made at once, 10 and
+    /// 5, the answer that comes last would have 8, while 8 is open, and a node that has seen 5 and
+    /// not 10 passes that.*
     #[test]
     fn a_snapshot_is_covered_by_its_upper_bound_and_passes_its_lower() {
-        let passed = Passed::default();
+        let passed = FeedProgress::default();
         let look = |text| passed.looked(&Transactions::parse(text).unwrap());
         passed.began(HERE);
         look("8:11:8");

@@ -1,5 +1,5 @@
-//! Turns at the primary, one for each connection of a thread: a job that reads on a replica lets go of its own, and has another before all
-//! that wait if the replica comes to nothing.
+//! Turns at the primary, one for each connection of a thread: a job that reads on a replica lets go
+//! of its own, and has another before all that wait if the replica comes to nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,28 +7,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Turns at the primary: one for each connection.
-pub(super) struct Turns {
+pub(super) struct ConnectionPermits {
     permits: Arc<Semaphore>,
     /// How many are taken by jobs.
     running: Arc<AtomicUsize>,
     /// Those who want another: the thread has one in its hand while it waits for jobs.
-    again: mpsc::UnboundedSender<Again>,
+    again: mpsc::UnboundedSender<PermitRequest>,
 }
 
 /// Where the next permit is to go.
-pub(super) type Again = oneshot::Sender<OwnedSemaphorePermit>;
+pub(super) type PermitRequest = oneshot::Sender<OwnedSemaphorePermit>;
 
 /// The turn of a job, until it is dropped.
-pub(super) struct Turn {
+pub(super) struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
-    _running: Running,
+    _running: RunningJob,
 }
 
-impl Turns {
+impl ConnectionPermits {
     pub(super) fn new(
         connections: usize,
         running: Arc<AtomicUsize>,
-    ) -> (Self, mpsc::UnboundedReceiver<Again>) {
+    ) -> (Self, mpsc::UnboundedReceiver<PermitRequest>) {
         let (again, wanted) = mpsc::unbounded_channel();
         let turns = Self {
             permits: Arc::new(Semaphore::new(connections)),
@@ -39,9 +39,10 @@ impl Turns {
     }
 
     /// Another turn of a job that has let go of its first, before all jobs that wait.
-    pub(super) async fn another(&self) -> Option<Turn> {
+    pub(super) async fn another(&self) -> Option<ConnectionPermit> {
         let (give, given) = oneshot::channel();
-        // Once no more jobs are taken, nobody gives, and what is free is free for all.
+        // Once no more jobs are taken, permits are not handed over, and every free permit is
+        // available.
         let _ = self.again.send(give);
         let permit = match given.await {
             Ok(permit) => permit,
@@ -50,62 +51,63 @@ impl Turns {
         Some(self.taken(permit))
     }
 
-    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and this one is never closed.
+    /// Waits for a free connection, in the order of asking. Only a closed semaphore has none, and
+    /// this one is never closed.
     pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.permits).acquire_owned().await.ok()
     }
 
-    pub(super) fn taken(&self, permit: OwnedSemaphorePermit) -> Turn {
-        Turn {
+    pub(super) fn taken(&self, permit: OwnedSemaphorePermit) -> ConnectionPermit {
+        ConnectionPermit {
             _permit: permit,
-            _running: Running::new(&self.running),
+            _running: RunningJob::new(&self.running),
         }
     }
 }
 
 /// A job that runs, until it is dropped.
-struct Running(Arc<AtomicUsize>);
+struct RunningJob(Arc<AtomicUsize>);
 
-impl Running {
+impl RunningJob {
     fn new(running: &Arc<AtomicUsize>) -> Self {
         running.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(running))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// What a thread does with a turn that is free.
-pub(super) enum Next<J> {
+pub(super) enum NextJob<J> {
     /// A job that has begun wants another.
-    Give(Again),
+    Give(PermitRequest),
     /// A job begins.
     Begin(J),
     /// There are no more jobs, and there will be none.
     End,
 }
 
-/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗ *Jobs before the stop: where there is always
-/// one more, it never comes.*
+/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗
+/// *Jobs before the stop: where there is always one more, it never comes.*
 pub(super) async fn next<J>(
-    wanted: &mut mpsc::UnboundedReceiver<Again>,
+    wanted: &mut mpsc::UnboundedReceiver<PermitRequest>,
     stop: &Notify,
     jobs: &mut mpsc::Receiver<J>,
-) -> Next<J> {
+) -> NextJob<J> {
     let job = tokio::select! {
         biased;
-        Some(again) = wanted.recv() => return Next::Give(again),
+        Some(again) = wanted.recv() => return NextJob::Give(again),
         () = stop.notified() => {
             jobs.close();
             jobs.recv().await
         }
         job = jobs.recv() => job,
     };
-    job.map_or(Next::End, Next::Begin)
+    job.map_or(NextJob::End, NextJob::Begin)
 }
 
 #[cfg(test)]
@@ -114,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stop_comes_before_the_jobs_that_wait_and_another_turn_before_both() {
-        let (turns, mut wanted) = Turns::new(1, Arc::default());
+        let (turns, mut wanted) = ConnectionPermits::new(1, Arc::default());
         let (push, mut jobs) = mpsc::channel(4);
         let stop = Notify::new();
         for job in [1, 2] {
@@ -125,17 +127,17 @@ mod tests {
         assert!(turns.again.send(give).is_ok());
         assert!(matches!(
             next(&mut wanted, &stop, &mut jobs).await,
-            Next::Give(_)
+            NextJob::Give(_)
         ));
         assert!(!push.is_closed());
         for job in [1, 2] {
             let begins = next(&mut wanted, &stop, &mut jobs).await;
-            assert!(matches!(begins, Next::Begin(taken) if taken == job));
+            assert!(matches!(begins, NextJob::Begin(taken) if taken == job));
             assert!(push.is_closed(), "no more are taken in");
         }
         assert!(matches!(
             next(&mut wanted, &stop, &mut jobs).await,
-            Next::End
+            NextJob::End
         ));
     }
 }

@@ -1,18 +1,20 @@
-//! The statement behind those of a read: which snapshot they had, where it lies, and whether it holds for their tables.
+//! The statement behind those of a read: which snapshot they had, where it lies, and whether it
+//! holds for their tables.
 
 use std::sync::LazyLock;
 
 use super::FeedKind;
-use super::files::{Form, Question};
+use super::files::{FileQuery, Form};
 use super::shape::Shape;
 use super::wire::Item;
 use crate::Value;
 use crate::feed::Transactions;
 
-/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have passed to have brought all
-/// that the snapshot saw. It is asked for after the snapshot was taken, and is only there where there is one: a standby
-/// writes no log of its own. The isolation shows that the snapshot is that of all statements in front, and the files
-/// that these have found what it sees.
+/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have
+/// passed to have brought all that the snapshot saw. It is asked for after the snapshot was taken,
+/// and is only there where there is one: a standby writes no log of its own. The isolation shows
+/// that the snapshot is that of all statements in front, and the files that these have found what
+/// it sees.
 fn asking(position: &str, files: Form) -> Shape {
     let sql = format!(
         "select pg_current_snapshot()::text as snapshot, \
@@ -31,13 +33,14 @@ fn all(position: &str) -> Vec<Shape> {
 /// Where the feed is logical replication, whose positions are places in the log.
 static BY_LOG: LazyLock<Vec<Shape>> = LazyLock::new(|| all("pg_current_wal_insert_lsn()"));
 
-/// Where it is triggers. All that the snapshot saw is below its upper bound, and a feed by triggers has passed what is below the lower
-/// bound of its own. Asked for without the log, which some providers hide.
+/// Where it is triggers. All that the snapshot saw is below its upper bound, and a feed by triggers
+/// has passed what is below the lower bound of its own. Asked for without the log, which some
+/// providers hide.
 static BY_TRIGGERS: LazyLock<Vec<Shape>> =
     LazyLock::new(|| all("pg_snapshot_xmax(pg_current_snapshot())"));
 
 /// What is asked where there is such a feed.
-pub(super) fn item(feed: FeedKind, question: &Question) -> Item<'_> {
+pub(super) fn item(feed: FeedKind, question: &FileQuery) -> Item<'_> {
     let shapes = match feed {
         FeedKind::Logical => &*BY_LOG,
         FeedKind::Triggers => &*BY_TRIGGERS,
@@ -52,15 +55,16 @@ pub(super) fn item(feed: FeedKind, question: &Question) -> Item<'_> {
 const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
 
 /// The snapshot, and the position that covers what it saw.
-pub(super) struct Seen {
+pub(super) struct ReadSnapshot {
     pub(super) transactions: Transactions,
     pub(super) position: Option<u64>,
     /// What was said about the files.
     pub(super) files: Value,
 }
 
-impl Seen {
-    /// From the rows of the statement; `None` if they make no sense, and an error if the statements in front of it may have had other snapshots.
+impl ReadSnapshot {
+    /// From the rows of the statement; `None` if they make no sense, and an error if the statements
+    /// in front of it may have had other snapshots.
     pub(super) fn read(rows: &[Vec<Value>]) -> Result<Option<Self>, String> {
         let Some([snapshot, position, Value::Text(isolation), files]) =
             rows.first().map(Vec::as_slice)
