@@ -24,7 +24,7 @@ use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
 use super::{DatabaseContext, migrate, read, requirements, statement, write};
-use crate::{Call, Error, Migration, Read, Requirement, SqlError, Step, Written};
+use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
 
 /// What is asked of a thread.
 pub(super) enum Job {
@@ -239,7 +239,7 @@ async fn read_somewhere(
     calls: &[Call],
     spread: bool,
     mut turn: ConnectionPermit,
-    reply: oneshot::Sender<Result<Read, Error>>,
+    reply: oneshot::Sender<Result<ReadResult, Error>>,
 ) {
     let errand = if spread {
         servers.replicas.errand(calls)

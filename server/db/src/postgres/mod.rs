@@ -57,7 +57,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::feed::DatabaseFeed;
-use crate::{Call, Error, Health, Migration, Position, Read, Requirement, SqlError, Step, Written};
+use crate::{
+    Call, Error, Health, Migration, Position, ReadResult, Requirement, SqlError, WriteResult,
+    WriteStep,
+};
 use connection_thread::{ConnectionThread, Job, QueueLengths};
 use feed::{FeedHandle, FeedSettings, heartbeat_for};
 use link::FeedLink;

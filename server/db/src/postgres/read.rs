@@ -167,7 +167,7 @@ async fn attempt(
     connection: &mut PooledConnection,
     calls: &[Call],
     renew: bool,
-) -> Result<Read, ReadFailure> {
+) -> Result<ReadResult, ReadFailure> {
     let mut found = Vec::with_capacity(calls.len());
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);

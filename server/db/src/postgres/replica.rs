@@ -34,7 +34,7 @@ use super::read::{check_values, statement};
 use super::replay::{LONGEST_LAG, Needed};
 use super::requirements::Requirement;
 use super::statement::{Catalogs, StatementAnalysis};
-use crate::{Call, Error, Read};
+use crate::{Call, Error, ReadResult};
 use attempt::{ReplicaFailure, attempt};
 use connection::{Lease, ReplicaPermit, ReplicaPermits, SYSTEM};
 use lateness::ReplicaLateness;
@@ -325,8 +325,8 @@ impl Replica {
         &self,
         lease: Lease,
         started: Boottime,
-        outcome: Result<Read, ReplicaFailure>,
-    ) -> Option<Read> {
+        outcome: Result<ReadResult, ReplicaFailure>,
+    ) -> Option<ReadResult> {
         match outcome {
             Ok(read) => {
                 self.keep(lease);

@@ -13,7 +13,7 @@ use super::pool::Pool;
 use super::read::{check_values, refusal, statement, unreadable};
 use super::run::{MAX_RESULT, RunError, StatementRun, run, together};
 use super::{DatabaseContext, FeedKind};
-use crate::{Error, Expect, Position, Rows, Step, Value, bind};
+use crate::{Error, Expect, Position, ResultRows, Value, WriteStep, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -138,8 +138,8 @@ async fn brought(shared: &DatabaseContext, awaited: Awaited) -> Option<Position>
 async fn attempt(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,
-    steps: &[Step],
-) -> Result<(Vec<Rows>, Awaited), WriteFailure> {
+    steps: &[WriteStep],
+) -> Result<(Vec<ResultRows>, Awaited), WriteFailure> {
     let begin = StatementRun::own(&connection.own.begin_write);
     own(
         within(shared, run(&connection.client, begin)).await?,
@@ -161,10 +161,10 @@ async fn one(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,
     index: usize,
-    step: &Step,
-    results: &[Rows],
-) -> Result<Rows, WriteFailure> {
-    let Step {
+    step: &WriteStep,
+    results: &[ResultRows],
+) -> Result<ResultRows, WriteFailure> {
+    let WriteStep {
         query,
         bind,
         expect,

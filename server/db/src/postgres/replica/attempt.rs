@@ -17,7 +17,7 @@ use crate::postgres::replay::Needed;
 use crate::postgres::run::RunError;
 use crate::postgres::statement::StatementAnalysis;
 use crate::postgres::wire::{BatchError, FailedBatch, Item};
-use crate::{Call, Deps, Read, Rows, Snapshot};
+use crate::{Call, Deps, ReadResult, ResultRows, Snapshot};
 
 /// Why a replica has not answered.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) async fn attempt(
     needed: &Needed,
     calls: &[Call],
     found: &[StatementAnalysis],
-) -> Result<Read, ReplicaFailure> {
+) -> Result<ReadResult, ReplicaFailure> {
     let asked = Cell::new(false);
     let done = timeout(ATTEMPT, at_leisure(lease, needed, calls, found, &asked)).await;
     done.unwrap_or_else(|_| Err(ReplicaFailure::Late { asked: asked.get() }))
@@ -77,7 +77,7 @@ async fn at_leisure(
     calls: &[Call],
     found: &[StatementAnalysis],
     asked: &Cell<bool>,
-) -> Result<Read, ReplicaFailure> {
+) -> Result<ReadResult, ReplicaFailure> {
     let before = replayed(lease, needed).await?;
     asked.set(true);
     let question = question(&lease.connection, found);

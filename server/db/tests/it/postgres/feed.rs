@@ -173,7 +173,7 @@ fn an_own_write_has_been_applied_when_it_is_answered() {
 
 /// A heartbeat that was sent later has returned, and was taken note of everywhere: the one before
 /// the last.
-fn settled(sink: &Witness) {
+fn settled(sink: &RecordingSink) {
     sink.settle();
     sink.settle();
 }

@@ -93,7 +93,7 @@ impl Counted {
 
     /// What is read by one who has a snapshot from before the change, and waits for the table until
     /// it is committed.
-    fn read_during(&self, change: Change) -> Read {
+    fn read_during(&self, change: Change) -> ReadResult {
         let mut foreign = self.fed.foreign();
         let mut writing = foreign.transaction().unwrap();
         writing.batch_execute("update size set n = n + 1").unwrap();

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
 use super::support::AnalysisFixture;
-use crate::{Kind, Value};
+use crate::{Value, ValueKind};
 
 #[test]
 fn statements_that_write_and_those_that_are_none() {
