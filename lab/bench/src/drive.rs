@@ -1,6 +1,9 @@
 //! The generators: Millpond's own, and wrk where it is installed. Each runs on the client's core.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -8,10 +11,15 @@ use crate::Result;
 
 /// What drives the load.
 pub(crate) enum Generator {
-    /// `millrace load`.
+    /// `millrace load`, of the `millrace` beside this `millpond`.
     Millpond(PathBuf),
     /// `wrk`, a check on the first: the server's cost must not depend on who asks.
     Wrk,
+}
+
+/// The program `millrace` in the folder of the given `millpond`.
+pub(crate) fn millrace(millpond: &Path) -> PathBuf {
+    millpond.with_file_name("millrace")
 }
 
 /// Those that are there.
@@ -37,7 +45,7 @@ impl Generator {
     pub(crate) fn run(&self, url: &str, connections: usize, seconds: u32) -> Result<u64> {
         let mut command = match self {
             Self::Millpond(binary) => {
-                let mut command = Command::new(binary);
+                let mut command = Command::new(millrace(binary));
                 command
                     .args([
                         "load",

@@ -130,7 +130,7 @@ fn file_url(server: &Server) -> String {
 
 fn compare(options: &Options, server: &Server, connections: usize) -> Result<Finding> {
     let pid = server.pid().to_string();
-    let mut command = Command::new(&options.millpond);
+    let mut command = Command::new(crate::drive::millrace(&options.millpond));
     command
         .arg("compare")
         .arg(format!("file={}", file_url(server)))

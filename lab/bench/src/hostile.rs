@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lab_hostile::{Campaign, Friend, Report, Visits, attack, twice};
+use lab_torture::http::{BaselineClient, Campaign, Report, Visits, attack, repeat_flood};
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,16 +68,16 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         clients,
         seed,
     };
-    let alone = beside_nobody(&victim, Duration::ZERO)?;
+    let alone = baseline_alone(&victim, Duration::ZERO)?;
     let filled = fill(&victim)?;
     carry_out(&campaign(WARM_UP.min(requests), seed), "warm-up")?;
     let before = victim.resident_when_quiet()?;
     let (mut campaigns, mut beside) = (Vec::new(), Vec::new());
     for number in 1..=count {
-        let friend = befriend(&victim, Duration::ZERO)?;
+        let baseline = start_baseline(&victim, Duration::ZERO)?;
         let what = format!("campaign {number} of {count}");
         let (report, seconds) = carry_out(&campaign(requests, seed + number), &what)?;
-        beside.push(friend.stop());
+        beside.push(baseline.stop());
         campaigns.push(Carried {
             report,
             seconds,
@@ -102,17 +102,17 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 /// The well-behaved client, which waits `pause` between an answer and its next request.
-pub(crate) fn befriend(victim: &Victim, pause: Duration) -> Result<Friend> {
-    Friend::start(victim.address(), pause)
+pub(crate) fn start_baseline(victim: &Victim, pause: Duration) -> Result<BaselineClient> {
+    BaselineClient::start(victim.address(), pause)
         .map_err(|error| format!("the server does not serve: {error}"))
 }
 
 /// What the well-behaved client meets with when there is no other.
-pub(crate) fn beside_nobody(victim: &Victim, pause: Duration) -> Result<Visits> {
-    let friend = befriend(victim, pause)?;
+pub(crate) fn baseline_alone(victim: &Victim, pause: Duration) -> Result<Visits> {
+    let baseline = start_baseline(victim, pause)?;
     // This is how long is measured; nothing is waited for.
     thread::sleep(ALONE);
-    Ok(friend.stop())
+    Ok(baseline.stop())
 }
 
 /// What came of sending heads twice.
@@ -138,7 +138,7 @@ fn fill(victim: &Victim) -> Result<Filled> {
             break;
         }
         let numbers = filled.heads..filled.heads + KNOWN;
-        if let Err(error) = twice(victim.address(), &numbers) {
+        if let Err(error) = repeat_flood(victim.address(), &numbers) {
             filled.fault = Some(format!("requests that come twice: {error}"));
             break;
         }
@@ -339,7 +339,7 @@ fn mib(bytes: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use lab_hostile::{Report, Visits};
+    use lab_torture::http::{Report, Visits};
 
     use super::{Carried, Filled, Finding, GROWTH, verdict};
 

@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
 
     /// Pages of Millpond in a second.
     fn pages(&self) -> Result<f64> {
-        let mut command = Command::new(&self.options.millpond);
+        let mut command = Command::new(crate::drive::millrace(&self.options.millpond));
         command
             .args(["load", &self.millpond.url, "--no-calibration", "--plan"])
             .arg(self.folder.join("plan.toml"))

@@ -173,7 +173,7 @@ fn cost(generator: &Generator, server: &Server) -> Result<f64> {
 fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result<Finding> {
     let [a, b] = calibration.rounds;
     let (a, b) = (working(floor, a)?, working(floor, b)?);
-    let mut command = Command::new(&options.millpond);
+    let mut command = Command::new(crate::drive::millrace(&options.millpond));
     command
         .arg("compare")
         .args([format!("A={}", a.url), format!("B={}", b.url)])

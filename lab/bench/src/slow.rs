@@ -9,13 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lab_hostile::Visits;
+use lab_torture::http::Visits;
 use serde_json::{Value, json};
 
 use crate::{
     Result,
     arguments::{Arguments, publish},
-    hostile::{befriend, beside_nobody, verdict, visits_json, visits_table},
+    hostile::{baseline_alone, start_baseline, verdict, visits_json, visits_table},
     victim::Victim,
 };
 
@@ -85,7 +85,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     arguments.end()?;
 
     let victim = Victim::start(&millpond)?;
-    let alone = beside_nobody(&victim, PAUSE)?;
+    let alone = baseline_alone(&victim, PAUSE)?;
     let mut findings = Vec::new();
     for mode in MODES {
         eprintln!("{}, {} s", mode.name, options.seconds);
@@ -104,7 +104,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
 /// One mode from beginning to end, with the client beside it.
 fn beside(victim: &Victim, mode: &Mode, options: &Options) -> Result<Finding> {
-    let friend = befriend(victim, PAUSE)?;
+    let baseline = start_baseline(victim, PAUSE)?;
     let mut command = Command::new("slowhttptest");
     command
         .args(mode.arguments)
@@ -134,7 +134,7 @@ fn beside(victim: &Victim, mode: &Mode, options: &Options) -> Result<Finding> {
         mode: mode.name,
         connected,
         available,
-        visits: friend.stop(),
+        visits: baseline.stop(),
     })
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lab_hostile::site;
+use lab_torture::http::site;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

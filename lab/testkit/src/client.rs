@@ -1,7 +1,8 @@
 //! A client that reads whole responses.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use crate::{PATIENCE, text};
 
@@ -31,11 +32,150 @@ impl Response {
     }
 }
 
-/// A keep-alive connection. Bytes go out as they are given; a response must have a Content-Length or no body.
-pub struct Connection {
+/// A keep-alive connection whose errors are values, for clients that expect failures. Bytes are sent as they are
+/// given. A response body has a Content-Length or is chunked; a response with neither has no body.
+#[derive(Debug)]
+pub struct Client {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
 }
+
+impl Client {
+    /// Connects, and waits at most `patience` for the connection and for each later read and write.
+    ///
+    /// # Errors
+    /// The server does not accept.
+    pub fn open(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+            address,
+        })
+    }
+
+    /// The address that it is connected to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A GET request and its response, with more field lines, such as `Accept-Encoding: br`.
+    ///
+    /// # Errors
+    /// The connection fails, or the response is malformed.
+    pub fn get(&mut self, target: &str, fields: &[&str]) -> io::Result<Response> {
+        let more: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let host = self.address;
+        self.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"
+        ))?;
+        self.receive()
+    }
+
+    /// A form that a page of the same origin sends, and the response.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn post(&mut self, target: &str, form: &str) -> io::Result<Response> {
+        self.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {1}\r\n\r\n{form}",
+            self.address,
+            form.len()
+        ))?;
+        self.receive()
+    }
+
+    /// Sends `bytes` as they are.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// The next response.
+    ///
+    /// # Errors
+    /// The connection ends before the response does, or the response is malformed.
+    pub fn receive(&mut self) -> io::Result<Response> {
+        let mut response = self.receive_head()?;
+        if response.field("transfer-encoding") == Some("chunked") {
+            response.body = self.chunks()?;
+        } else if let Some(length) = response.field("content-length") {
+            let length = length.parse().map_err(|_| malformed(length))?;
+            response.body.resize(length, 0);
+            self.stream.read_exact(&mut response.body)?;
+        }
+        Ok(response)
+    }
+
+    /// The next response without its body, as the response to a HEAD request is.
+    ///
+    /// # Errors
+    /// As [`Client::receive`].
+    pub fn receive_head(&mut self) -> io::Result<Response> {
+        let head = self.line()?;
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.ok_or_else(|| malformed(&head))?;
+        let mut fields = Vec::new();
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(':') else {
+                break;
+            };
+            fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        Ok(Response {
+            status,
+            fields,
+            body: Vec::new(),
+        })
+    }
+
+    /// Whether the server closes the connection without another byte.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+
+    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.line()?;
+            let size = line.split(';').next().unwrap_or_default();
+            let size = usize::from_str_radix(size, 16).map_err(|_| malformed(&line))?;
+            if size == 0 {
+                // Trailer fields end with an empty line.
+                while !self.line()?.is_empty() {}
+                return Ok(body);
+            }
+            let start = body.len();
+            body.resize(start + size, 0);
+            self.stream.read_exact(&mut body[start..])?;
+            if !self.line()?.is_empty() {
+                return Err(malformed("a chunk is longer than its size"));
+            }
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("malformed: {what:?}"))
+}
+
+/// A [`Client`] that panics where a test should fail.
+pub struct Connection(Client);
 
 impl Connection {
     /// Connects.
@@ -44,14 +184,7 @@ impl Connection {
     /// The server does not accept.
     #[must_use]
     pub fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self {
-            stream: BufReader::new(stream),
-            address,
-        }
+        Self(Client::open(address, PATIENCE).unwrap())
     }
 
     /// A GET request and its response.
@@ -60,74 +193,66 @@ impl Connection {
     }
 
     /// With more field lines, such as `Accept-Encoding: br`.
+    ///
+    /// # Panics
+    /// No whole response arrives.
     pub fn get_with(&mut self, target: &str, fields: &[&str]) -> Response {
-        let more: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-        self.send(&format!(
-            "GET {target} HTTP/1.1\r\nHost: {}\r\n{more}\r\n",
-            self.address
-        ));
-        self.receive()
+        self.0.get(target, fields).unwrap()
     }
 
-    /// A form of this very site.
+    /// A form that a page of the same origin sends.
+    ///
+    /// # Panics
+    /// No whole response arrives.
     pub fn post(&mut self, target: &str, form: &str) -> Response {
-        self.send(&format!(
-            "POST {target} HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-             Content-Length: {1}\r\n\r\n{form}",
-            self.address,
-            form.len()
-        ));
-        self.receive()
+        self.0.post(target, form).unwrap()
     }
 
     /// Sends `bytes` as they are.
     ///
     /// # Panics
-    /// The server does not take them.
-    pub fn send(&mut self, bytes: &str) {
-        self.stream.get_mut().write_all(bytes.as_bytes()).unwrap();
+    /// The server does not take the bytes.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.send(bytes).unwrap();
     }
 
     /// The next response.
     ///
     /// # Panics
-    /// No whole response comes.
+    /// No whole response arrives.
     pub fn receive(&mut self) -> Response {
-        let head = self.line();
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("no status in {head:?}"));
-        let mut fields = Vec::new();
-        loop {
-            let line = self.line();
-            let Some((name, value)) = line.split_once(':') else {
-                break;
-            };
-            fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-        let mut response = Response {
-            status,
-            fields,
-            body: Vec::new(),
-        };
-        let length = response
-            .field("content-length")
-            .map_or(0, |n| n.parse().unwrap());
-        response.body.resize(length, 0);
-        self.stream.read_exact(&mut response.body).unwrap();
-        response
+        self.0.receive().unwrap()
     }
 
     /// Whether the server closes the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
-        matches!(self.stream.read(&mut [0]), Ok(0))
+        self.0.is_closed()
     }
+}
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stream.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::Connection;
+
+    #[test]
+    fn bodies_end_where_their_framing_says() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = Connection::open(listener.local_addr().unwrap());
+        let (mut server, _) = listener.accept().unwrap();
+        server
+            .write_all(
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\nA\r\n0123456789\r\n0\r\nEnd: 1\r\n\r\n\
+                  HTTP/1.1 204 No Content\r\nA: b\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n\xff\0",
+            )
+            .unwrap();
+        drop(server);
+        assert_eq!(connection.receive().body, b"abc0123456789");
+        let empty = connection.receive();
+        assert_eq!((empty.status, empty.field("a")), (204, Some("b")));
+        assert_eq!(connection.receive().body, b"\xff\0");
+        assert!(connection.is_closed());
     }
 }

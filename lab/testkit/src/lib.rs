@@ -1,9 +1,12 @@
-//! What tests of several crates need: a server as a child process, a client, a terminal, files.
+//! What tests of several crates need: a server as a child process, a client, a terminal,
+//! random numbers, folders.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so that
-//! a fault of theirs cannot hide in it. Everything panics where a test should fail.
+//! a fault of theirs cannot hide in it. Everything but [`Client`] panics where a test should fail.
 
 mod client;
+mod folder;
+mod random;
 mod server;
 mod terminal;
 
@@ -11,7 +14,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-pub use client::{Connection, Response};
+pub use client::{Client, Connection, Response};
+pub use folder::{fast_dir, fast_parent};
+pub use random::Random;
 pub use server::Server;
 pub use terminal::terminal;
 

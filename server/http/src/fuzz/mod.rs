@@ -15,7 +15,7 @@ mod requests;
 
 use std::path::Path;
 
-use lab_hostile::Corpus;
+use lab_torture::http::Corpus;
 
 /// The seeds of one target.
 fn corpus(target: &str, words: &'static [&'static [u8]]) -> Corpus {

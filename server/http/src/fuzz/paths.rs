@@ -1,6 +1,6 @@
 //! Paths: percent-escapes, dot segments, and the one normal form.
 
-use lab_hostile::words;
+use lab_torture::http::words;
 
 use super::corpus;
 use crate::path::normalize;

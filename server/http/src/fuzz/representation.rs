@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use lab_hostile::{Dice, words};
+use lab_torture::{Choices, http::words};
 
 use super::corpus;
 use crate::h1::is_field_value;
@@ -216,9 +216,12 @@ const fn known(tag: &'static str, strongly: bool, weakly: bool) -> Known {
     }
 }
 
-/// A field that is there or not, chosen by `dice`.
-fn maybe<T: Copy>(dice: &mut Dice<'_>, all: &[T]) -> Option<T> {
-    dice.chance(50).then(|| dice.pick(all).copied()).flatten()
+/// A field that is there or not, chosen by `choices`.
+fn maybe<T: Copy>(choices: &mut Choices<'_>, all: &[T]) -> Option<T> {
+    choices
+        .chance(50)
+        .then(|| choices.pick(all).copied())
+        .flatten()
 }
 
 /// Every combination of conditions is answered as RFC 9110 section 13.2.2 orders.
@@ -227,15 +230,15 @@ fn conditions() {
     bolero::check!(name = "conditions")
         .with_max_len(64)
         .for_each(|engine: &[u8]| {
-            let mut dice = Dice::of(engine);
-            let match_ = maybe(&mut dice, &KNOWN);
-            let none_match = maybe(&mut dice, &KNOWN);
+            let mut choices = Choices::of(engine);
+            let match_ = maybe(&mut choices, &KNOWN);
+            let none_match = maybe(&mut choices, &KNOWN);
             let dates = [(EARLIER, -1), (DATE, 0), (LATER, 1)];
-            let unmodified = maybe(&mut dice, &dates);
-            let since = maybe(&mut dice, &dates);
-            let if_range = maybe(&mut dice, &KNOWN[..3]);
-            let range = dice.chance(50);
-            let method = if dice.chance(30) { "HEAD" } else { "GET" };
+            let unmodified = maybe(&mut choices, &dates);
+            let since = maybe(&mut choices, &dates);
+            let if_range = maybe(&mut choices, &KNOWN[..3]);
+            let range = choices.chance(50);
+            let method = if choices.chance(30) { "HEAD" } else { "GET" };
             let mut fields = Vec::new();
             let mut add = |name, text: Option<String>| fields.extend(text.map(|text| (name, text)));
             let tag =
@@ -288,13 +291,13 @@ fn broken_conditions() {
     bolero::check!(name = "broken_conditions")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
-            let mut dice = Dice::of(engine);
-            let values: Vec<_> = (0..=dice.below(3))
-                .map(|_| value(&corpus.mutated(&mut dice)))
+            let mut choices = Choices::of(engine);
+            let values: Vec<_> = (0..=choices.below(3))
+                .map(|_| value(&corpus.mutated(&mut choices)))
                 .collect();
             let names = values
                 .iter()
-                .map(|_| dice.pick(&NAMES).copied().unwrap_or("Range"));
+                .map(|_| choices.pick(&NAMES).copied().unwrap_or("Range"));
             let fields: Vec<(&str, &[u8])> = names.zip(values.iter().map(Vec::as_slice)).collect();
             let response = respond(&CODED, "GET", &fields);
             let has = |name| fields.iter().any(|(field, _)| *field == name);

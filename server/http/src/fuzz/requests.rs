@@ -1,6 +1,9 @@
 //! Request heads, chunked bodies and whole connections.
 
-use lab_hostile::{Dice, smuggling, words};
+use lab_torture::{
+    Choices,
+    http::{smuggling, words},
+};
 
 use super::corpus;
 use super::events::{End, Seen, decode, decode_whole};
@@ -77,35 +80,40 @@ fn connections() {
     bolero::check!(name = "connections")
         .with_max_len(512)
         .for_each(|engine: &[u8]| {
-            let mut dice = Dice::of(engine);
-            let limits = if dice.chance(50) { &tight } else { &usual };
+            let mut choices = Choices::of(engine);
+            let limits = if choices.chance(50) { &tight } else { &usual };
             let mut input = Vec::new();
-            for _ in 0..=dice.below(4) {
-                input.extend(corpus.mutated(&mut dice));
+            for _ in 0..=choices.below(4) {
+                input.extend(corpus.mutated(&mut choices));
             }
-            input.truncate(lab_hostile::MAX_INPUT);
+            input.truncate(lab_torture::http::MAX_INPUT);
             let whole = read_twice(&input, limits);
-            let pieces = cut(&input, &mut dice);
+            let pieces = cut(&input, &mut choices);
             let shown = || input.escape_ascii().to_string();
-            let cut = decode(pieces.iter().copied(), limits, dice.chance(50), |_, _| {});
+            let cut = decode(
+                pieces.iter().copied(),
+                limits,
+                choices.chance(50),
+                |_, _| {},
+            );
             assert_eq!(cut, whole, "cut into {}: {}", pieces.len(), shown());
             if input.len() < 1000 {
                 let bytewise = decode(input.chunks(1), limits, false, |_, _| {});
                 assert_eq!(bytewise, whole, "byte by byte: {}", shown());
             }
             if matches!(whole.end, End::Refused(_)) {
-                let longer = [&input[..], &corpus.mutated(&mut dice)].concat();
+                let longer = [&input[..], &corpus.mutated(&mut choices)].concat();
                 assert_eq!(decode_whole(&longer, limits), whole, "{}", shown());
             }
-            let shorter = decode_whole(&input[..dice.below(input.len() + 1)], limits);
+            let shorter = decode_whole(&input[..choices.below(input.len() + 1)], limits);
             assert!(whole.requests.starts_with(&shorter.requests), "{}", shown());
         });
 }
 
 /// One to nine pieces, cut anywhere.
-fn cut<'i>(input: &'i [u8], dice: &mut Dice<'_>) -> Vec<&'i [u8]> {
-    let mut cuts: Vec<_> = (0..dice.below(9))
-        .map(|_| dice.below(input.len() + 1))
+fn cut<'i>(input: &'i [u8], choices: &mut Choices<'_>) -> Vec<&'i [u8]> {
+    let mut cuts: Vec<_> = (0..choices.below(9))
+        .map(|_| choices.below(input.len() + 1))
         .collect();
     cuts.extend([0, input.len()]);
     cuts.sort_unstable();
@@ -121,10 +129,10 @@ fn good_requests() {
     bolero::check!(name = "good_requests")
         .with_max_len(512)
         .for_each(|engine: &[u8]| {
-            let mut dice = Dice::of(engine);
+            let mut choices = Choices::of(engine);
             let (mut input, mut expected) = (Vec::new(), Vec::new());
-            for _ in 0..=dice.below(3) {
-                expected.push(write_request(&mut input, &mut dice));
+            for _ in 0..=choices.below(3) {
+                expected.push(write_request(&mut input, &mut choices));
             }
             let seen = read_twice(&input, &usual);
             let shown = || input.escape_ascii().to_string();
@@ -135,7 +143,7 @@ fn good_requests() {
 }
 
 /// Writes a request that the grammar allows; gives its body.
-fn write_request(to: &mut Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
+fn write_request(to: &mut Vec<u8>, choices: &mut Choices<'_>) -> Vec<u8> {
     const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "DELETE", "M-SEARCH"];
     const TARGETS: [&str; 6] = [
         "/",
@@ -145,20 +153,20 @@ fn write_request(to: &mut Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
         "http://[::1]",
         "//x",
     ];
-    let method = dice.pick(&METHODS).copied().unwrap_or("GET");
-    let target = dice.pick(&TARGETS).copied().unwrap_or("/");
-    if dice.chance(20) {
+    let method = choices.pick(&METHODS).copied().unwrap_or("GET");
+    let target = choices.pick(&TARGETS).copied().unwrap_or("/");
+    if choices.chance(20) {
         to.extend_from_slice(b"\r\n");
     }
     to.extend(format!("{method} {target} HTTP/1.1\r\nhOST:a.example:8080\t \r\n").bytes());
-    for number in 0..dice.below(20) {
-        let value: Vec<u8> = dice.bytes(20);
+    for number in 0..choices.below(20) {
+        let value: Vec<u8> = choices.bytes(20);
         to.extend(format!("X-{number}:").bytes());
         to.extend(value.into_iter().filter(|&b| crate::h1::is_field_value(b)));
         to.extend_from_slice(b"\r\n");
     }
-    let body = dice.bytes(60);
-    match dice.below(3) {
+    let body = choices.bytes(60);
+    match choices.below(3) {
         0 => {
             to.extend_from_slice(b"\r\n");
             Vec::new()
@@ -169,25 +177,25 @@ fn write_request(to: &mut Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
             body
         }
         _ => {
-            write_chunks(to, &body, dice);
+            write_chunks(to, &body, choices);
             body
         }
     }
 }
 
-fn write_chunks(to: &mut Vec<u8>, mut body: &[u8], dice: &mut Dice<'_>) {
+fn write_chunks(to: &mut Vec<u8>, mut body: &[u8], choices: &mut Choices<'_>) {
     const EXTENSIONS: [&str; 5] = ["", ";a", " ; a = b", ";a=\"b;\\\"c\"", ";a;b=c"];
     const TRAILERS: [&str; 3] = ["", "A: b\r\n", "A:\r\nContent-MD5: c d\r\n"];
     to.extend_from_slice(b"Transfer-Encoding: Chunked\r\n\r\n");
     while !body.is_empty() {
-        let (chunk, rest) = body.split_at(1 + dice.below(body.len()));
-        let extension = dice.pick(&EXTENSIONS).copied().unwrap_or_default();
+        let (chunk, rest) = body.split_at(1 + choices.below(body.len()));
+        let extension = choices.pick(&EXTENSIONS).copied().unwrap_or_default();
         to.extend(format!("{:02X}{extension}\r\n", chunk.len()).bytes());
         to.extend_from_slice(chunk);
         to.extend_from_slice(b"\r\n");
         body = rest;
     }
-    let trailers = dice.pick(&TRAILERS).copied().unwrap_or_default();
+    let trailers = choices.pick(&TRAILERS).copied().unwrap_or_default();
     to.extend(format!("000\r\n{trailers}\r\n").bytes());
 }
 

@@ -3,22 +3,22 @@
 
 use std::time::Duration;
 
-use lab_adversary::{Feed, Fight, Ground, fight, ground};
+use lab_torture::coherence::{Feed, Netns, Scenario, enter_netns, run};
 
 /// A run of less than this has checked nothing, however busy the machine is.
 const LEAST_READS: u64 = 2_000;
 /// The same of the pages of the node with the long bound that were asked for while all was well.
-const LEAST_IN_LULLS: u64 = 50;
+const LEAST_IN_QUIET_PERIODS: u64 = 50;
 
 #[test]
 fn no_fault_makes_a_page_late_or_mixed() {
-    let packets = match ground("adversary::no_fault_makes_a_page_late_or_mixed").unwrap() {
-        Ground::Own(packets) => Ok(packets),
-        Ground::Common(reason) => Err(reason),
+    let packets = match enter_netns("adversary::no_fault_makes_a_page_late_or_mixed").unwrap() {
+        Netns::Isolated(packets) => Ok(packets),
+        Netns::Shared(reason) => Err(reason),
         // Its report, and what it found, has been said.
-        Ground::Left(ended) => return assert!(ended.success(), "{ended}"),
+        Netns::Finished(ended) => return assert!(ended.success(), "{ended}"),
     };
-    let report = fight(&Fight {
+    let report = run(&Scenario {
         program: env!("CARGO_BIN_EXE_millpond").into(),
         feed: feed(),
         packets,
@@ -37,12 +37,15 @@ fn no_fault_makes_a_page_late_or_mixed() {
     let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
     assert!(all.reads >= least, "{report}");
     assert!(all.hits * 2 >= all.reads, "{report}");
-    let lull = report.lull;
-    assert!(lull.reads >= LEAST_IN_LULLS && lull.hits > 0, "{report}");
+    let quiet = report.quiet_period;
+    assert!(
+        quiet.reads >= LEAST_IN_QUIET_PERIODS && quiet.hits > 0,
+        "{report}"
+    );
     assert!(report.is_prompt(), "{report}");
 }
 
-/// How the nodes learn of changes: a fight by triggers takes as long as the other, so it is one of `cargo xtask soak adversary`.
+/// How the nodes learn of changes: a run with triggers takes as long as the other, so it is part of `cargo xtask soak adversary`.
 fn feed() -> Feed {
     match std::env::var("MILLPOND_ADVERSARY_FEED").as_deref() {
         Ok("triggers") => Feed::Triggers,

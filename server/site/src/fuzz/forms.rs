@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use lab_hostile::{Dice, words};
+use lab_torture::{Choices, http::words};
 use millpond_http::OwnedRequest;
 
 use super::corpus;
@@ -52,8 +52,8 @@ fn multipart_forms() {
             for body in corpus.inputs(engine) {
                 check_broken(&body);
             }
-            let mut dice = Dice::of(engine);
-            let fields: Fields = (0..dice.below(6)).map(|_| field(&mut dice)).collect();
+            let mut choices = Choices::of(engine);
+            let fields: Fields = (0..choices.below(6)).map(|_| field(&mut choices)).collect();
             let body = write_multipart(&fields);
             let read = read_now(Encoding::Multipart("x".into()), body.as_bytes());
             assert_eq!(read.as_ref(), Ok(&fields), "{body:?}");
@@ -78,10 +78,10 @@ fn check_broken(body: &[u8]) {
 }
 
 /// A field whose value has no boundary in it.
-fn field(dice: &mut Dice<'_>) -> (Cow<'static, str>, Cow<'static, str>) {
+fn field(choices: &mut Choices<'_>) -> (Cow<'static, str>, Cow<'static, str>) {
     const NAMES: [&str; 4] = ["a", "title", "x-1", "b"];
-    let name = dice.pick(&NAMES).copied().unwrap_or("a");
-    let value = String::from_utf8_lossy(&dice.bytes(40)).replace("--x", "");
+    let name = choices.pick(&NAMES).copied().unwrap_or("a");
+    let value = String::from_utf8_lossy(&choices.bytes(40)).replace("--x", "");
     (name.into(), value.into())
 }
 

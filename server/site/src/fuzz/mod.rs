@@ -7,7 +7,7 @@ mod session;
 
 use std::path::Path;
 
-use lab_hostile::Corpus;
+use lab_torture::http::Corpus;
 
 /// The seeds of one target.
 fn corpus(target: &str, words: &'static [&'static [u8]]) -> Corpus {

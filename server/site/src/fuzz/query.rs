@@ -1,6 +1,6 @@
 //! Query strings, as parameters and as keys.
 
-use lab_hostile::words;
+use lab_torture::http::words;
 use millpond_db::{Value, ValueKind};
 
 use super::corpus;

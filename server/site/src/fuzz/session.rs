@@ -1,7 +1,7 @@
 //! Cookies of sessions: whatever is sent is read as what was signed, or as nothing.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
-use lab_hostile::words;
+use lab_torture::http::words;
 
 use super::corpus;
 use crate::session::parts::{Keys, LONGEST, open, open_seen, read, seal, seal_seen};

@@ -4,7 +4,10 @@ use std::os::unix::fs::symlink;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
-use lab_hostile::{Corpus, Dice, words};
+use lab_torture::{
+    Choices,
+    http::{Corpus, words},
+};
 use millpond_http::OwnedRequest;
 
 use crate::support::{Answer, TestSite};
@@ -55,15 +58,15 @@ fn whole_sites() {
     bolero::check!(name = "whole_sites")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
-            let mut dice = Dice::of(engine);
-            let target = target(&corpus.mutated(&mut dice));
+            let mut choices = Choices::of(engine);
+            let target = target(&corpus.mutated(&mut choices));
             let answer = site.get(&target);
             check(&target, &answer);
-            let method = if dice.chance(50) { "HEAD" } else { "POST" };
+            let method = if choices.chance(50) { "HEAD" } else { "POST" };
             let request = OwnedRequest::new(method, &target)
                 .field("Host", "site.test")
                 .field("Content-Type", "application/x-www-form-urlencoded")
-                .body(dice.bytes(40));
+                .body(choices.bytes(40));
             check(&target, &site.ask(&request));
         });
 }

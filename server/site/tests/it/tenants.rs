@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use lab_hostile::Dice;
+use lab_torture::Choices;
 use millpond_http::{Limits, Shared, listen_group, run_worker};
 
 use crate::{
@@ -78,10 +78,10 @@ fn on_one_worker_in_any_order(kind: Kind) {
         .for_each(|bytes: &[u8]| {
             // The whole of it, not its one field.
             let site = &site;
-            let mut dice = Dice::of(bytes);
+            let mut choices = Choices::of(bytes);
             for _ in 0..24 {
-                let tenant = dice.below(TENANTS);
-                let target = *dice.pick(&TARGETS).unwrap_or(&"/notes");
+                let tenant = choices.below(TENANTS);
+                let target = *choices.pick(&TARGETS).unwrap_or(&"/notes");
                 let answer = site.ask(&request(target, &cookies[tenant]));
                 assert_eq!(
                     answer.body,

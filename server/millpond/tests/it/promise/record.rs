@@ -146,20 +146,3 @@ impl Newest {
         count.checked_sub(1).map_or(0, |last| versions[last].1)
     }
 }
-
-/// Pseudo-random numbers (xorshift64*), the same in every run.
-pub(super) struct Numbers(u64);
-
-impl Numbers {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// An article from 1 to `articles`.
-    pub(super) fn article(&mut self, articles: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % articles + 1
-    }
-}

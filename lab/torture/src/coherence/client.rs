@@ -1,0 +1,64 @@
+//! Requests to a node, and what the judge needs of the responses.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use lab_testkit::Response;
+
+/// Longer than any fault lasts: a frozen node answers once it goes on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) hit: bool,
+    pub(crate) location: String,
+    /// The `name=value` of the cookie that the response sets.
+    pub(crate) cookie: String,
+    pub(crate) body: String,
+}
+
+/// A connection to a node.
+#[derive(Debug)]
+pub(crate) struct Client(lab_testkit::Client);
+
+impl Client {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+        lab_testkit::Client::open(address, PATIENCE).map(Self)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+
+    /// Sends a GET request, with a cookie if it is not empty.
+    pub(crate) fn get(&mut self, target: &str, cookie: &str) -> io::Result<Answer> {
+        let field = format!("Cookie: {cookie}");
+        let fields = [field.as_str()];
+        let fields = if cookie.is_empty() { &[][..] } else { &fields };
+        self.0.get(target, fields).and_then(Answer::of)
+    }
+
+    /// Sends a form of the same site.
+    pub(crate) fn post(&mut self, target: &str, form: &str) -> io::Result<Answer> {
+        self.0.post(target, form).and_then(Answer::of)
+    }
+}
+
+impl Answer {
+    fn of(response: Response) -> io::Result<Self> {
+        let field = |name| response.field(name).unwrap_or_default();
+        let (cookie, _) = field("set-cookie")
+            .split_once(';')
+            .unwrap_or((field("set-cookie"), ""));
+        Ok(Self {
+            status: response.status,
+            hit: field("cache-status") == "millpond; hit",
+            location: field("location").to_owned(),
+            cookie: cookie.trim().to_owned(),
+            body: String::from_utf8(response.body).map_err(|_| io::ErrorKind::InvalidData)?,
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! Where it is fought: what all threads share.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::coherence::log::Log;
+use crate::coherence::quiet_period::QuietPeriod;
+use crate::coherence::span::Span;
+
+/// A server under attack, as its visitors see it.
+pub(crate) trait Target: Send + Sync {
+    /// Where it listens now; a node that was killed comes back elsewhere.
+    fn address(&self) -> SocketAddr;
+    /// Its `max_staleness`.
+    fn bound(&self) -> Duration;
+}
+
+/// What is told while it lasts; the whole is in the report at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) reads: AtomicU64,
+    pub(crate) hits: AtomicU64,
+    /// Late and mixed pages.
+    pub(crate) wrong: AtomicU64,
+    pub(crate) faults: AtomicU64,
+}
+
+impl Tally {
+    /// Counts a page.
+    pub(crate) fn page(&self, is_hit: bool, is_wrong: bool) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.hits.fetch_add(u64::from(is_hit), Ordering::Relaxed);
+        self.wrong.fetch_add(u64::from(is_wrong), Ordering::Relaxed);
+    }
+
+    /// Counts a fault.
+    pub(crate) fn fault_injected(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The nodes, the log, and how long it lasts.
+pub(crate) struct Context {
+    pub(crate) nodes: Vec<Box<dyn Target>>,
+    pub(crate) log: Log,
+    pub(crate) span: Span,
+    pub(crate) tally: Tally,
+    pub(crate) quiet_period: QuietPeriod,
+}
+
+impl Context {
+    /// With the schema as [`create`](crate::coherence::schema::create) has made it a moment ago.
+    pub(crate) fn new(nodes: Vec<Box<dyn Target>>) -> Self {
+        Self {
+            nodes,
+            log: Log::new(),
+            span: Span::default(),
+            tally: Tally::default(),
+            quiet_period: QuietPeriod::default(),
+        }
+    }
+
+    /// The bound of those nodes that may be the least behind.
+    pub(crate) fn shortest_bound(&self) -> Duration {
+        let bounds = self.nodes.iter().map(|node| node.bound());
+        bounds.min().unwrap_or_default()
+    }
+}

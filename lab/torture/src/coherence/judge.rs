@@ -1,0 +1,357 @@
+//! The promise, held against one page.
+//!
+//! *Late*: a version below that which was acknowledged more than the bound before the request was sent (or by this very
+//! node before it, or by any node to this very visitor), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
+//! was rolled back.
+
+use std::time::Duration;
+
+use crate::coherence::log::Log;
+use crate::coherence::page::Ask;
+use crate::coherence::schema::{ACCOUNTS, Kind, MONEY, PIECES, Thing};
+use base_clock::Boottime;
+
+/// One request and the circumstances of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// Before the first byte of the request went out.
+    pub(crate) sent: Boottime,
+    /// The node that answered, and its `max_staleness`.
+    pub(crate) node: usize,
+    pub(crate) bound: Duration,
+    /// What this visitor had written before, through whichever node.
+    pub(crate) own: Option<(Thing, u64)>,
+}
+
+/// What is wrong with a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) late: Option<String>,
+    pub(crate) mixed: Option<String>,
+    /// For how long the oldest commit that it does not show had been acknowledged when it was asked for.
+    pub(crate) unseen: Option<Duration>,
+}
+
+impl Verdict {
+    /// Whether the promise is broken.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.late.is_some() || self.mixed.is_some()
+    }
+}
+
+/// Judges a page, given as [`Ask::read`] gives it.
+pub(crate) fn judge(
+    log: &Log,
+    ask: &Ask,
+    rows: &[Vec<Vec<u64>>],
+    circumstances: Circumstances,
+) -> Verdict {
+    let mut judge = Judge {
+        log,
+        circumstances,
+        before: circumstances.sent.minus(circumstances.bound),
+        verdict: Verdict::default(),
+    };
+    judge.page(ask, rows);
+    judge.verdict
+}
+
+struct Judge<'a> {
+    log: &'a Log,
+    circumstances: Circumstances,
+    /// What was acknowledged before this must be there.
+    before: Boottime,
+    verdict: Verdict,
+}
+
+impl Judge<'_> {
+    fn page(&mut self, ask: &Ask, rows: &[Vec<Vec<u64>>]) {
+        let first = rows[0].first().map_or(&[][..], Vec::as_slice);
+        match ask {
+            Ask::Account(id) => {
+                self.agree("version and mirror", first[0], first[2]);
+                self.agree("stamp and mirror", first[1], first[3]);
+                self.happened(first[1]);
+                self.version(Thing(Kind::Account, *id), first[0]);
+            }
+            Ask::Pair(id) => {
+                self.agree("the versions of both queries", first[0], rows[1][0][0]);
+                self.agree("the stamps of both queries", first[1], rows[1][0][1]);
+                self.happened(first[1]);
+                self.version(Thing(Kind::Account, *id), first[0]);
+            }
+            Ask::View(id) => {
+                self.agree("version and mirror", first[0], first[1]);
+                self.version(Thing(Kind::Account, *id), first[0]);
+            }
+            Ask::Label(_) => self.version(Thing(Kind::Label, 0), first[0]),
+            Ask::Entries(id) => self.version(Thing(Kind::Entries, *id), first[0]),
+            Ask::Total => {
+                self.agree("accounts", first[0], u64::from(ACCOUNTS));
+                self.agree("money", first[1], MONEY);
+                self.agree("the sums of both tables", first[2], rows[1][0][0]);
+                self.total(first[2]);
+            }
+            Ask::Top => self.top(&rows[0]),
+            Ask::Some(ids) => self.some(*ids, &rows[0]),
+            Ask::Place(kind, place) => self.place(*kind, place, &rows[0]),
+            Ask::Scrap => self.scrap(first),
+        }
+    }
+
+    fn due(&self, thing: Thing) -> u64 {
+        let Circumstances {
+            node, sent, own, ..
+        } = self.circumstances;
+        let own = own.filter(|(written, _)| *written == thing);
+        let due = self.log.due(thing, self.before, node, sent);
+        due.max(own.map_or(0, |(_, version)| version))
+    }
+
+    fn late(&mut self, what: impl FnOnce() -> String) {
+        self.verdict.late.get_or_insert_with(what);
+    }
+
+    fn mixed(&mut self, what: impl FnOnce() -> String) {
+        self.verdict.mixed.get_or_insert_with(what);
+    }
+
+    fn agree(&mut self, what: &str, one: u64, other: u64) {
+        if one != other {
+            self.mixed(|| format!("{what}: {one} and {other}"));
+        }
+    }
+
+    /// Forms have the stamp 0.
+    fn happened(&mut self, stamp: u64) {
+        if stamp != 0 && self.log.is_undone(stamp) {
+            self.mixed(|| format!("write {stamp} was rolled back"));
+        }
+    }
+
+    fn version(&mut self, thing: Thing, shown: u64) {
+        let due = self.due(thing);
+        if shown < due {
+            self.late(|| format!("{thing}: version {shown}, {due} is due"));
+        }
+        let sent = self.circumstances.sent;
+        if let Some(since) = self.log.unseen_since(thing, shown, sent) {
+            let unseen = sent.since(since);
+            let longest = self
+                .verdict
+                .unseen
+                .map_or(unseen, |other| other.max(unseen));
+            self.verdict.unseen = Some(longest);
+        }
+    }
+
+    fn total(&mut self, shown: u64) {
+        let accounts = Kind::Account.ids().map(|id| Thing(Kind::Account, id));
+        let due: u64 = accounts.map(|account| self.due(account)).sum();
+        if shown < due {
+            self.late(|| format!("all accounts: versions {shown}, {due} are due"));
+        }
+    }
+
+    /// The order, and that nothing that is due would stand before the last.
+    fn top(&mut self, rows: &[Vec<u64>]) {
+        if !rows.windows(2).all(|pair| pair[0][1] >= pair[1][1]) || rows.len() != 5 {
+            self.mixed(|| format!("not the first five in order: {rows:?}"));
+        }
+        self.versions(Kind::Account, rows);
+        let last = rows.last().map_or(0, |row| row[1]);
+        for id in Kind::Account.ids() {
+            let due = self.due(Thing(Kind::Account, id));
+            if due > last && !rows.iter().any(|row| row[0] == u64::from(id)) {
+                self.late(|| format!("account {id} with {due} is missing in {rows:?}"));
+            }
+        }
+    }
+
+    fn some(&mut self, mut ids: [u32; 3], rows: &[Vec<u64>]) {
+        ids.sort_unstable();
+        let mut ids = ids.to_vec();
+        ids.dedup();
+        if !rows
+            .iter()
+            .map(|row| row[0])
+            .eq(ids.iter().map(|id| u64::from(*id)))
+        {
+            self.mixed(|| format!("not the accounts {ids:?}: {rows:?}"));
+        }
+        self.versions(Kind::Account, rows);
+    }
+
+    fn versions(&mut self, kind: Kind, rows: &[Vec<u64>]) {
+        for row in rows {
+            // Nobody writes a number that is none of ours.
+            let id = u32::try_from(row[0]).unwrap_or(u32::MAX);
+            self.version(Thing(kind, id), row[1]);
+        }
+    }
+
+    fn place(&mut self, kind: Kind, place: &str, rows: &[Vec<u64>]) {
+        self.versions(kind, rows);
+        for id in kind.ids() {
+            let is_shown = rows.iter().any(|row| row[0] == u64::from(id));
+            if !is_shown && self.log.must_be_at(Thing(kind, id), place, self.before) {
+                self.late(|| format!("{kind:?} {id} is missing in {place}: {rows:?}"));
+            }
+        }
+    }
+
+    /// Emptied and filled again in each transaction: nobody is to find it empty.
+    fn scrap(&mut self, row: &[u64]) {
+        let [pieces, oldest, newest] = row else {
+            return;
+        };
+        self.agree("pieces of scrap", *pieces, u64::from(PIECES.unsigned_abs()));
+        if *pieces == 0 {
+            return;
+        }
+        self.agree("rounds of scrap", *oldest, *newest);
+        self.version(Thing(Kind::Scrap, 0), *newest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Circumstances, Verdict, judge};
+    use crate::coherence::log::{Change, Log};
+    use crate::coherence::page::Ask;
+    use crate::coherence::schema::{Kind, Thing};
+    use base_clock::Boottime;
+
+    fn judged(log: &Log, ask: &Ask, body: &str) -> Verdict {
+        let circumstances = Circumstances {
+            sent: Boottime::now(),
+            node: 0,
+            bound: Duration::ZERO,
+            own: None,
+        };
+        judge(log, ask, &ask.read(body).unwrap(), circumstances)
+    }
+
+    fn written(thing: Thing, version: u64, place: Option<&str>) -> Log {
+        let (log, write) = noted(thing, version, place);
+        log.acknowledged(write);
+        log
+    }
+
+    /// A write that is under way.
+    fn noted(thing: Thing, version: u64, place: Option<&str>) -> (Log, u64) {
+        let log = Log::new();
+        let write = log.begin();
+        let place = place.map(str::to_owned);
+        log.note(
+            write,
+            Change {
+                thing,
+                version,
+                place,
+            },
+        );
+        (log, write)
+    }
+
+    #[test]
+    fn an_old_version_is_late_on_every_page_that_shows_it() {
+        let log = written(Thing(Kind::Account, 1), 1, None);
+        for (ask, old, new) in [
+            (Ask::Account(1), "#\n0 0 0 0", "#\n1 1 1 1"),
+            (Ask::View(1), "#\n0 0", "#\n1 1"),
+            (Ask::Total, "#\n12 12000 0\n#\n0", "#\n12 12000 1\n#\n1"),
+            (Ask::Some([1, 1, 1]), "#\n1 0", "#\n1 1"),
+            (
+                Ask::Top,
+                "#\n1 0\n2 0\n3 0\n4 0\n5 0",
+                "#\n1 1\n2 0\n3 0\n4 0\n5 0",
+            ),
+            (
+                Ask::Top,
+                "#\n2 0\n3 0\n4 0\n5 0\n6 0",
+                "#\n1 1\n2 0\n3 0\n4 0\n5 0",
+            ),
+        ] {
+            let verdict = judged(&log, &ask, old);
+            assert!(
+                verdict.late.is_some() && verdict.mixed.is_none(),
+                "{verdict:?}"
+            );
+            assert_eq!(judged(&log, &ask, new), Verdict::default(), "{ask:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_visitor_has_written_is_due_on_every_node() {
+        let log = Log::new();
+        let account = Thing(Kind::Account, 1);
+        log.posted(1, account, 1);
+        let judged = |own| {
+            let circumstances = Circumstances {
+                sent: Boottime::now(),
+                node: 0,
+                bound: Duration::from_secs(600),
+                own,
+            };
+            let rows = Ask::View(1).read("#\n0 0").unwrap();
+            judge(&log, &Ask::View(1), &rows, circumstances).late
+        };
+        assert_eq!(judged(None), None, "it is within the bound");
+        assert_eq!(judged(Some((Thing(Kind::Account, 2), 1))), None);
+        assert!(judged(Some((account, 1))).is_some());
+    }
+
+    #[test]
+    fn a_row_that_has_moved_is_late_on_both_pages() {
+        let log = written(Thing(Kind::Item, 1), 1, Some("2"));
+        let shelf = |place: &str| Ask::Place(Kind::Item, place.to_owned());
+        assert!(judged(&log, &shelf("2"), "#\n2 0\n5 0\n8 0").late.is_some());
+        let good = judged(&log, &shelf("2"), "#\n1 1\n2 0\n5 0\n8 0");
+        assert_eq!(good, Verdict::default());
+        assert!(
+            judged(&log, &shelf("1"), "#\n1 0\n4 0\n7 0\n10 0")
+                .late
+                .is_some()
+        );
+        let good = judged(&log, &shelf("1"), "#\n4 0\n7 0\n10 0");
+        assert_eq!(good, Verdict::default());
+    }
+
+    #[test]
+    fn values_of_two_states_are_mixed() {
+        let log = Log::new();
+        for (ask, body) in [
+            (Ask::Account(1), "#\n1 0 0 0"),
+            (Ask::Account(1), "#\n0 1 0 0"),
+            (Ask::View(1), "#\n1 0"),
+            (Ask::Total, "#\n12 11999 0\n#\n0"),
+            (Ask::Total, "#\n12 12000 3\n#\n2"),
+            (Ask::Scrap, "#\n5 1 2"),
+            (Ask::Scrap, "#\n0 0 0"),
+        ] {
+            let verdict = judged(&log, &ask, body);
+            assert!(
+                verdict.mixed.is_some() && verdict.late.is_none(),
+                "{verdict:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_table_is_not_found_empty_by_the_truncation_that_made_it_so() {
+        let (log, _) = noted(Thing(Kind::Scrap, 0), 1, None);
+        assert!(judged(&log, &Ask::Scrap, "#\n0 0 0").mixed.is_some());
+    }
+
+    #[test]
+    fn what_was_rolled_back_is_never_shown() {
+        let log = Log::new();
+        let write = log.begin();
+        log.undone(write);
+        let body = format!("#\n1 {write} 1 {write}");
+        assert!(judged(&log, &Ask::Account(1), &body).mixed.is_some());
+    }
+}

@@ -1,0 +1,207 @@
+//! Readers, and those who write through the nodes and look at once.
+
+use std::io;
+use std::time::Duration;
+
+use crate::Choices;
+
+use crate::coherence::client::Client;
+use crate::coherence::context::Context;
+use crate::coherence::judge::{Circumstances, judge};
+use crate::coherence::page::{Ask, Rows};
+use crate::coherence::report::Report;
+use crate::coherence::schema::{ACCOUNTS, Kind, Thing};
+use base_clock::Boottime;
+
+/// After an error: the node may be away, and need not be asked a thousand times a second whether it still is.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// How often the same page is asked for in a row, at most: popular pages are.
+const POPULAR: usize = 16;
+/// How often a page is watched before another, at most: for some seconds.
+const WATCHED: usize = 500;
+/// From one look at a watched page to the next.
+const WATCH_PACE: Duration = Duration::from_millis(10);
+/// From one form to the next.
+const FORM_PACE: Duration = Duration::from_millis(400);
+
+/// Asks any node for any page, again and again, until the span is over.
+pub(crate) fn read(context: &Context, mut choices: Choices<'_>) -> Report {
+    let mut visitor = Visitor::new(context);
+    while !context.span.is_over() {
+        let node = choices.below(context.nodes.len());
+        let ask = Ask::any(&mut choices);
+        for _ in 0..=choices.below(POPULAR) {
+            if context.span.is_over() || !visitor.look(node, &ask) {
+                break;
+            }
+        }
+    }
+    visitor.report
+}
+
+/// Watches one page of one node for a while, then another page. Others wait for answers while a node cannot reach its
+/// database; whoever asks for nothing but a page that is in memory would see it grow old.
+pub(crate) fn watch(context: &Context, node: usize, mut choices: Choices<'_>) -> Report {
+    let mut visitor = Visitor::new(context);
+    while !context.span.is_over() {
+        let ask = Ask::popular(&mut choices);
+        for _ in 0..choices.below(WATCHED) {
+            if context.span.pass(WATCH_PACE) || !visitor.look(node, &ask) {
+                break;
+            }
+        }
+    }
+    visitor.report
+}
+
+/// Sends forms to the nodes, and asks each time for a page with what was written: some node, with the cookie that the form has given,
+/// and the same node without.
+pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> Report {
+    let mut visitor = Visitor::new(context);
+    while !context.span.pass(FORM_PACE) {
+        let node = choices.below(context.nodes.len());
+        let id = u32::try_from(choices.below(ACCOUNTS as usize)).unwrap_or_default() + 1;
+        if let Some(own) = visitor.raise(node, id) {
+            let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
+            let ask = choices.pick(&asks).unwrap_or(&Ask::Top);
+            // A balancer sends him anywhere.
+            visitor.see(choices.below(context.nodes.len()), ask, Some(&own));
+            visitor.look(node, ask);
+        }
+    }
+    visitor.report
+}
+
+/// What a visitor has written through a node, and the cookie that says so.
+struct Own {
+    thing: Thing,
+    version: u64,
+    cookie: String,
+}
+
+/// A client of all nodes, with a connection to each.
+pub(crate) struct Visitor<'f> {
+    context: &'f Context,
+    connections: Vec<Option<Client>>,
+    pub(crate) report: Report,
+}
+
+impl<'f> Visitor<'f> {
+    pub(crate) fn new(context: &'f Context) -> Self {
+        Self {
+            context,
+            connections: context.nodes.iter().map(|_| None).collect(),
+            report: Report::default(),
+        }
+    }
+
+    /// Asks for a page and judges it; false if there was none.
+    pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
+        self.see(node, ask, None).is_some()
+    }
+
+    /// Asks for a page and judges it; gives its rows, and whether it came from memory. With `own`, as the visitor who has written
+    /// this.
+    fn see(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> Option<(bool, Rows)> {
+        let cookie = own.map_or("", |own| own.cookie.as_str());
+        let target = ask.target();
+        let context = self.context;
+        let quiet_period = context.quiet_period.now();
+        let mut sent = Boottime::now();
+        let answer = self.on(node, |client| {
+            sent = Boottime::now();
+            client.get(&target, cookie)
+        });
+        let answer = answer?;
+        if answer.status != 200 {
+            self.refused(answer.status, "");
+            return None;
+        }
+        let Some(rows) = ask.read(&answer.body) else {
+            self.report.error("not such a page");
+            return None;
+        };
+        let circumstances = Circumstances {
+            sent,
+            node,
+            bound: context.nodes[node].bound(),
+            own: own.map(|own| (own.thing, own.version)),
+        };
+        let verdict = judge(&context.log, ask, &rows, circumstances);
+        context.tally.page(answer.hit, verdict.is_wrong());
+        let what = || {
+            let way = if answer.hit { "hit" } else { "no hit" };
+            format!("{target} of node {node}, {way}: {rows:?}")
+        };
+        self.report.page(ask.page(), answer.hit, verdict, what);
+        let bound = context.shortest_bound();
+        if circumstances.bound > bound && context.quiet_period.covers(quiet_period, sent, bound) {
+            let strict = Circumstances {
+                bound,
+                ..circumstances
+            };
+            let verdict = judge(&context.log, ask, &rows, strict);
+            self.report.in_quiet_period(answer.hit, verdict.late, what);
+        }
+        Some((answer.hit, rows))
+    }
+
+    /// Whether a page comes from memory.
+    pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
+        self.see(node, ask, None).is_some_and(|(is_hit, _)| is_hit)
+    }
+
+    /// Whether an account comes from memory with this version or a later one: the node has heard of it, has read it, and keeps it.
+    pub(crate) fn has_kept(&mut self, node: usize, id: u32, version: u64) -> bool {
+        let seen = self.see(node, &Ask::Account(id), None);
+        seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
+    }
+
+    /// Raises an account's version through a node.
+    fn raise(&mut self, node: usize, id: u32) -> Option<Own> {
+        let form = format!("id={id}");
+        let answer = self.on(node, |client| client.post("/raise", &form))?;
+        let version = answer.location.rsplit_once("version=");
+        match version.and_then(|(_, version)| version.parse().ok()) {
+            Some(version) if answer.status == 303 => {
+                let thing = Thing(Kind::Account, id);
+                self.context.log.posted(node, thing, version);
+                Some(Own {
+                    thing,
+                    version,
+                    cookie: answer.cookie,
+                })
+            }
+            _ => {
+                self.refused(answer.status, "form: ");
+                None
+            }
+        }
+    }
+
+    fn refused(&mut self, status: u16, what: &str) -> bool {
+        self.report.error(format!("{what}{status}"));
+        self.context.span.pass(AFTER_ERROR);
+        false
+    }
+
+    /// Does something on the connection to a node, a new one if the last has ended.
+    fn on<T>(&mut self, node: usize, act: impl FnOnce(&mut Client) -> io::Result<T>) -> Option<T> {
+        let address = self.context.nodes[node].address();
+        let result = match self.connections[node].take() {
+            Some(client) if client.address() == address => Ok(client),
+            _ => Client::open(address),
+        };
+        let result = result.and_then(|mut client| {
+            let done = act(&mut client)?;
+            self.connections[node] = Some(client);
+            Ok(done)
+        });
+        result
+            .map_err(|error| {
+                self.report.error(error.kind().to_string());
+                self.context.span.pass(AFTER_ERROR);
+            })
+            .ok()
+    }
+}

@@ -1,0 +1,304 @@
+//! What came of a scenario.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::coherence::figures::{FaultFigures, Pages};
+use crate::coherence::judge::Verdict;
+use crate::coherence::log::Fates;
+use crate::coherence::scenario::Feed;
+
+/// Findings that are kept in words.
+const KEPT: usize = 10;
+/// One in so many pages of a [quiet period](Report::quiet_period) may be late. The promise has them within the longer bound, and a machine that stands
+/// still for a second is nobody's fault; but a time-to-live has most of them late.
+const LATE_IN_QUIET_PERIODS: u64 = 10;
+/// Ages that are told apart: up to so many milliseconds, doubling.
+const AGES: usize = 24;
+
+/// Figures, and the first findings in words.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How to repeat it.
+    pub seed: u64,
+    /// How the nodes learned of changes.
+    pub feed: Feed,
+    /// All pages.
+    pub all: Pages,
+    /// Those of the nodes with a longer bound than others, asked for while nothing failed and held against the shortest bound: late is
+    /// what one of the others would have been late with.
+    pub quiet_period: Pages,
+    /// Each kind by its name.
+    pub pages: BTreeMap<&'static str, Pages>,
+    /// The first late and mixed pages, in words.
+    pub findings: Vec<String>,
+    /// How long a commit that a page did not show had been acknowledged at most.
+    pub worst_unseen: Duration,
+    /// Pages that did not show the newest commit, by how old it was: place `n` is below `2^n` milliseconds.
+    pub unseen: [u64; AGES],
+    /// What became of the writes.
+    pub fates: Fates,
+    /// Answers that are no pages, and connections that ended, by what was seen.
+    pub errors: BTreeMap<String, u64>,
+    /// What was done to the nodes and the server, by name.
+    pub faults: BTreeMap<&'static str, FaultFigures>,
+    /// Why no packets were lost, if none were.
+    pub no_packets: Option<String>,
+    /// The first faults that could not be done, and those after which a node did not come back, in words.
+    pub notes: Vec<String>,
+    /// Nodes that gave no hit any more when everything was well again.
+    pub lost: Vec<usize>,
+    /// Replication slots that were there after the end of all nodes.
+    pub slots: u64,
+    /// Sessions of nodes that the server still had then.
+    pub sessions: u64,
+}
+
+impl Report {
+    pub(crate) fn page(
+        &mut self,
+        page: &'static str,
+        hit: bool,
+        verdict: Verdict,
+        what: impl Fn() -> String,
+    ) {
+        let one = Pages {
+            reads: 1,
+            hits: hit.into(),
+            late: verdict.late.is_some().into(),
+            mixed: verdict.mixed.is_some().into(),
+        };
+        self.all.add(one);
+        self.pages.entry(page).or_default().add(one);
+        if let Some(late) = verdict.late {
+            keep(&mut self.findings, format!("late: {late}; {}", what()));
+        }
+        if let Some(mixed) = verdict.mixed {
+            keep(&mut self.findings, format!("mixed: {mixed}; {}", what()));
+        }
+        if let Some(unseen) = verdict.unseen {
+            self.worst_unseen = self.worst_unseen.max(unseen);
+            let bits = u64::try_from(unseen.as_millis()).unwrap_or(u64::MAX);
+            let place = (u64::BITS - bits.leading_zeros()) as usize;
+            self.unseen[place.min(AGES - 1)] += 1;
+        }
+    }
+
+    /// A page of a node with a long bound, `late` by the shortest.
+    pub(crate) fn in_quiet_period(
+        &mut self,
+        hit: bool,
+        late: Option<String>,
+        what: impl Fn() -> String,
+    ) {
+        self.quiet_period.add(Pages {
+            reads: 1,
+            hits: hit.into(),
+            late: late.is_some().into(),
+            mixed: 0,
+        });
+        if let Some(late) = late {
+            keep(
+                &mut self.findings,
+                format!(
+                    "late by the shortest bound, in a quiet period: {late}; {}",
+                    what()
+                ),
+            );
+        }
+    }
+
+    pub(crate) fn error(&mut self, what: impl Into<String>) {
+        *self.errors.entry(what.into()).or_default() += 1;
+    }
+
+    pub(crate) fn note(&mut self, note: String) {
+        keep(&mut self.notes, note);
+    }
+
+    pub(crate) fn fault(&mut self, name: &'static str, figures: FaultFigures) {
+        self.faults.entry(name).or_default().add(figures);
+    }
+
+    /// Takes what another thread has seen.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.all.add(other.all);
+        self.quiet_period.add(other.quiet_period);
+        for (page, pages) in other.pages {
+            self.pages.entry(page).or_default().add(pages);
+        }
+        for text in other.findings {
+            keep(&mut self.findings, text);
+        }
+        self.worst_unseen = self.worst_unseen.max(other.worst_unseen);
+        for (sum, count) in self.unseen.iter_mut().zip(other.unseen) {
+            *sum += count;
+        }
+        for (what, count) in other.errors {
+            *self.errors.entry(what).or_default() += count;
+        }
+        for (name, figures) in other.faults {
+            self.fault(name, figures);
+        }
+        for note in other.notes {
+            self.note(note);
+        }
+    }
+
+    /// Whether nodes with a long bound show commits as soon as the others have to, while nothing fails.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        self.quiet_period.late * LATE_IN_QUIET_PERIODS <= self.quiet_period.reads
+    }
+
+    /// The time within which this share of those pages that did not show the newest commit had it; zero if all showed it.
+    #[must_use]
+    pub fn unseen_within(&self, share: f64) -> Duration {
+        let all: u64 = self.unseen.iter().sum();
+        let mut sum = 0;
+        for (place, count) in self.unseen.iter().enumerate() {
+            sum += count;
+            if all > 0 && sum as f64 >= share * all as f64 {
+                return Duration::from_millis(1 << place);
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fates {
+            acknowledged,
+            undone,
+            unknown,
+            forms,
+        } = self.fates;
+        writeln!(out, "{}", self.all)?;
+        writeln!(
+            out,
+            "unseen commits: half below {:?}, 99 % below {:?}, the worst {:?}",
+            self.unseen_within(0.5),
+            self.unseen_within(0.99),
+            self.worst_unseen
+        )?;
+        writeln!(
+            out,
+            "in quiet periods, of the longer bound and held against the shortest: {}",
+            self.quiet_period
+        )?;
+        writeln!(
+            out,
+            "writes: {acknowledged} acknowledged, {undone} rolled back, {unknown} unknown; {forms} forms"
+        )?;
+        writeln!(out, "errors: {}", counts(&self.errors))?;
+        for (page, pages) in &self.pages {
+            writeln!(out, "page {page}: {pages}")?;
+        }
+        for (fault, figures) in &self.faults {
+            writeln!(out, "{fault}: {figures}")?;
+        }
+        if let Some(reason) = &self.no_packets {
+            writeln!(out, "no packets were lost, relays stood in: {reason}")?;
+        }
+        for note in self.notes.iter().chain(&self.findings) {
+            writeln!(out, "{note}")?;
+        }
+        if !self.lost.is_empty() {
+            writeln!(out, "nodes without a hit at the end: {:?}", self.lost)?;
+        }
+        if self.slots > 0 {
+            writeln!(out, "replication slots left over: {}", self.slots)?;
+        }
+        if self.sessions > 0 {
+            writeln!(out, "sessions left over: {}", self.sessions)?;
+        }
+        write!(
+            out,
+            "seed {}: `cargo xtask soak adversary --seed {0} --feed {}` makes the same choices again",
+            self.seed,
+            self.feed.name()
+        )
+    }
+}
+
+/// The first are kept.
+fn keep(texts: &mut Vec<String>, text: String) {
+    if texts.len() < KEPT {
+        texts.push(text);
+    }
+}
+
+fn counts<K: fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(what, count)| format!("{what} {count}"))
+        .collect();
+    if counts.is_empty() {
+        "none".to_owned()
+    } else {
+        counts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Report;
+    use crate::coherence::figures::FaultFigures;
+    use crate::coherence::judge::Verdict;
+
+    #[test]
+    fn one_in_ten_may_be_late_in_a_quiet_period() {
+        let mut report = Report::default();
+        let mut page = |late: Option<&str>| {
+            report.in_quiet_period(true, late.map(str::to_owned), || "/".to_owned());
+            report.is_prompt()
+        };
+        assert!((0..9).all(|_| page(None)));
+        assert!(page(Some("old")) && !page(Some("old")));
+        assert_eq!(
+            (
+                report.quiet_period.reads,
+                report.quiet_period.hits,
+                report.quiet_period.late
+            ),
+            (11, 11, 2)
+        );
+        assert_eq!(report.all.reads, 0, "counted elsewhere");
+        let text = report.to_string();
+        let quiet_period = "held against the shortest: 11 reads, 100.0 % hits, 2 late";
+        assert!(text.contains(quiet_period), "{text}");
+    }
+
+    #[test]
+    fn pages_are_counted_and_ages_are_told_apart() {
+        let mut report = Report::default();
+        for millis in [0, 3, 3, 90] {
+            let verdict = Verdict {
+                unseen: Some(Duration::from_millis(millis)),
+                late: (millis > 50).then(|| "old".to_owned()),
+                ..Verdict::default()
+            };
+            report.page("top", true, verdict, || "/".to_owned());
+        }
+        report.page("total", false, Verdict::default(), || "/".to_owned());
+        let all = report.all;
+        assert_eq!((all.reads, all.hits, all.late), (5, 4, 1));
+        assert_eq!(report.pages["top"].reads, 4);
+        assert_eq!(report.unseen_within(0.5), Duration::from_millis(4));
+        assert_eq!(report.unseen_within(1.0), Duration::from_millis(128));
+        assert_eq!(report.worst_unseen, Duration::from_millis(90));
+        assert_eq!(report.findings, ["late: old; /"]);
+        report.fault("wind", FaultFigures::one(Some(Duration::from_secs(2))));
+        report.fault("wind", FaultFigures::one(Some(Duration::from_secs(1))));
+        report.fault("wind", FaultFigures::one(None));
+        let text = report.to_string();
+        assert!(text.starts_with("5 reads, 80.0 % hits, 1 late, 0 mixed\n"));
+        assert!(text.contains("page total: 1 reads, 0.0 % hits"), "{text}");
+        let wind = "wind: 3 times, hits again after 1.5 s, at most 2.0 s\n";
+        assert!(text.contains(wind), "{text}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Faults in turn, and how long the nodes take to recover from each.
+
+use std::time::Duration;
+
+use crate::Choices;
+
+use crate::coherence::context::Context;
+use crate::coherence::fault::Fault;
+use crate::coherence::figures::FaultFigures;
+use crate::coherence::inject::FaultInjector;
+use crate::coherence::page::Ask;
+use crate::coherence::reader::Visitor;
+use crate::coherence::report::Report;
+use base_clock::Boottime;
+
+/// Of what lasts: longer than the bound of a second.
+pub(crate) const LASTING: Duration = Duration::from_millis(2500);
+/// Of what lasts, in one of five: connections are given up by the kernel then, and a frozen node's feed by the server. Only in
+/// scenarios of [`LONG`].
+const LASTING_LONG: Duration = Duration::from_secs(12);
+/// From here on a scenario has time for it.
+const LONG: Duration = Duration::from_secs(300);
+/// From one fault to the next, at most; in it there is time for hits.
+const BETWEEN_MS: usize = 2000;
+/// Of a hundred faults, those after which nothing is waited for: the next meets nodes that have not recovered.
+const IN_A_ROW: usize = 25;
+/// How often a fault is tried.
+const ATTEMPTS: usize = 5;
+/// How long the nodes are left alone at the end of a scenario.
+const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
+/// Until everything must be well again after a fault, and the last slot gone after the scenario.
+pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
+/// From one look to the next while that is waited for.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+
+/// Every fault once in any order, and again until the time is over.
+pub(crate) fn inject_all(
+    injector: &mut FaultInjector<'_>,
+    length: Duration,
+    choices: &mut Choices<'_>,
+) -> Report {
+    let mut report = Report::default();
+    let began = Boottime::now();
+    quiet_period(injector, "the beginning", &mut report);
+    for round in 0.. {
+        for fault in shuffled(Fault::kinds(injector.packets.is_some()), choices) {
+            if round > 0 && Boottime::now().since(began) >= length {
+                break;
+            }
+            let pause = u64::try_from(choices.below(BETWEEN_MS)).unwrap_or_default();
+            injector.context.span.pass(Duration::from_millis(pause));
+            let is_long = length >= LONG && choices.chance(20);
+            injector.lasting = if is_long { LASTING_LONG } else { LASTING };
+            one(injector, fault, &mut report, choices);
+        }
+        if Boottime::now().since(began) >= length {
+            break;
+        }
+    }
+    quiet_period(injector, "the end", &mut report);
+    injector.context.span.pass(LAST_QUIET_PERIOD);
+    injector.context.quiet_period.end();
+    report.add(std::mem::take(&mut injector.report));
+    report
+}
+
+/// Nothing is done to the nodes from here on, and all of them hear of changes: what each has in memory is ended by a write. ✗ *Of a
+/// write alone a node that hears of nothing may know because it had to read.*
+fn quiet_period(injector: &mut FaultInjector<'_>, after: &str, report: &mut Report) {
+    let well = [(); 2].map(|()| recovered(injector, Boottime::now()));
+    match well.into_iter().find_map(Result::err) {
+        None => injector.context.quiet_period.begin(),
+        Some(reason) => report.note(format!("after {after}: {reason}")),
+    }
+}
+
+/// One fault, and as a rule the recovery from it.
+fn one(
+    injector: &mut FaultInjector<'_>,
+    fault: Fault,
+    report: &mut Report,
+    choices: &mut Choices<'_>,
+) {
+    let began = Boottime::now();
+    injector.context.quiet_period.end();
+    let mut is_well = false;
+    // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
+    let mut outcome = injector.inject(fault, choices);
+    for _ in 1..ATTEMPTS {
+        if outcome.is_err() {
+            outcome = injector.inject(fault, choices);
+        }
+    }
+    let name = fault.name();
+    match outcome {
+        Err(reason) => report.note(format!("{name}: {reason}")),
+        Ok(()) => {
+            let since = if fault.stays() {
+                began
+            } else {
+                Boottime::now()
+            };
+            let known = report.faults.get(name);
+            let is_unknown = known.is_some_and(|figures| figures.measured == 0);
+            let is_awaited = fault.stays() || is_unknown || !choices.chance(IN_A_ROW);
+            let recovery = is_awaited.then(|| recovered(injector, since));
+            if let Some(Err(reason)) = &recovery {
+                report.note(format!("{name}: {reason}"));
+            }
+            let time = recovery.and_then(Result::ok);
+            is_well = time.is_some();
+            report.fault(name, FaultFigures::one(time));
+            injector.context.tally.fault_injected();
+        }
+    }
+    match injector.calm() {
+        Ok(()) if is_well => quiet_period(injector, name, report),
+        Ok(()) => {}
+        Err(error) => report.note(format!("{name}: {error}")),
+    }
+}
+
+/// Writes, and waits until each node gives from memory what was written: it has heard of it, read it, and kept it. The time
+/// from `since` until then.
+fn recovered(injector: &mut FaultInjector<'_>, since: Boottime) -> Result<Duration, String> {
+    let mut version = injector.raise();
+    for _ in 1..ATTEMPTS {
+        if version.is_err() {
+            version = injector.raise();
+        }
+    }
+    let version = version?;
+    let mut visitor = Visitor::new(injector.context);
+    let mut waiting: Vec<usize> = (0..injector.context.nodes.len()).collect();
+    loop {
+        waiting.retain(|node| !visitor.has_kept(*node, 1, version));
+        let time = Boottime::now().since(since);
+        let is_late = time > RECOVERY;
+        if waiting.is_empty() || is_late {
+            injector.report.add(visitor.report);
+            return if waiting.is_empty() {
+                Ok(time)
+            } else {
+                Err(format!("no hit of nodes {waiting:?} after {time:?}"))
+            };
+        }
+        injector.context.span.pass(LOOK);
+    }
+}
+
+fn shuffled(mut faults: Vec<Fault>, choices: &mut Choices<'_>) -> Vec<Fault> {
+    for last in (1..faults.len()).rev() {
+        faults.swap(last, choices.below(last + 1));
+    }
+    faults
+}
+
+/// Waits until each node gives pages from memory again; those that do not.
+pub(crate) fn lost(context: &Context, report: &mut Report) -> Vec<usize> {
+    let began = Boottime::now();
+    let mut visitor = Visitor::new(context);
+    let mut lost: Vec<usize> = (0..context.nodes.len()).collect();
+    while !lost.is_empty() && Boottime::now().since(began) < RECOVERY {
+        lost.retain(|node| !visitor.has_hit(*node, &Ask::Account(2)));
+        context.span.pass(LOOK);
+    }
+    report.add(visitor.report);
+    lost
+}

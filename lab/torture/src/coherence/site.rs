@@ -1,0 +1,284 @@
+//! The site that the nodes serve: one page for each way in which a page can depend on a table.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::coherence::scenario::Feed;
+
+/// A page: a JSON endpoint, or a template that lists the columns of each row.
+pub(crate) struct Page {
+    pub(crate) name: &'static str,
+    pub(crate) json: bool,
+    params: &'static str,
+    pub(crate) queries: &'static [Query],
+}
+
+/// A query: its name, how many rows it gives, its columns in order, its text.
+pub(crate) struct Query(
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    pub(crate) &'static [&'static str],
+    pub(crate) &'static str,
+);
+
+const fn page(name: &'static str, params: &'static str, queries: &'static [Query]) -> Page {
+    Page {
+        name,
+        json: false,
+        params,
+        queries,
+    }
+}
+
+const ID: &str = "-- param: id integer\n";
+const NUMBER: &str = "-- param: place integer\n";
+
+/// All pages but the form.
+pub(crate) const PAGES: [Page; 13] = [
+    // A join by the primary key.
+    page(
+        "account",
+        ID,
+        &[Query(
+            "account",
+            "one",
+            &["version", "stamp", "mirrored", "mirror_stamp"],
+            "select a.version, a.stamp, m.version as mirrored, m.stamp as mirror_stamp \
+             from account a join mirror m on m.account_id = a.id where a.id = :id",
+        )],
+    ),
+    // Two queries that must agree in every state.
+    Page {
+        name: "pair",
+        json: true,
+        params: ID,
+        queries: &[
+            Query(
+                "account",
+                "one",
+                &["version", "stamp"],
+                "select version, stamp from account where id = :id",
+            ),
+            Query(
+                "mirror",
+                "one",
+                &["version", "stamp"],
+                "select version, stamp from mirror where account_id = :id",
+            ),
+        ],
+    },
+    // Whole tables.
+    page(
+        "total",
+        "",
+        &[
+            Query(
+                "accounts",
+                "one",
+                &["accounts", "balance", "versions"],
+                "select count(*) as accounts, sum(balance) as balance, sum(version) as versions from account",
+            ),
+            Query(
+                "mirrors",
+                "one",
+                &["versions"],
+                "select sum(version) as versions from mirror",
+            ),
+        ],
+    ),
+    // Rows that come and go by a column that is no key: a text; then with old values told, and without.
+    page(
+        "owner",
+        "-- param: place text\n",
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version"],
+            "select id, version from account where owner = :place order by id",
+        )],
+    ),
+    page(
+        "shelf",
+        NUMBER,
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version"],
+            "select id, version from item where shelf = :place order by id",
+        )],
+    ),
+    page(
+        "box",
+        NUMBER,
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version"],
+            "select id, version from box where shelf = :place order by id",
+        )],
+    ),
+    // A primary key that changes.
+    page(
+        "seat",
+        NUMBER,
+        &[Query(
+            "rows",
+            "many",
+            &["guest", "version"],
+            "select guest, version from seat where id = :place",
+        )],
+    ),
+    page(
+        "top",
+        "",
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version"],
+            "select id, version from account order by version desc, id limit 5",
+        )],
+    ),
+    page(
+        "some",
+        "-- param: a integer\n-- param: b integer\n-- param: c integer\n",
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version"],
+            "select id, version from account where id in (:a, :b, :c) order by id",
+        )],
+    ),
+    page(
+        "view",
+        ID,
+        &[Query(
+            "state",
+            "one",
+            &["version", "mirrored"],
+            "select version, mirrored from account_state where id = :id",
+        )],
+    ),
+    page(
+        "label",
+        ID,
+        &[Query(
+            "label",
+            "one",
+            &["label"],
+            "select label from label where id = :id",
+        )],
+    ),
+    page(
+        "entries",
+        ID,
+        &[Query(
+            "newest",
+            "one",
+            &["number"],
+            "select coalesce(max(number), 0) as number from entry where account_id = :id",
+        )],
+    ),
+    page(
+        "scrap",
+        "",
+        &[Query(
+            "scrap",
+            "one",
+            &["pieces", "oldest", "newest"],
+            "select count(*) as pieces, coalesce(min(round), 0) as oldest, coalesce(max(round), 0) as newest from scrap",
+        )],
+    ),
+];
+
+/// All nodes have the same, so that each reads what another tells of a visitor's write.
+const SECRET: &str = "the-nodes-of-one-site-share-a-secret";
+
+/// The form that raises an account's version, and its mirror's.
+const RAISE: &str = "-- param: id integer
+
+-- name: account :one
+update account set version = version + 1, stamp = 0 where id = :id returning version;
+
+-- name: mirror :exec
+update mirror set version = version + 1, stamp = 0 where account_id = :id;
+
+-- redirect: /account?id=:id&version=:version
+";
+
+impl Page {
+    fn script(&self) -> String {
+        let queries = self
+            .queries
+            .iter()
+            .map(|Query(name, rows, _, sql)| format!("\n-- name: {name} :{rows}\n{sql};\n"));
+        self.params.to_owned() + &queries.collect::<String>()
+    }
+
+    /// `#NAME` for each query, then a line for each of its rows.
+    fn template(&self) -> String {
+        let queries = self.queries.iter().map(|Query(name, rows, columns, _)| {
+            let row = |of: &str| {
+                let columns = columns
+                    .iter()
+                    .map(|column| format!("{{{{ {of}.{column} }}}} "));
+                columns.collect::<String>() + "\n"
+            };
+            match *rows {
+                "many" => format!(
+                    "#{name}\n{{% for row in {name} %}}{}{{% endfor %}}",
+                    row("row")
+                ),
+                _ => format!("#{name}\n{}", row(name)),
+            }
+        });
+        queries.collect()
+    }
+}
+
+/// Writes the site into an empty folder.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn write(
+    folder: &Path,
+    database: &str,
+    feed: Feed,
+    max_staleness: &str,
+) -> io::Result<()> {
+    let pages = folder.join("pages");
+    fs::create_dir_all(&pages)?;
+    fs::write(
+        folder.join("millpond.toml"),
+        format!(
+            "[database]\nurl = \"{database}\"\nfeed = \"{}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n",
+            feed.name()
+        ),
+    )?;
+    fs::write(pages.join("raise.post.sql"), RAISE)?;
+    for page in PAGES {
+        fs::write(pages.join(format!("{}.sql", page.name)), page.script())?;
+        if !page.json {
+            fs::write(pages.join(format!("{}.html", page.name)), page.template())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PAGES;
+
+    #[test]
+    fn a_page_is_a_script_and_a_template_that_lists_its_columns() {
+        let page = PAGES.iter().find(|page| page.name == "shelf").unwrap();
+        assert_eq!(
+            page.script(),
+            "-- param: place integer\n\n-- name: rows :many\nselect id, version from item where shelf = :place order by id;\n"
+        );
+        assert_eq!(
+            page.template(),
+            "#rows\n{% for row in rows %}{{ row.id }} {{ row.version }} \n{% endfor %}"
+        );
+    }
+}
