@@ -28,13 +28,15 @@ mod request;
 mod response;
 mod shared;
 mod status;
+mod validity;
 mod worker;
 
 pub use limits::Limits;
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
-pub use response::{Body, Builder, Reply, Response, Service, Standing};
+pub use response::{Body, Builder, Reply, Response, Service};
 pub use shared::{Shared, Stats};
 pub use status::reason_phrase;
+pub use validity::{Validity, ValidityCheck};
 pub use worker::run_worker;

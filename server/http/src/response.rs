@@ -5,14 +5,13 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use base_clock::Boottime;
 use bytes::Bytes;
 
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
 use crate::status::{is_bodiless, reason_phrase};
+use crate::validity::Validity;
 
 /// Turns requests into replies. One value per worker; it is never called from two threads.
 ///
@@ -22,12 +21,6 @@ pub trait Service: 'static {
     /// Answers one request. Runs on the worker's event loop: it must not block. There is no runtime of anybody's there: what a
     /// [`Reply::Later`] waits for must wake it by its waker, from whatever thread.
     fn call(&self, request: &Request<'_>) -> Reply;
-
-    /// As [`Service::call`], and says besides for how long the answer is the answer to a request with the very same head, if
-    /// that can be said. It is asked for requests that have come before.
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        (self.call(request), None)
-    }
 
     /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit
     /// need not be looked at a second time for nobody.
@@ -43,28 +36,14 @@ pub trait Service: 'static {
     fn refused(&self, _peer: SocketAddr, _status: u16) {}
 }
 
-/// Knows whether an answer that was given is still the one that would be given.
-pub trait Standing {
-    /// Whether [`Service::call`] would give the same response to a request with the very same head that was received at
-    /// `received`, whoever sends it. It is asked before each time that the response is given again, and must not block.
-    fn stands(&self, received: Boottime) -> bool;
-
-    /// Whether it will never be again. Asked now and then, so that what the answer was made of can be freed.
-    fn is_over(&self) -> bool {
-        false
-    }
-
-    /// A counter and its value, if the answer stands exactly as long as the counter has that value. Then the counter is looked at
-    /// instead of asking: that follows one pointer less.
-    fn edition(&self) -> Option<(&Arc<AtomicU64>, u64)> {
-        None
-    }
-}
-
 /// An answer, now or later.
 pub enum Reply {
     /// Written together with all other responses that are ready: no allocation, no task switch.
     Ready(Response),
+    /// The same; besides, the response answers later requests with the very same head for as long
+    /// as the validity says so. The connections keep it only if the request
+    /// [asked](Request::wants_validity) for a validity.
+    Reusable(Response, Validity),
     /// Awaited on the worker; later requests of the same connection wait for it, other connections do not.
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
@@ -73,6 +52,15 @@ impl Reply {
     /// A reply that is computed by `future`.
     pub fn later(future: impl Future<Output = Response> + 'static) -> Self {
         Self::Later(Box::pin(future))
+    }
+
+    /// A reply that is ready, with its validity if it has one.
+    #[must_use]
+    pub fn reusable(response: Response, validity: Option<Validity>) -> Self {
+        match validity {
+            Some(validity) => Self::Reusable(response, validity),
+            None => Self::Ready(response),
+        }
     }
 }
 
@@ -86,6 +74,7 @@ impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
+            Self::Reusable(response, _) => f.debug_tuple("Reusable").field(response).finish(),
             Self::Later(_) => f.write_str("Later"),
         }
     }

@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::{
-    Change, Config, Feed, Held, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    Change, Config, Feed, Hit, Permit, Sink, Stats, Tag, Value, Waiting, Why,
     entry::Present,
     flight::Flight,
     history::Touched,
@@ -77,34 +77,21 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// The value under `key`, if it may be given to a request that was sent no later than `now`.
+    /// The returned [`Hit`] also tells later whether the value is still valid.
     ///
-    /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at most one byte of the entry.
+    /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at
+    /// most one byte of the entry and the entry's reference count.
     ///
     /// # Errors
     /// Says why there is no hit.
-    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Arc<V>, Why> {
+    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, Why> {
         if !self.healthy(now) {
             return Err(Why::FeedOld);
         }
         let found = self.index.read(key, |entry| {
             entry.valid(now)?;
             entry.visit();
-            Ok(entry.value.clone())
-        });
-        found.unwrap_or(Err(Why::Absent))
-    }
-
-    /// As [`Store::get`], and gives what was found into the caller's hand.
-    ///
-    /// # Errors
-    /// Says why there is no hit.
-    pub fn hold(&self, key: &[u8], now: Boottime) -> Result<Held<V, F>, Why> {
-        if !self.healthy(now) {
-            return Err(Why::FeedOld);
-        }
-        let found = self.index.read(key, |entry| {
-            entry.valid(now)?;
-            Ok(Held::new(entry.clone()))
+            Ok(Hit::new(entry.clone()))
         });
         found.unwrap_or(Err(Why::Absent))
     }

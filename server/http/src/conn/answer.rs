@@ -17,8 +17,9 @@ use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
 use crate::limits::{BODIES, OUTPUT, REPEATED_ANSWER, TURN};
 use crate::request::{Request, Version};
-use crate::response::{Body, Reply, Response, Service, Standing};
+use crate::response::{Body, Reply, Response, Service};
 use crate::status::is_bodiless;
+use crate::validity::Validity;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
@@ -163,29 +164,25 @@ impl<S: Service> Worker<S> {
         body: Bytes,
         peer: SocketAddr,
     ) -> Option<Stage> {
-        let reply = {
-            let request = exchange.decoder.request(&head, body, peer, exchange.now);
+        let (reply, repeated) = {
+            let mut request = exchange.decoder.request(&head, body, peer, exchange.now);
             let unknown = exchange
                 .unknown
                 .take()
                 .filter(|unknown| may_be_kept(&head, &request) && unknown.has_len(head.len));
-            let again = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
-            catch_unwind(AssertUnwindSafe(|| match again {
-                Some(unknown) => {
-                    let (reply, standing) = self.service.call_again(&request);
-                    (reply, standing.map(|standing| (unknown, standing)))
-                }
-                None => (self.service.call(&request), None),
-            }))
+            let repeated = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
+            request.wants_validity = repeated.is_some();
+            let call = AssertUnwindSafe(|| self.service.call(&request));
+            (catch_unwind(call), repeated)
         };
-        let reply = reply.map(|(reply, kept)| {
-            if let (Reply::Ready(response), Some((unknown, standing))) = (&reply, kept) {
-                self.keep(exchange, &head, response, unknown, standing);
-            }
-            reply
-        });
         match reply {
             Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
+            Ok(Reply::Reusable(response, validity)) => {
+                if let Some(unknown) = repeated {
+                    self.keep(exchange, &head, &response, unknown, validity);
+                }
+                self.queue(exchange, head, Some(response))
+            }
             Ok(Reply::Later(response)) => {
                 exchange.pending = Some(Pending {
                     head,
@@ -210,7 +207,7 @@ impl<S: Service> Worker<S> {
         head: &Head,
         response: &Response,
         unknown: Named,
-        standing: Box<dyn Standing>,
+        validity: Validity,
     ) {
         let body = match &response.body {
             _ if is_bodiless(response.status) => &[],
@@ -227,7 +224,7 @@ impl<S: Service> Worker<S> {
         let known = Known::new(&exchange.decoder, head, tail_at + tail.len());
         let status = response.status;
         self.repeats
-            .keep(unknown, known, status, &answer, tail_at, standing);
+            .keep(unknown, known, status, &answer, tail_at, validity);
     }
 
     /// Goes on with the response that is being made.

@@ -1,9 +1,7 @@
-//! What is kept of an answer: the request, the whole of what was sent, and what says whether it stands.
+//! What is kept of an answer: the request, the whole of what was sent, and its validity.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -12,7 +10,7 @@ use crate::h1::{Decoder, FieldSpan, Head, request};
 use crate::limits::REPEATED_ANSWER;
 use crate::prefetch::prefetch;
 use crate::request::Request;
-use crate::response::Standing;
+use crate::validity::Validity;
 
 /// What stands around it in memory, roughly.
 const OVERHEAD: usize = 512;
@@ -56,42 +54,12 @@ pub(super) struct Kept {
     /// Where in both the end of the answer's head is, which tells the date.
     tail_at: u32,
     known: Rc<Known>,
-    ground: Ground,
+    validity: Validity,
     /// The length of the answer's head.
     answer_head: u32,
     status: u16,
     /// Asked for since the set was last looked through for room.
     pub(super) is_used: bool,
-}
-
-/// What says whether an answer stands.
-enum Ground {
-    /// A counter, for as long as it has this value.
-    Edition(Arc<AtomicU64>, u64),
-    Asked(Box<dyn Standing>),
-}
-
-impl Ground {
-    fn new(standing: Box<dyn Standing>) -> Self {
-        match standing.edition() {
-            Some((counter, value)) => Self::Edition(Arc::clone(counter), value),
-            None => Self::Asked(standing),
-        }
-    }
-
-    fn stands(&self, received: Boottime) -> bool {
-        match self {
-            Self::Edition(counter, value) => counter.load(Ordering::Acquire) == *value,
-            Self::Asked(standing) => standing.stands(received),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Edition(counter, value) => counter.load(Ordering::Acquire) != *value,
-            Self::Asked(standing) => standing.is_over(),
-        }
-    }
 }
 
 impl Kept {
@@ -101,7 +69,7 @@ impl Kept {
         status: u16,
         answer: &[&[u8]],
         tail_at: usize,
-        standing: Box<dyn Standing>,
+        validity: Validity,
     ) -> Option<Self> {
         let request: &[u8] = &known.bytes;
         let both = [&[request], answer].concat().concat();
@@ -115,21 +83,22 @@ impl Kept {
             tail_at: (request_len + tail_at).try_into().ok()?,
             answer_head: known.answer_head.try_into().ok()?,
             known: Rc::new(known),
-            ground: Ground::new(standing),
+            validity,
             status,
             is_used: true,
         })
     }
 
-    /// Whether it may be given to a request that was received then, with this end of its head.
+    /// Whether the response may be given to a request that was received at `received`; then its
+    /// head ends with `tail`.
     #[inline]
-    pub(super) fn stands(&mut self, received: Boottime, tail: &[u8]) -> bool {
-        self.ground.stands(received) && self.set_tail(tail)
+    pub(super) fn is_valid(&mut self, received: Boottime, tail: &[u8]) -> bool {
+        self.validity.is_valid(received) && self.set_tail(tail)
     }
 
-    /// Whether it will never stand again.
+    /// Whether the response will never be valid again.
     pub(super) fn is_over(&self) -> bool {
-        self.ground.is_over()
+        self.validity.is_over()
     }
 
     /// Bytes of memory that it takes, roughly.

@@ -2,7 +2,7 @@
 //!
 //! Most requests for a page or a file are the bytes of another: clients of one kind, proxies and programs send the same head
 //! each time. Such a head needs no second parsing, no second route and no second look-up: its answer lies here in one piece, head and body, and
-//! is sent as it is, once whoever gave it has said that it [stands](Standing). What is not known, or does not stand
+//! is sent as it is, once its [validity](Validity) has said that it is valid. What is not known, or is not valid
 //! any more, goes the usual way; so nothing is answered here that would not be answered there.
 //!
 //! Only complete heads of GET without content are kept, at their second appearance, so that heads that come once cost a hash
@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 use super::kept::{Kept, Known};
 use crate::limits::REPEATED_BYTES;
 use crate::prefetch::prefetch;
-use crate::response::Standing;
+use crate::validity::Validity;
 
 /// So many that a thousand answers in turn are seldom too many for one set.
 const SETS: usize = 2048;
@@ -129,14 +129,14 @@ impl Repeats {
             set.tags[*way] == tag_of(named.hash) && kept.is_some_and(|kept| kept.is_for(request))
         };
         let slot = (0..WAYS).find(is_it).map(|way| &mut set.kept[way]);
-        let stands = |kept: &mut Kept| {
-            kept.is_used = kept.stands(received, tail);
+        let is_invalid = |kept: &mut Kept| {
+            kept.is_used = kept.is_valid(received, tail);
             !kept.is_used
         };
         match slot {
             Some(slot) => {
                 // It was asked for often enough to be kept again as soon as it is made.
-                if let Some(old) = slot.take_if(stands) {
+                if let Some(old) = slot.take_if(is_invalid) {
                     self.bytes -= old.weight();
                 }
                 slot.as_ref().ok_or(named)
@@ -157,7 +157,7 @@ impl Repeats {
         false
     }
 
-    /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it stands.
+    /// Keeps `answer` to a request, whose head ends with a tail that begins at `tail_at`, for as long as it is valid.
     pub(super) fn keep(
         &mut self,
         unknown: Named,
@@ -165,9 +165,9 @@ impl Repeats {
         status: u16,
         answer: &[&[u8]],
         tail_at: usize,
-        standing: Box<dyn Standing>,
+        validity: Validity,
     ) {
-        let Some(kept) = Kept::new(known, status, answer, tail_at, standing) else {
+        let Some(kept) = Kept::new(known, status, answer, tail_at, validity) else {
             return;
         };
         // What is over may hold memory that its source has given up.
@@ -234,11 +234,12 @@ mod tests {
     use crate::Limits;
     use crate::h1::{Decoder, Event};
     use crate::limits::REPEATED_ANSWER;
+    use crate::validity::ValidityCheck;
 
     struct Switch(Rc<Cell<bool>>);
 
-    impl Standing for Switch {
-        fn stands(&self, _received: Boottime) -> bool {
+    impl ValidityCheck for Switch {
+        fn is_valid(&self, _received: Boottime) -> bool {
             self.0.get()
         }
 
@@ -250,7 +251,7 @@ mod tests {
     const NOW: Boottime = Boottime::from_nanos(1);
     const TAIL: &[u8] = b"Date: 1\r\n\r\n";
 
-    fn keep(repeats: &mut Repeats, request: &str, body: &[u8], stands: &Rc<Cell<bool>>) {
+    fn keep(repeats: &mut Repeats, request: &str, body: &[u8], is_valid: &Rc<Cell<bool>>) {
         let unknown = unknown(repeats, request);
         let mut decoder = Decoder::new();
         let limits = Limits::default();
@@ -266,7 +267,7 @@ mod tests {
             200,
             &[b"head\r\n", TAIL, body],
             "head\r\n".len(),
-            Box::new(Switch(Rc::clone(stands))),
+            Validity::Check(Box::new(Switch(Rc::clone(is_valid)))),
         );
     }
 
@@ -297,20 +298,20 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_given_for_as_long_as_it_stands() {
+    fn a_response_is_given_for_as_long_as_it_is_valid() {
         let mut repeats = Repeats::new(7);
-        let stands = Rc::new(Cell::new(true));
+        let is_valid = Rc::new(Cell::new(true));
         let request = asking("/");
-        keep(&mut repeats, &request, b"body", &stands);
+        keep(&mut repeats, &request, b"body", &is_valid);
         let answer = find(&mut repeats, &request, b"Date: 2\r\n\r\n").unwrap();
         assert_eq!(shown(&answer), "head\r\nDate: 2\r\n\r\nbody");
         let later = find(&mut repeats, &request, b"Date: 3\r\n\r\n").unwrap();
         assert_eq!(shown(&later), "head\r\nDate: 3\r\n\r\nbody");
         assert_eq!(shown(&answer), "head\r\nDate: 2\r\n\r\nbody", "on its way");
         assert!(find(&mut repeats, &asking("/?"), TAIL).is_none());
-        stands.set(false);
+        is_valid.set(false);
         assert!(find(&mut repeats, &request, TAIL).is_none());
-        stands.set(true);
+        is_valid.set(true);
         assert!(find(&mut repeats, &request, TAIL).is_none(), "forgotten");
         assert_eq!((repeats.bytes, counted(&repeats)), (0, 0));
     }
@@ -335,16 +336,21 @@ mod tests {
     #[test]
     fn the_bytes_are_bounded_and_counted() {
         let mut repeats = Repeats::new(7);
-        let stands = Rc::new(Cell::new(true));
+        let is_valid = Rc::new(Cell::new(true));
         let body = vec![b'x'; REPEATED_ANSWER / 2];
         for n in 0..3 * REPEATED_BYTES / body.len() {
-            keep(&mut repeats, &asking(&format!("/{n}")), &body, &stands);
+            keep(&mut repeats, &asking(&format!("/{n}")), &body, &is_valid);
             assert!(repeats.bytes <= REPEATED_BYTES);
         }
         assert_eq!(repeats.bytes, counted(&repeats));
         assert!(repeats.bytes > REPEATED_BYTES / 2);
         let large = asking("/large");
-        keep(&mut repeats, &large, &vec![0; REPEATED_ANSWER + 1], &stands);
+        keep(
+            &mut repeats,
+            &large,
+            &vec![0; REPEATED_ANSWER + 1],
+            &is_valid,
+        );
         assert!(find(&mut repeats, &large, TAIL).is_none());
     }
 
@@ -356,9 +362,9 @@ mod tests {
             keep(&mut repeats, &asking(&format!("/old/{n}")), b"old", &over);
         }
         over.set(false);
-        let stands = Rc::new(Cell::new(true));
+        let is_valid = Rc::new(Cell::new(true));
         for n in 0..SETS / SWEPT {
-            keep(&mut repeats, &asking(&format!("/{n}")), b"new", &stands);
+            keep(&mut repeats, &asking(&format!("/{n}")), b"new", &is_valid);
         }
         assert_eq!(Rc::strong_count(&over), 1);
         assert_eq!(repeats.bytes, counted(&repeats));

@@ -98,6 +98,7 @@ pub(crate) fn request<'a>(
         body,
         peer,
         received,
+        wants_validity: false,
         host: head.host.map(|host| host.of(bytes)),
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that come again byte for byte: answered without being parsed, and never with what does not stand.
+//! Requests that come again byte for byte: answered without being parsed, and never with what is not valid.
 
 use std::net::Shutdown;
 
@@ -7,7 +7,7 @@ use millpond_http::Limits;
 use crate::support::{Seen, Server};
 
 #[test]
-fn an_answer_is_repeated_until_it_does_not_stand() {
+fn a_response_is_repeated_until_it_is_not_valid() {
     let server = Server::untold();
     let mut client = server.connect();
     let calls = |client: &mut crate::support::Client| {
@@ -27,7 +27,7 @@ fn an_answer_is_repeated_until_it_does_not_stand() {
         let asked = calls(&mut client) - before - 1;
         assert!(asked <= 2, "the service was asked {asked} times");
     }
-    // The value as it was before stands again, and is another answer.
+    // The value as it was before is valid again, and is another answer.
     client.post("/set", "one");
     client.response();
     client.get("/kept");

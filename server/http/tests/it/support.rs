@@ -13,8 +13,8 @@ use std::time::Duration;
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{
-    Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, Standing, listen,
-    run_worker,
+    Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, Validity, ValidityCheck,
+    listen, run_worker,
 };
 use socket2::SockRef;
 use tokio::sync::Semaphore;
@@ -62,8 +62,8 @@ struct SameValue {
     was: String,
 }
 
-impl Standing for SameValue {
-    fn stands(&self, _received: Boottime) -> bool {
+impl ValidityCheck for SameValue {
+    fn is_valid(&self, _received: Boottime) -> bool {
         assert_ne!(*self.value.borrow(), "panic", "asked for");
         *self.value.borrow() == self.was
     }
@@ -88,25 +88,8 @@ impl App {
         }
         Response::text(200, "blocked")
     }
-}
 
-impl Service for App {
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        let is_kept = matches!(request.path, "/kept" | "/large");
-        let standing = is_kept.then(|| {
-            Box::new(SameValue {
-                value: Rc::clone(&self.value),
-                was: self.value.borrow().clone(),
-            }) as _
-        });
-        (self.call(request), standing)
-    }
-
-    fn wants_done(&self) -> bool {
-        self.is_told
-    }
-
-    fn call(&self, request: &Request<'_>) -> Reply {
+    fn reply(&self, request: &Request<'_>) -> Reply {
         self.calls.set(self.calls.get() + 1);
         match request.path {
             "/kept" => Response::text(200, &self.value.borrow()).into(),
@@ -155,6 +138,25 @@ impl Service for App {
             "/panic-later" => Reply::later(async { panic!("asked for") }),
             path => Response::text(200, path).into(),
         }
+    }
+}
+
+impl Service for App {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        match self.reply(request) {
+            Reply::Ready(response) if matches!(request.path, "/kept" | "/large") => {
+                let validity = SameValue {
+                    value: Rc::clone(&self.value),
+                    was: self.value.borrow().clone(),
+                };
+                Reply::Reusable(response, Validity::Check(Box::new(validity)))
+            }
+            reply => reply,
+        }
+    }
+
+    fn wants_done(&self) -> bool {
+        self.is_told
     }
 
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {

@@ -212,6 +212,7 @@ fn two_hundred_at_once_are_one_fill() {
                             .from_peer(([127, 0, 0, 1], 1).into(), base_clock::Boottime::now());
                         match service.call(&request.as_request()) {
                             Reply::Ready(response) => assert_eq!(response.status(), 200),
+                            Reply::Reusable(..) => panic!("no validity was asked for"),
                             Reply::Later(future) => waiting.push(tokio::task::spawn_local(future)),
                         }
                     }
