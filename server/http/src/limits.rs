@@ -74,9 +74,10 @@ pub(crate) const OUTPUT: usize = 256 << 10;
 /// byte now and then may hold a body for a quarter of an hour, and a database that is away for seconds. What the service makes of a body meanwhile,
 /// such as the fields of a form, comes on top.
 pub(crate) const BODIES: usize = 64 << 20;
-/// Answers that are kept for requests that come again, per worker, with the heads of those requests.
+/// Cached responses per worker, with the heads of their requests. A body that is shared with its
+/// source counts in full: it may stay in memory for the cache alone.
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;
-/// The longest such answer, head and body: above it, sending is what costs.
+/// The longest such response, head and body: above it, sending is what costs.
 pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;

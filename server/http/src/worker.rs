@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base_clock::Boottime;
 use socket2::SockRef;
 
-use crate::conn::{Connection, Intake, Outbox, Pool, Repeats, Stage, Step};
+use crate::conn::{Connection, Intake, Outbox, Pool, ResponseCache, Stage, Step};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
 use crate::limits::{LAST_ACCEPTS, Limits};
@@ -38,7 +38,7 @@ pub(crate) struct Worker<S: Service> {
     /// Connections that can go on without news, after others have had their turn.
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) repeats: Repeats,
+    pub(crate) response_cache: ResponseCache,
     /// Bytes of the request bodies that are being received, or wait for their answers.
     pub(crate) bodies: usize,
     /// Since when the worker is finishing.
@@ -96,7 +96,7 @@ pub fn run_worker<S: Service>(
         outbox: Outbox::default(),
         runnable: VecDeque::new(),
         mailbox,
-        repeats: Repeats::new(RandomState::new().hash_one(())),
+        response_cache: ResponseCache::new(RandomState::new().hash_one(())),
         bodies: 0,
         draining: None,
         listener: Some(listener),

@@ -7,15 +7,15 @@ use std::task::{Context, Poll};
 use base_clock::Boottime;
 use bytes::Bytes;
 
+use super::cached_response::{CachedResponse, ResponseParts};
 use super::exchange::{Exchange, Pending};
-use super::kept::Known;
 use super::outbox::Post;
 use super::output::Told;
-use super::repeats::Named;
+use super::response_cache::RequestHash;
 use super::{After, Connection, Stage, Step};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
-use crate::limits::{BODIES, OUTPUT, REPEATED_ANSWER, TURN};
+use crate::limits::{BODIES, OUTPUT, TURN};
 use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service};
 use crate::status::is_bodiless;
@@ -107,16 +107,16 @@ impl<S: Service> Worker<S> {
         let Some(input) = exchange.decoder.untouched() else {
             return false;
         };
-        let Some(head) = self.repeats.head(input) else {
+        let Some(head) = self.response_cache.head(input) else {
             return false;
         };
         let len = head.len();
         let tail = self.tails.get(exchange.now, Persistence::Default);
-        let named = self.repeats.named(head);
-        match self.repeats.find(named, head, exchange.now, tail) {
-            Ok(kept) => {
-                let again = kept.answer(self.service.wants_done());
-                exchange.output.push_again(again);
+        let hash = self.response_cache.hash(head);
+        match self.response_cache.get(hash, head, exchange.now, tail) {
+            Some(response) => {
+                let response = response.repeat(self.service.wants_done());
+                exchange.output.push_repeated(response);
                 exchange.decoder.skip(len);
                 exchange.body = None;
                 exchange.head_since = exchange.now;
@@ -124,8 +124,8 @@ impl<S: Service> Worker<S> {
                 self.counters.requests.add(1);
                 true
             }
-            Err(unknown) => {
-                exchange.unknown = Some(unknown);
+            None => {
+                exchange.unknown = Some(hash);
                 false
             }
         }
@@ -170,7 +170,7 @@ impl<S: Service> Worker<S> {
                 .unknown
                 .take()
                 .filter(|unknown| may_be_kept(&head, &request) && unknown.has_len(head.len));
-            let repeated = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
+            let repeated = unknown.filter(|unknown| self.response_cache.appeared_before(*unknown));
             request.wants_validity = repeated.is_some();
             let call = AssertUnwindSafe(|| self.service.call(&request));
             (catch_unwind(call), repeated)
@@ -206,25 +206,27 @@ impl<S: Service> Worker<S> {
         exchange: &Exchange,
         head: &Head,
         response: &Response,
-        unknown: Named,
+        hash: RequestHash,
         validity: Validity,
     ) {
         let body = match &response.body {
-            _ if is_bodiless(response.status) => &[],
-            Body::Empty => &[][..],
-            Body::Bytes(bytes) => bytes,
+            _ if is_bodiless(response.status) => Bytes::new(),
+            Body::Empty => Bytes::new(),
+            Body::Bytes(bytes) => bytes.clone(),
             Body::File { .. } => return,
         };
-        if response.close || body.len() > REPEATED_ANSWER {
+        if response.close {
             return;
         }
-        let tail = self.tails.get(exchange.now, Persistence::Default);
-        let tail_at = response.head.len() + response.extra.len();
-        let answer = [&response.head[..], &response.extra, tail, body];
-        let known = Known::new(&exchange.decoder, head, tail_at + tail.len());
-        let status = response.status;
-        self.repeats
-            .keep(unknown, known, status, &answer, tail_at, validity);
+        let parts = ResponseParts {
+            status: response.status,
+            head: [&response.head, &response.extra],
+            tail: self.tails.get(exchange.now, Persistence::Default),
+            body,
+        };
+        if let Some(cached) = CachedResponse::new(&exchange.decoder, head, parts, validity) {
+            self.response_cache.insert(hash, cached);
+        }
     }
 
     /// Goes on with the response that is being made.
@@ -352,7 +354,7 @@ impl<S: Service> Worker<S> {
             output.each_request(|told, status, body_bytes| {
                 let request = match told {
                     Told::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
-                    Told::Known(known) => known.request(peer, *now),
+                    Told::Cached(cached) => cached.request(peer, *now),
                 };
                 self.tell(|service| service.done(&request, status, body_bytes));
             });

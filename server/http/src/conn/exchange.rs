@@ -8,7 +8,7 @@ use base_clock::Boottime;
 
 use super::output::Output;
 use super::progress::Progress;
-use super::repeats::Named;
+use super::response_cache::RequestHash;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::response::Response;
@@ -32,9 +32,9 @@ pub(crate) struct Exchange {
     pub(super) answered: usize,
     pub(super) pending: Option<Pending>,
     /// The request that comes next, if its head is there and it has no answer yet.
-    pub(super) unknown: Option<Named>,
+    pub(super) unknown: Option<RequestHash>,
     /// The same of the first request, if it was looked for before the exchange began.
-    pub(super) looked_for: Option<Named>,
+    pub(super) looked_for: Option<RequestHash>,
     /// The status with which the last request was refused, until the service is told.
     pub(super) refused: Option<u16>,
 }

@@ -8,7 +8,7 @@
 
 use base_clock::Boottime;
 
-use super::repeats::Named;
+use super::response_cache::RequestHash;
 use super::socket::Moved;
 use super::{Connection, Stage, Step};
 use crate::event::Token;
@@ -41,7 +41,7 @@ pub(super) struct First {
     place: usize,
     len: usize,
     /// None if they are not the whole of a head and nothing else.
-    pub(super) named: Option<Named>,
+    pub(super) hash: Option<RequestHash>,
 }
 
 impl Default for Intake {
@@ -90,9 +90,9 @@ impl<S: Service> Worker<S> {
         let mut first = First {
             place: self.intake.taken.len(),
             len,
-            named: None,
+            hash: None,
         };
-        first.named = self.repeats.name(self.intake.bytes(first));
+        first.hash = self.response_cache.hash_alone(self.intake.bytes(first));
         first
     }
 
@@ -103,14 +103,14 @@ impl<S: Service> Worker<S> {
             return;
         }
         if count > 1 {
-            let names = || {
+            let hashes = || {
                 self.intake
                     .taken
                     .iter()
-                    .filter_map(|taken| taken.first.named)
+                    .filter_map(|taken| taken.first.hash)
             };
-            names().for_each(|named| self.repeats.prefetch_kept(named));
-            names().for_each(|named| self.repeats.prefetch_answer(named));
+            hashes().for_each(|hash| self.response_cache.prefetch_entry(hash));
+            hashes().for_each(|hash| self.response_cache.prefetch_response(hash));
         }
         // Not before any of them was received.
         let mut now = Boottime::now();

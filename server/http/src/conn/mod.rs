@@ -5,19 +5,19 @@
 //! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
 //!
 //! - `read`: what comes in, and how long it may take; `intake`: the requests of a turn, one after the other.
-//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before, by
-//!   what was `kept` of it.
+//! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
+//!   before gets its `cached_response`.
 //! - `send`: what goes out; `outbox`: together with what other connections have.
 
 mod answer;
+mod cached_response;
 mod exchange;
 mod intake;
-mod kept;
 mod outbox;
 mod output;
 mod progress;
 mod read;
-mod repeats;
+mod response_cache;
 mod send;
 mod socket;
 
@@ -33,7 +33,7 @@ use exchange::Exchange;
 pub(crate) use exchange::Pool;
 pub(crate) use intake::Intake;
 pub(crate) use outbox::Outbox;
-pub(crate) use repeats::Repeats;
+pub(crate) use response_cache::ResponseCache;
 
 /// One connection of a worker. What every request needs of it is one line of memory: of those that wait, few are in a cache.
 #[repr(C, align(64))]

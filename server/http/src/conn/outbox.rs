@@ -8,7 +8,7 @@
 
 use base_clock::Boottime;
 
-use super::kept::Again;
+use super::cached_response::RepeatedResponse;
 use super::socket::Moved;
 use super::{After, Connection, Exchange, Stage};
 use crate::event::{Talkers, Token};
@@ -22,8 +22,8 @@ const FULL: usize = 16;
 pub(super) enum Post {
     /// The responses of its exchange.
     Exchange(Token),
-    /// One response that was kept, to a request that was received then.
-    Again(Token, Again, Boottime),
+    /// One cached response, to a request that was received at this moment.
+    Repeated(Token, RepeatedResponse, Boottime),
 }
 
 /// What is to be sent, in order.
@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(super) fn push(&mut self, post: Post) {
-        let (Post::Exchange(token) | Post::Again(token, ..)) = post;
+        let (Post::Exchange(token) | Post::Repeated(token, ..)) = post;
         self.talkers.note(token);
         self.posted += 1;
         self.posts.push(post);
@@ -71,7 +71,7 @@ impl<S: Service> Worker<S> {
         }
         let mut outbox = std::mem::take(&mut self.outbox.posts);
         for post in outbox.drain(..) {
-            let (Post::Exchange(token) | Post::Again(token, ..)) = post;
+            let (Post::Exchange(token) | Post::Repeated(token, ..)) = post;
             let Some(mut connection) = self.connections.take(token) else {
                 continue;
             };
@@ -81,8 +81,8 @@ impl<S: Service> Worker<S> {
                         self.send_exchange(&mut connection, exchange);
                     }
                 }
-                Post::Again(_, again, received) => {
-                    self.send_again(&mut connection, again, received);
+                Post::Repeated(_, response, received) => {
+                    self.send_repeated(&mut connection, response, received);
                 }
             }
             // Whatever has come meanwhile, or the end, of which there will be no further event.
@@ -112,25 +112,32 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// An exchange begins only if the socket does not take the whole response.
-    fn send_again(&mut self, connection: &mut Connection, again: Again, received: Boottime) {
-        let sent = match connection.transmit_whole(again.bytes()) {
+    /// Sends a cached response. An exchange begins only if the socket does not take all of it.
+    fn send_repeated(
+        &mut self,
+        connection: &mut Connection,
+        response: RepeatedResponse,
+        received: Boottime,
+    ) {
+        let (text, body) = (response.text(), response.body());
+        let len = text.len() + body.len();
+        let sent = match connection.transmit_pair(text, body) {
             Moved::Bytes(sent) => sent,
             Moved::Nothing | Moved::End => 0,
         };
         self.counters.bytes_out.add(sent as u64);
-        if sent == again.bytes().len() {
-            if let Some(known) = &again.told {
-                let body_bytes = (sent - again.answer_head as usize) as u64;
-                let request = known.request(connection.peer, received);
-                self.tell(|service| service.done(&request, again.status, body_bytes));
+        if sent == len {
+            if let Some(exchange) = response.exchange.filter(|_| response.is_reported) {
+                let body_bytes = (sent - response.head_len as usize) as u64;
+                let request = exchange.request(connection.peer, received);
+                self.tell(|service| service.done(&request, response.status, body_bytes));
             }
             return self.rest(connection, received);
         }
         let mut exchange = self.pool.take();
         exchange.begin(received);
         exchange.answered = 1;
-        exchange.output.push_again(again);
+        exchange.output.push_repeated(response);
         exchange.output.wrote(sent);
         exchange.sent = sent as u64;
         self.send_on(connection, exchange);

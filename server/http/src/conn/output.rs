@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::kept::{Again, Known};
+use super::cached_response::{CachedExchange, RepeatedResponse};
 use crate::h1::Head;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
 /// A body up to this length is copied behind its head.
-const COPIED: usize = 2 << 10;
+pub(super) const COPIED: usize = 2 << 10;
 
 /// One response in the queue.
 #[derive(Debug)]
@@ -42,22 +42,23 @@ enum Answers {
     /// None, as an interim response and a refusal; or nobody wants to be told.
     Nothing,
     Decoded(Head),
-    Known(Rc<Known>),
+    Cached(Rc<CachedExchange>),
 }
 
 /// A request whose response is sent, or never will be.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told<'a> {
     Decoded(&'a Head),
-    Known(&'a Known),
+    Cached(&'a CachedExchange),
 }
 
 /// Bytes that are too many to be copied.
 #[derive(Debug)]
 enum Large {
     Bytes(Bytes),
-    /// A whole response, head and body, from a place on.
-    Kept(Rc<[u8]>, usize),
+    /// The body of a cached response. The reference is the worker's own, so the count of the bytes
+    /// that all workers share is not written.
+    Cached(Rc<CachedExchange>),
 }
 
 impl Large {
@@ -66,7 +67,7 @@ impl Large {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Kept(bytes, from) => &bytes[*from..],
+            Self::Cached(exchange) => &exchange.body,
         }
     }
 }
@@ -142,19 +143,24 @@ impl Output {
         });
     }
 
-    /// Queues a whole response that was kept from an earlier request.
-    pub(super) fn push_again(&mut self, again: Again) {
-        let (len, from) = (again.bytes().len(), again.from as usize);
-        let (body, copied) = if len <= COPIED {
-            self.text.extend_from_slice(again.bytes());
-            (Large::NONE, len - again.answer_head as usize)
-        } else {
-            (Large::Kept(again.both, from), 0)
+    /// Queues a cached response.
+    pub(super) fn push_repeated(&mut self, response: RepeatedResponse) {
+        let text = response.text();
+        self.text.extend_from_slice(text);
+        let copied = text.len() - response.head_len as usize;
+        self.waiting += text.len() + response.body().len();
+        let status = response.status;
+        let body = match &response.exchange {
+            Some(exchange) if !exchange.body.is_empty() => Large::Cached(Rc::clone(exchange)),
+            _ => Large::NONE,
         };
-        self.waiting += len;
+        let answers = match response.exchange {
+            Some(exchange) if response.is_reported => Answers::Cached(exchange),
+            _ => Answers::Nothing,
+        };
         self.queue.push(Queued {
-            answers: again.told.map_or(Answers::Nothing, Answers::Known),
-            status: again.status,
+            answers,
+            status,
             text_end: self.text.len(),
             copied,
             body,
@@ -300,11 +306,10 @@ impl Output {
     pub(super) fn each_request(&self, mut each: impl FnMut(Told<'_>, u16, u64)) {
         for (at, queued) in self.queue.iter().enumerate() {
             let of_head = queued.text_end - self.text_start(at) - queued.copied;
-            let (told, of_head) = match (&queued.answers, &queued.body) {
-                (Answers::Nothing, _) => continue,
-                (Answers::Decoded(head), _) => (Told::Decoded(head), of_head),
-                (Answers::Known(known), Large::Kept(..)) => (Told::Known(known), known.answer_head),
-                (Answers::Known(known), Large::Bytes(_)) => (Told::Known(known), of_head),
+            let told = match &queued.answers {
+                Answers::Nothing => continue,
+                Answers::Decoded(head) => Told::Decoded(head),
+                Answers::Cached(exchange) => Told::Cached(exchange),
             };
             let of_body = queued.written.saturating_sub(of_head) as u64;
             each(told, queued.status, of_body + queued.file_written);

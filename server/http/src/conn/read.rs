@@ -2,12 +2,12 @@
 
 use base_clock::Boottime;
 
+use super::cached_response::RepeatedResponse;
 use super::exchange::Exchange;
 use super::intake::First;
-use super::kept::Again;
 use super::outbox::Post;
 use super::progress::Progress;
-use super::repeats::Named;
+use super::response_cache::RequestHash;
 use super::socket::Moved;
 use super::{Connection, Stage, Step};
 use crate::date::Persistence;
@@ -46,8 +46,9 @@ impl<S: Service> Worker<S> {
         now: Boottime,
     ) -> Option<Step> {
         let alone = self.find_alone(first, now);
-        if let Some(Ok(again)) = alone {
-            self.outbox.push(Post::Again(connection.token, again, now));
+        if let Some(Ok(response)) = alone {
+            self.outbox
+                .push(Post::Repeated(connection.token, response, now));
             connection.stage = Stage::Posted;
             return Some(Step::Post);
         }
@@ -63,17 +64,21 @@ impl<S: Service> Worker<S> {
     }
 
     /// Looks for the answer to the request that is all of the first bytes; none if they are anything else.
-    fn find_alone(&mut self, first: First, now: Boottime) -> Option<Result<Again, Named>> {
-        let named = first.named?;
+    fn find_alone(
+        &mut self,
+        first: First,
+        now: Boottime,
+    ) -> Option<Result<RepeatedResponse, RequestHash>> {
+        let hash = first.hash?;
         if self.draining.is_some() {
             return None;
         }
         let request = self.intake.bytes(first);
         let tail = self.tails.get(now, Persistence::Default);
-        let found = self.repeats.find(named, request, now, tail);
-        Some(found.map(|kept| {
+        let found = self.response_cache.get(hash, request, now, tail);
+        Some(found.ok_or(hash).map(|response| {
             self.counters.requests.add(1);
-            kept.answer(self.service.wants_done())
+            response.repeat(self.service.wants_done())
         }))
     }
 

@@ -71,11 +71,11 @@ impl Connection {
         }
     }
 
-    /// Sends one piece.
-    pub(super) fn transmit_whole(&mut self, piece: &[u8]) -> Moved {
-        self.attempt(piece.len(), |connection| {
-            send(&connection.socket, piece, SendFlags::NOSIGNAL)
-        })
+    /// Sends a head and a body, which may be empty, in one call.
+    pub(super) fn transmit_pair(&mut self, head: &[u8], body: &[u8]) -> Moved {
+        let slices = [IoSlice::new(head), IoSlice::new(body)];
+        let count = if body.is_empty() { 1 } else { 2 };
+        self.transmit_slices(&slices[..count], SendFlags::NOSIGNAL)
     }
 
     /// One `send`, or `sendmsg`; a file's `writev` would cost the kernel a tenth of a microsecond more.

@@ -261,3 +261,21 @@ fn what_does_not_exist_evicts_nothing_that_does() {
         stats.bytes
     );
 }
+
+#[test]
+fn all_workers_send_the_body_that_the_store_holds() {
+    use millpond_http::{Body, Reply, Service as _};
+    let site = TestSite::new(READ);
+    assert_eq!(site.get("/read?id=1").status, 200);
+    let request = OwnedRequest::new("GET", "/read?id=1").wanting_validity();
+    let bodies = [site.site.service(), site.site.service()].map(|worker| {
+        let Reply::Reusable(response, _) = worker.call(&request.as_request()) else {
+            panic!("a page in the store is a hit that can be repeated");
+        };
+        let Body::Bytes(body) = response.body().clone() else {
+            panic!("a page is in memory");
+        };
+        body
+    });
+    assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
+}
