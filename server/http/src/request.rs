@@ -43,11 +43,13 @@ pub struct Request<'a> {
     pub version: Version,
     /// The field lines.
     pub fields: Fields<'a>,
-    /// The decoded body. Empty in [`Service::done`](crate::Service::done), so that nothing is kept for a log.
+    /// The decoded body. Empty in [`Service::done`](crate::Service::done), so that nothing is kept
+    /// for a log.
     pub body: Bytes,
     /// The address the bytes came from.
     pub peer: SocketAddr,
-    /// When the last bytes of this request were read from the socket: later than the client sent them.
+    /// When the last bytes of this request were read from the socket: later than the client sent
+    /// them.
     pub received: Boottime,
     /// True if a request with the very same head came before, so that the connections keep a
     /// [`Reply::Reusable`](crate::Reply). A service need not make a validity for any other request.
@@ -56,8 +58,9 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The host, with its port if it has one, that the client addressed: that of a target in absolute form, else the
-    /// Host field (RFC 9112 section 3.2.2). Checked to be one host; none only in HTTP/1.0.
+    /// The host, with its port if it has one, that the client addressed: that of a target in
+    /// absolute form, else the Host field (RFC 9112 section 3.2.2). Checked to be one host; none
+    /// only in HTTP/1.0.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         // Checked to be ASCII when the head was parsed.

@@ -15,21 +15,21 @@ use crate::validity::Validity;
 
 /// Turns requests into replies. One value per worker; it is never called from two threads.
 ///
-/// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and closes that
-/// connection; the worker goes on.
+/// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and
+/// closes that connection; the worker goes on.
 pub trait Service: 'static {
-    /// Answers one request. Runs on the worker's event loop: it must not block. There is no runtime of anybody's there: what a
-    /// [`Reply::Later`] waits for must wake it by its waker, from whatever thread.
+    /// Answers one request. Runs on the worker's event loop: it must not block. No async runtime is
+    /// running on this thread: a [`Reply::Later`] must be woken by its waker, from any thread.
     fn call(&self, request: &Request<'_>) -> Reply;
 
-    /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit
-    /// need not be looked at a second time for nobody.
+    /// Whether [`Service::done`] would do anything now. Asked before each notification, so
+    /// that an unwanted one costs nothing.
     fn wants_done(&self) -> bool {
         true
     }
 
-    /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its length if the client
-    /// went away). For the access log; the request's body is already gone.
+    /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its
+    /// length if the client went away). For the access log; the request's body is already gone.
     fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64) {}
 
     /// A request was refused with `status` before it could be given to [`Service::call`].
@@ -44,7 +44,8 @@ pub enum Reply {
     /// as the validity says so. The connections keep it only if the request
     /// [asked](Request::wants_validity) for a validity.
     Reusable(Response, Validity),
-    /// Awaited on the worker; later requests of the same connection wait for it, other connections do not.
+    /// Awaited on the worker; later requests of the same connection wait for it, other connections
+    /// do not.
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
@@ -88,8 +89,8 @@ pub enum Body {
     Empty,
     /// Content in memory.
     Bytes(Bytes),
-    /// Part of an open file, sent by the kernel without passing through the process. Reading a file that is not in
-    /// the page cache holds up the worker.
+    /// Part of an open file, sent by the kernel without passing through the process. Reading a file
+    /// that is not in the page cache holds up the worker.
     File {
         /// The open file; its own position is not used.
         file: Arc<File>,
@@ -118,7 +119,8 @@ impl Body {
     }
 }
 
-/// A response with its head rendered, but for Date, Connection and the final empty line, which the connection adds.
+/// A response with its head rendered, but for Date, Connection and the final empty line, which the
+/// connection adds.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub(crate) status: u16,
@@ -151,9 +153,10 @@ impl Response {
             .body(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// A response whose head was rendered before. `head` is the status line and field lines, each ending with CRLF,
-    /// without Date, Connection and the final empty line, and with the Content-Length of `body` (unless the status
-    /// has no content); `extra` is more such field lines, or empty. Costs no allocation.
+    /// A response whose head was rendered before. `head` is the status line and field lines, each
+    /// ending with CRLF, without Date, Connection and the final empty line, and with the
+    /// Content-Length of `body` (unless the status has no content); `extra` is more such field
+    /// lines, or empty. Costs no allocation.
     #[must_use]
     pub fn prepared(status: u16, head: Bytes, extra: Bytes, body: Body) -> Self {
         debug_assert!(head.ends_with(b"\r\n") && (extra.is_empty() || extra.ends_with(b"\r\n")));
@@ -236,8 +239,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a field line. Bytes that a value cannot have become spaces (RFC 9110 section 5.5), so that no value can
-    /// begin another line; a name that is not a token is a mistake of the caller and is left out.
+    /// Adds a field line. Bytes that a value cannot have become spaces (RFC 9110 section 5.5), so
+    /// that no value can begin another line; a name that is not a token is a mistake of the caller
+    /// and is left out.
     #[must_use]
     pub fn field(mut self, name: &str, value: &str) -> Self {
         field_line(&mut self.head, name, value);
@@ -277,7 +281,8 @@ impl Builder {
     }
 
     fn finish(mut self, body: Body) -> Response {
-        // RFC 9110 section 15.3.6: a 205 has no content, but unlike 204 it is framed as if it could have some.
+        // RFC 9110 section 15.3.6: a 205 has no content, but unlike 204 it is framed as if it could
+        // have some.
         let body = if self.status == 205 {
             Body::Empty
         } else {

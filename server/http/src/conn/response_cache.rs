@@ -3,9 +3,9 @@
 //! Most requests for a page or a file have the same bytes as an earlier one: clients of one kind,
 //! proxies and programs send the same head each time. Such a head needs no second parsing, routing
 //! or look-up. The cache has the response, head and body, and sends it as it is, once its
-//! [validity](crate::Validity) has confirmed it. A request that has no entry, or whose entry is not valid,
-//! is parsed and given to the service; so the cache gives no response that the service would not
-//! give.
+//! [validity](crate::Validity) has confirmed it. A request that has no entry, or whose entry is not
+//! valid, is parsed and given to the service; so the cache gives no response that the service would
+//! not give.
 //!
 //! Only complete heads of GET without content are cached, at their second appearance, so that heads
 //! that arrive once cost a hash and no memory.

@@ -3,7 +3,7 @@
 use lab_hostile::{Dice, smuggling, words};
 
 use super::corpus;
-use super::events::{End, Seen, decode, decode_whole};
+use super::events::{DecodedRequest, StreamEnd, decode, decode_whole};
 use super::reading::hold_against;
 use crate::Limits;
 
@@ -18,7 +18,7 @@ fn tight() -> Limits {
 }
 
 /// Decodes `input` and holds the outcome against the second reading.
-fn read_twice(input: &[u8], limits: &Limits) -> Seen {
+fn read_twice(input: &[u8], limits: &Limits) -> DecodedRequest {
     let mut heads = Vec::new();
     let seen = decode([input], limits, false, |start, len| {
         heads.push((start, len))
@@ -56,7 +56,7 @@ fn chunked_bodies() {
                 let seen = read_twice(&input, &usual);
                 let small = read_twice(&input, &tight);
                 assert!(
-                    small.end == seen.end || matches!(small.end, End::Refused(_)),
+                    small.end == seen.end || matches!(small.end, StreamEnd::Refused(_)),
                     "a tighter limit may only refuse: {}",
                     input.escape_ascii()
                 );
@@ -66,7 +66,8 @@ fn chunked_bodies() {
         });
 }
 
-/// However the bytes of a connection are cut, they mean the same; what is refused stays refused whatever follows.
+/// However the bytes of a connection are cut, they mean the same; what is refused stays refused
+/// whatever follows.
 #[test]
 fn connections() {
     let (corpus, usual, tight) = (
@@ -93,7 +94,7 @@ fn connections() {
                 let bytewise = decode(input.chunks(1), limits, false, |_, _| {});
                 assert_eq!(bytewise, whole, "byte by byte: {}", shown());
             }
-            if matches!(whole.end, End::Refused(_)) {
+            if matches!(whole.end, StreamEnd::Refused(_)) {
                 let longer = [&input[..], &corpus.mutated(&mut dice)].concat();
                 assert_eq!(decode_whole(&longer, limits), whole, "{}", shown());
             }
@@ -128,7 +129,12 @@ fn good_requests() {
             }
             let seen = read_twice(&input, &usual);
             let shown = || input.escape_ascii().to_string();
-            assert_eq!(seen.end, End::Left(crate::h1::Phase::Idle), "{}", shown());
+            assert_eq!(
+                seen.end,
+                StreamEnd::Left(crate::h1::Phase::Idle),
+                "{}",
+                shown()
+            );
             let bodies: Vec<_> = seen.requests.iter().map(|got| got.body.to_vec()).collect();
             assert_eq!(bodies, expected, "{}", shown());
         });
@@ -197,7 +203,7 @@ fn smuggled_requests() {
     for shape in smuggling() {
         let seen = read_twice(&shape, &Limits::default());
         let shown = shape.escape_ascii();
-        assert!(matches!(seen.end, End::Refused(_)), "{shown}");
+        assert!(matches!(seen.end, StreamEnd::Refused(_)), "{shown}");
         assert!(seen.requests.is_empty(), "{shown}");
     }
 }
