@@ -2,17 +2,17 @@
 
 use std::ops::Deref;
 
-use crate::{Feed, entry::Entry, sync::Arc};
+use crate::{Feed, entry::StoredEntry, sync::Arc};
 use base_clock::Boottime;
 
 /// What [`Store::get`](crate::Store::get) found: the value, and whether the value is still valid.
 /// The guard keeps the value in memory, also after the store has given the entry up.
 pub struct Hit<V, F: Feed> {
-    entry: Arc<Entry<V, F>>,
+    entry: Arc<StoredEntry<V, F>>,
 }
 
 impl<V, F: Feed> Hit<V, F> {
-    pub(crate) const fn new(entry: Arc<Entry<V, F>>) -> Self {
+    pub(crate) const fn new(entry: Arc<StoredEntry<V, F>>) -> Self {
         Self { entry }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     Change, Config, Feed, Hit, Permit, Sink, Stats, Tag, Value, Waiting, Why,
     entry::Present,
     flight::Flight,
-    history::Touched,
+    history::TouchedSummary,
     index::Index,
     ledger::{Leaving, Ledger},
     sync::{
@@ -225,7 +225,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         change.tags.sort_unstable();
         change.tags.dedup();
         let tags = change.tags.into();
-        let touched = Touched::of(&tags);
+        let touched = TouchedSummary::of(&tags);
         let now = Boottime::now();
         let mut ledger = self.lock();
         for &tag in tags.iter() {
