@@ -18,11 +18,11 @@ pub(crate) enum Persistence {
 /// The three possible ends of a head in this second.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
-    current: Option<Current>,
+    current: Option<RenderedTails>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct RenderedTails {
     until: Boottime,
     default: String,
     keep_alive: String,
@@ -37,7 +37,7 @@ impl Tails {
         }
         let current = self
             .current
-            .get_or_insert_with(|| Current::render(now, base_clock::wall()));
+            .get_or_insert_with(|| RenderedTails::render(now, base_clock::wall()));
         match persistence {
             Persistence::Default => &current.default,
             Persistence::KeepAlive => &current.keep_alive,
@@ -47,7 +47,7 @@ impl Tails {
     }
 }
 
-impl Current {
+impl RenderedTails {
     fn render(now: Boottime, wall: SystemTime) -> Self {
         let date = httpdate::fmt_http_date(wall);
         let since_epoch = wall
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_tail_lives_until_the_second_ends() {
         let wall = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_250);
-        let current = Current::render(Boottime::from_nanos(1_000), wall);
+        let current = RenderedTails::render(Boottime::from_nanos(1_000), wall);
         assert_eq!(current.until, Boottime::from_nanos(750_001_000));
         assert_eq!(
             current.close,

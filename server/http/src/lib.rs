@@ -1,12 +1,14 @@
 //! HTTP/1.1 connections and prepared responses.
 //!
-//! This crate knows the protocol (RFC 9110, RFC 9112), sockets, limits and timeouts. It must not know what a page,
-//! a database or the store is: a [`Service`] turns a [`Request`] into a [`Reply`], and that is the whole border.
+//! This crate knows the protocol (RFC 9110, RFC 9112), sockets, limits and timeouts. It must not
+//! know what a page, a database or the store is: a [`Service`] turns a [`Request`] into a
+//! [`Reply`], and that is the whole border.
 //!
 //! - `h1`: bytes → requests or refusals, without IO and without a clock.
 //! - `conn`: the loop that drives `h1` over one socket, with deadlines and back-pressure.
 //! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).
-//! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no allocation.
+//! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no
+//!   allocation.
 //! - [`path`]: a request path in its one normal form.
 //!
 //! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
@@ -26,15 +28,17 @@ mod prefetch;
 mod prepared;
 mod request;
 mod response;
-mod shared;
 mod status;
+mod validity;
 mod worker;
+mod worker_group;
 
 pub use limits::Limits;
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
-pub use response::{Body, Builder, Reply, Response, Service, Standing};
-pub use shared::{Shared, Stats};
+pub use response::{Body, Builder, Reply, Response, Service};
 pub use status::reason_phrase;
+pub use validity::{Validity, ValidityCheck};
 pub use worker::run_worker;
+pub use worker_group::{Stats, WorkerGroup};

@@ -1,4 +1,5 @@
-//! Every limit of the server in one place: those an owner sets, and those that follow from the protocol.
+//! Every limit of the server in one place: those an owner sets, and those that follow from the
+//! protocol.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,19 +15,23 @@ pub struct Limits {
     pub body: usize,
     /// From the first byte of a head to its last; beyond it 408. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a body or a response may stand still. It is also the start credit of the minimum average rate of
-    /// 1 KiB/s, so that a client which sends one byte now and then is bounded too. Beyond it 408 for a body; a
-    /// response that nobody reads is dropped with its connection. Default 30 s.
+    /// How long a body or a response may stand still. It is also the start credit of the minimum
+    /// average rate of 1 KiB/s, so that a client which sends one byte now and then is bounded too.
+    /// Beyond it 408 for a body; a response that the client does not read is dropped with its
+    /// connection.
+    /// Default 30 s.
     pub progress_timeout: Duration,
-    /// How long a connection may be silent between requests; then it is closed without a word. Default 60 s.
+    /// How long a connection may be silent between requests; then it is closed without a word.
+    /// Default 60 s.
     pub idle_timeout: Duration,
-    /// Connections open at once, over all workers that share one [`Shared`](crate::Shared); one more is answered
-    /// with 503 and closed. Default 10,000.
+    /// Connections open at once, over all workers that share one
+    /// [`WorkerGroup`](crate::WorkerGroup); one more is answered with 503 and closed. Default
+    /// 10,000.
     pub connections: usize,
     /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
     pub drain_timeout: Duration,
-    /// Whether a worker of which few ask looks for their next requests for up to 50 µs before it sleeps. It does so only while that
-    /// finds them. Default true.
+    /// Whether a worker of which few ask looks for their next requests for up to 50 µs before it
+    /// sleeps. It does so only while that finds them. Default true.
     pub spins: bool,
 }
 
@@ -61,40 +66,46 @@ pub(crate) const TRAILERS: usize = 8 << 10;
 
 /// Ranges in one Range field; with one more it is ignored (RFC 9110 section 14.2).
 pub(crate) const RANGES: usize = 16;
-/// All parts of one multipart response together, which are copied for it: as much as may wait on one connection.
+/// All parts of one multipart response together, which are copied for it: as much as may wait on
+/// one connection.
 pub(crate) const MULTIPART: u64 = OUTPUT as u64;
 
 /// A read buffer. Large enough that a request with cookies arrives in one read.
 pub(crate) const READ_BUFFER: usize = 16 << 10;
-/// Exchanges that a worker keeps for reuse: 1 MiB of read buffers, and up to 6 MiB of what else they hold.
+/// Exchanges that a worker keeps for reuse: 1 MiB of read buffers, and up to 6 MiB of what else
+/// they hold.
 pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated.
 pub(crate) const OUTPUT: usize = 256 << 10;
-/// Request bodies that are being received, or whose requests are being answered, all of a worker's together: a client that sends one
-/// byte now and then may hold a body for a quarter of an hour, and a database that is away for seconds. What the service makes of a body meanwhile,
-/// such as the fields of a form, comes on top.
+/// Request bodies that are being received, or whose requests are being answered, all of a worker's
+/// together: a client that sends one byte now and then may hold a body for a quarter of an hour,
+/// and a database that is away for seconds. What the service makes of a body meanwhile, such as the
+/// fields of a form, comes on top.
 pub(crate) const BODIES: usize = 64 << 20;
-/// Answers that are kept for requests that come again, per worker, with the heads of those requests.
+/// Cached responses per worker, with the heads of their requests. A body that is shared with its
+/// source counts in full: it may stay in memory for the cache alone.
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;
-/// The longest such answer, head and body: above it, sending is what costs.
+/// The longest such response, head and body: above it, sending is what costs.
 pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.
 pub(crate) const FILE_CHUNK: usize = 2 << 20;
-/// Lengths of files that are held back until they fill segments: those that the kernel takes in two rounds of 64 KiB, if they begin with a
-/// page. One round has no rest. Longer ones cost more with it over one connection, and less over many
-/// (`docs/notes/2026-11-21-cost-of-a-hit.md`).
+/// Lengths of files that are held back until they fill segments: those that the kernel takes in two
+/// rounds of 64 KiB, if they begin with a page. One round has no rest. Longer ones cost more with
+/// it over one connection, and less over many (`docs/notes/2026-11-21-cost-of-a-hit.md`).
 pub(crate) const CORKED: RangeInclusive<u64> = (64 << 10) + 1..=128 << 10;
-/// Bytes per second that a body or a response must move on average, once the start credit is used up.
+/// Bytes per second that a body or a response must move on average, once the start credit is used
+/// up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;
 
-/// After the last response a closing connection reads on this long and this much, so that the client gets the
-/// response before a reset could destroy it (RFC 9112 section 9.6).
+/// After the last response a closing connection reads on this long and this much, so that the
+/// client gets the response before a reset could destroy it (RFC 9112 section 9.6).
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 /// See [`LINGER`].
 pub(crate) const LINGER_BYTES: usize = 8 << 20;
-/// Connections over the limit that are lingering at once per worker; further ones are closed without an answer.
+/// Connections over the limit that are lingering at once per worker; further ones are closed
+/// without an answer.
 pub(crate) const REFUSALS_LINGERING: usize = 256;
 /// A shutdown leaves idle connections this long, for requests that are already on the wire.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(100);

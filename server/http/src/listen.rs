@@ -5,18 +5,20 @@ use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that [`listen`] lets the kernel hold for a worker that has not accepted them yet; [`backlog_clamp`] says
-/// whether it does.
+/// Connections that [`listen`] lets the kernel hold for a worker that has not accepted them yet;
+/// [`backlog_clamp`] says whether it does.
 pub const BACKLOG: u32 = 4096;
 
-/// A non-blocking listener on `addr` (port 0: any free one) with `SO_REUSEPORT`, so that every worker can have its own
-/// queue, `TCP_NODELAY` and a backlog of [`BACKLOG`], which the kernel may lower.
+/// A non-blocking listener on `addr` (port 0: any free one) with `SO_REUSEPORT`, so that every
+/// worker can have its own queue, `TCP_NODELAY` and a backlog of [`BACKLOG`], which the kernel may
+/// lower.
 ///
-/// Two programs of one user can listen like this on one port and would share its connections by chance;
-/// [`listen_group`] checks for that first.
+/// Two programs of one user can listen like this on one port and would share its connections by
+/// chance; [`listen_group`] checks for that first.
 ///
 /// # Errors
-/// Those of `socket`, `bind` and `listen`, such as an address in use or a port that needs privileges.
+/// Those of `socket`, `bind` and `listen`, such as an address in use or a port that needs
+/// privileges.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = bind(addr, true)?;
     // Accepted sockets inherit it on Linux: one system call less per connection.
@@ -28,10 +30,12 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 /// One listener on `addr` for each of `workers`, all on the same port.
 ///
 /// # Errors
-/// As [`listen`]; also `AddrInUse` if another program already listens there, even with `SO_REUSEPORT`.
+/// As [`listen`]; also `AddrInUse` if another program already listens there, even with
+/// `SO_REUSEPORT`.
 pub fn listen_group(addr: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     if addr.port() != 0 {
-        // Without SO_REUSEPORT a bind fails while anyone listens; the socket is closed again at once.
+        // Without SO_REUSEPORT a bind fails while anyone listens; the socket is closed again at
+        // once.
         drop(bind(addr, false)?);
     }
     let first = listen(addr)?;
@@ -53,9 +57,10 @@ fn bind(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The backlog that the kernel really gives, if it is less than the [`BACKLOG`] that [`listen`] asks for: worth a line at
-/// start, because a burst of connections beyond it is delayed by a second and more. `net.core.somaxconn` raises it, of
-/// the network namespace and before the sockets listen. None where `/proc` is not there.
+/// The backlog that the kernel really gives, if it is less than the [`BACKLOG`] that [`listen`]
+/// asks for: worth a line at start, because a burst of connections beyond it is delayed by a second
+/// and more. `net.core.somaxconn` raises it, of the network namespace and before the sockets
+/// listen. None where `/proc` is not there.
 #[must_use]
 pub fn backlog_clamp() -> Option<u32> {
     clamped(&std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?)

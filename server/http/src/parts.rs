@@ -1,4 +1,5 @@
-//! The parser of heads by itself, so that `lab/instructions` can count what it costs apart from sockets.
+//! The parser of heads by itself, so that `lab/instructions` can count what it costs apart from
+//! sockets.
 //!
 //! Compiled only with the feature `parts`, which no part of the server asks for.
 
@@ -29,8 +30,8 @@ impl Heads {
         }
     }
 
-    /// From the bytes of one head to the request that a service sees; gives the number of its field lines. None if
-    /// the bytes are refused, are not all of a head, or announce a body.
+    /// From the bytes of one head to the request that a service sees; gives the number of its field
+    /// lines. None if the bytes are refused, are not all of a head, or announce a body.
     pub fn parse(&mut self, head: &[u8]) -> Option<usize> {
         let space = self.decoder.space(&self.limits);
         space.get_mut(..head.len())?.copy_from_slice(head);

@@ -1,5 +1,5 @@
-//! Memory that will be read soon. A line that is in no cache takes as long to come as a few hundred instructions; asked for ahead, it
-//! comes while something else is done.
+//! Memory that will be read soon. A line that is in no cache takes as long to come as a few hundred
+//! instructions; asked for ahead, it comes while something else is done.
 
 #![allow(unsafe_code)]
 

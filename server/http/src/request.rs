@@ -43,18 +43,24 @@ pub struct Request<'a> {
     pub version: Version,
     /// The field lines.
     pub fields: Fields<'a>,
-    /// The decoded body. Empty in [`Service::done`](crate::Service::done), so that nothing is kept for a log.
+    /// The decoded body. Empty in [`Service::done`](crate::Service::done), so that nothing is kept
+    /// for a log.
     pub body: Bytes,
     /// The address the bytes came from.
     pub peer: SocketAddr,
-    /// When the last bytes of this request were read from the socket: later than the client sent them.
+    /// When the last bytes of this request were read from the socket: later than the client sent
+    /// them.
     pub received: Boottime,
+    /// True if a request with the very same head came before, so that the connections keep a
+    /// [`Reply::Reusable`](crate::Reply). A service need not make a validity for any other request.
+    pub wants_validity: bool,
     pub(crate) host: Option<&'a [u8]>,
 }
 
 impl Request<'_> {
-    /// The host, with its port if it has one, that the client addressed: that of a target in absolute form, else the
-    /// Host field (RFC 9112 section 3.2.2). Checked to be one host; none only in HTTP/1.0.
+    /// The host, with its port if it has one, that the client addressed: that of a target in
+    /// absolute form, else the Host field (RFC 9112 section 3.2.2). Checked to be one host; none
+    /// only in HTTP/1.0.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         // Checked to be ASCII when the head was parsed.
@@ -79,6 +85,7 @@ impl Request<'_> {
         owned.body = self.body.clone();
         owned.peer = self.peer;
         owned.received = self.received;
+        owned.wants_validity = self.wants_validity;
         owned
     }
 }
@@ -158,6 +165,7 @@ pub struct OwnedRequest {
     body: Bytes,
     peer: SocketAddr,
     received: Boottime,
+    wants_validity: bool,
 }
 
 impl OwnedRequest {
@@ -175,6 +183,7 @@ impl OwnedRequest {
             body: Bytes::new(),
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             received: Boottime::now(),
+            wants_validity: false,
         }
     }
 
@@ -213,6 +222,13 @@ impl OwnedRequest {
         self
     }
 
+    /// The same request, as one that came before: see [`Request::wants_validity`].
+    #[must_use]
+    pub fn wanting_validity(mut self) -> Self {
+        self.wants_validity = true;
+        self
+    }
+
     /// The request as a service sees it.
     #[must_use]
     pub fn as_request(&self) -> Request<'_> {
@@ -238,6 +254,7 @@ impl OwnedRequest {
             body: self.body.clone(),
             peer: self.peer,
             received: self.received,
+            wants_validity: self.wants_validity,
             host: self.host.as_deref().map(str::as_bytes),
         }
     }

@@ -5,67 +5,47 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use base_clock::Boottime;
 use bytes::Bytes;
 
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
 use crate::status::{is_bodiless, reason_phrase};
+use crate::validity::Validity;
 
 /// Turns requests into replies. One value per worker; it is never called from two threads.
 ///
-/// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and closes that
-/// connection; the worker goes on.
+/// A panic in [`Service::call`] or in the future of a [`Reply::Later`] is answered with 500 and
+/// closes that connection; the worker goes on.
 pub trait Service: 'static {
-    /// Answers one request. Runs on the worker's event loop: it must not block. There is no runtime of anybody's there: what a
-    /// [`Reply::Later`] waits for must wake it by its waker, from whatever thread.
+    /// Answers one request. Runs on the worker's event loop: it must not block. No async runtime is
+    /// running on this thread: a [`Reply::Later`] must be woken by its waker, from any thread.
     fn call(&self, request: &Request<'_>) -> Reply;
 
-    /// As [`Service::call`], and says besides for how long the answer is the answer to a request with the very same head, if
-    /// that can be said. It is asked for requests that have come before.
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        (self.call(request), None)
-    }
-
-    /// Whether [`Service::done`] would do anything now. It is asked before each response is told of, so that a hit
-    /// need not be looked at a second time for nobody.
+    /// Whether [`Service::done`] would do anything now. Asked before each notification, so
+    /// that an unwanted one costs nothing.
     fn wants_done(&self) -> bool {
         true
     }
 
-    /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its length if the client
-    /// went away). For the access log; the request's body is already gone.
+    /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its
+    /// length if the client went away). For the access log; the request's body is already gone.
     fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64) {}
 
     /// A request was refused with `status` before it could be given to [`Service::call`].
     fn refused(&self, _peer: SocketAddr, _status: u16) {}
 }
 
-/// Knows whether an answer that was given is still the one that would be given.
-pub trait Standing {
-    /// Whether [`Service::call`] would give the same response to a request with the very same head that was received at
-    /// `received`, whoever sends it. It is asked before each time that the response is given again, and must not block.
-    fn stands(&self, received: Boottime) -> bool;
-
-    /// Whether it will never be again. Asked now and then, so that what the answer was made of can be freed.
-    fn is_over(&self) -> bool {
-        false
-    }
-
-    /// A counter and its value, if the answer stands exactly as long as the counter has that value. Then the counter is looked at
-    /// instead of asking: that follows one pointer less.
-    fn edition(&self) -> Option<(&Arc<AtomicU64>, u64)> {
-        None
-    }
-}
-
 /// An answer, now or later.
 pub enum Reply {
     /// Written together with all other responses that are ready: no allocation, no task switch.
     Ready(Response),
-    /// Awaited on the worker; later requests of the same connection wait for it, other connections do not.
+    /// The same; besides, the response answers later requests with the very same head for as long
+    /// as the validity says so. The connections keep it only if the request
+    /// [asked](Request::wants_validity) for a validity.
+    Reusable(Response, Validity),
+    /// Awaited on the worker; later requests of the same connection wait for it, other connections
+    /// do not.
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
@@ -73,6 +53,15 @@ impl Reply {
     /// A reply that is computed by `future`.
     pub fn later(future: impl Future<Output = Response> + 'static) -> Self {
         Self::Later(Box::pin(future))
+    }
+
+    /// A reply that is ready, with its validity if it has one.
+    #[must_use]
+    pub fn reusable(response: Response, validity: Option<Validity>) -> Self {
+        match validity {
+            Some(validity) => Self::Reusable(response, validity),
+            None => Self::Ready(response),
+        }
     }
 }
 
@@ -86,6 +75,7 @@ impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
+            Self::Reusable(response, _) => f.debug_tuple("Reusable").field(response).finish(),
             Self::Later(_) => f.write_str("Later"),
         }
     }
@@ -99,8 +89,8 @@ pub enum Body {
     Empty,
     /// Content in memory.
     Bytes(Bytes),
-    /// Part of an open file, sent by the kernel without passing through the process. Reading a file that is not in
-    /// the page cache holds up the worker.
+    /// Part of an open file, sent by the kernel without passing through the process. Reading a file
+    /// that is not in the page cache holds up the worker.
     File {
         /// The open file; its own position is not used.
         file: Arc<File>,
@@ -129,7 +119,8 @@ impl Body {
     }
 }
 
-/// A response with its head rendered, but for Date, Connection and the final empty line, which the connection adds.
+/// A response with its head rendered, but for Date, Connection and the final empty line, which the
+/// connection adds.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub(crate) status: u16,
@@ -162,9 +153,10 @@ impl Response {
             .body(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// A response whose head was rendered before. `head` is the status line and field lines, each ending with CRLF,
-    /// without Date, Connection and the final empty line, and with the Content-Length of `body` (unless the status
-    /// has no content); `extra` is more such field lines, or empty. Costs no allocation.
+    /// A response whose head was rendered before. `head` is the status line and field lines, each
+    /// ending with CRLF, without Date, Connection and the final empty line, and with the
+    /// Content-Length of `body` (unless the status has no content); `extra` is more such field
+    /// lines, or empty. Costs no allocation.
     #[must_use]
     pub fn prepared(status: u16, head: Bytes, extra: Bytes, body: Body) -> Self {
         debug_assert!(head.ends_with(b"\r\n") && (extra.is_empty() || extra.ends_with(b"\r\n")));
@@ -247,8 +239,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a field line. Bytes that a value cannot have become spaces (RFC 9110 section 5.5), so that no value can
-    /// begin another line; a name that is not a token is a mistake of the caller and is left out.
+    /// Adds a field line. Bytes that a value cannot have become spaces (RFC 9110 section 5.5), so
+    /// that no value can begin another line; a name that is not a token is a mistake of the caller
+    /// and is left out.
     #[must_use]
     pub fn field(mut self, name: &str, value: &str) -> Self {
         field_line(&mut self.head, name, value);
@@ -288,7 +281,8 @@ impl Builder {
     }
 
     fn finish(mut self, body: Body) -> Response {
-        // RFC 9110 section 15.3.6: a 205 has no content, but unlike 204 it is framed as if it could have some.
+        // RFC 9110 section 15.3.6: a 205 has no content, but unlike 204 it is framed as if it could
+        // have some.
         let body = if self.status == 205 {
             Body::Empty
         } else {

@@ -1,4 +1,5 @@
-//! A worker: one thread, one event loop, one listener. A connection stays on the worker that accepted it.
+//! A worker: one thread, one event loop, one listener. A connection stays on the worker that
+//! accepted it.
 
 mod accept;
 
@@ -14,17 +15,17 @@ use std::sync::Arc;
 use base_clock::Boottime;
 use socket2::SockRef;
 
-use crate::conn::{Connection, Intake, Outbox, Pool, Repeats, Stage, Step};
+use crate::conn::{Connection, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
 use crate::limits::{LAST_ACCEPTS, Limits};
 use crate::response::Service;
-use crate::shared::{Counters, Place, Shared};
+use crate::worker_group::{Counters, OpenConnection, WorkerGroup};
 
 const LISTENER: Token = Token::reserved(0);
 const BELL: Token = Token::reserved(1);
 
-/// All that one worker has. Nothing of it is seen by another thread but the counters and the mailbox.
+/// The state of one worker. Other threads see only the counters and the mailbox.
 pub(crate) struct Worker<S: Service> {
     pub(crate) service: S,
     pub(crate) limits: Limits,
@@ -33,49 +34,51 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) pool: Pool,
     pub(crate) connections: Slab<Connection>,
     pub(crate) timers: Timers,
-    pub(crate) intake: Intake,
-    pub(crate) outbox: Outbox,
-    /// Connections that can go on without news, after others have had their turn.
+    pub(crate) read_batch: ReadBatch,
+    pub(crate) write_batch: WriteBatch,
+    /// Connections that continue without an event, after the others had their turn.
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) repeats: Repeats,
+    pub(crate) response_cache: ResponseCache,
     /// Bytes of the request bodies that are being received, or wait for their answers.
     pub(crate) bodies: usize,
-    /// Since when the worker is finishing.
+    /// When the shutdown of the worker began.
     pub(crate) draining: Option<Boottime>,
     listener: Option<TcpListener>,
     /// When to accept again after that failed.
     accepts_at: Option<Boottime>,
     poller: Poller,
-    shared: Arc<Shared>,
+    group: Arc<WorkerGroup>,
     open: Rc<Cell<usize>>,
     lingering: Rc<Cell<usize>>,
 }
 
-/// A connection's entry in the books; however it ends, dropping this closes it.
+/// Counts a connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    /// None if there was no place, and it is only told so.
-    _place: Option<Place>,
+pub(crate) struct ConnectionPermit {
+    /// None if the connection is over the limit, and is only answered with 503.
+    _open: Option<OpenConnection>,
     count: Rc<Cell<usize>>,
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.count.set(self.count.get() - 1);
     }
 }
 
-/// Serves `listener` (see [`listen`](crate::listen)) on this thread until [`Shared::shutdown`], then finishes the
-/// requests in flight, for at most [`Limits::drain_timeout`].
+/// Serves `listener` (see [`listen`](crate::listen)) on this thread until
+/// [`WorkerGroup::shutdown`], then finishes the requests in flight, for at most
+/// [`Limits::drain_timeout`].
 ///
 /// # Errors
-/// If the event loop cannot be made, or fails: no file descriptors, or a listener that is not a socket.
+/// If the event loop cannot be made, or fails: no file descriptors, or a listener that is not a
+/// socket.
 pub fn run_worker<S: Service>(
     listener: TcpListener,
     service: S,
     limits: Limits,
-    shared: Arc<Shared>,
+    group: Arc<WorkerGroup>,
 ) -> io::Result<()> {
     // Accepted sockets inherit it on Linux.
     SockRef::from(&listener).set_tcp_nodelay(true)?;
@@ -83,7 +86,7 @@ pub fn run_worker<S: Service>(
     let (mailbox, poller) = (Mailbox::new()?, Poller::new()?);
     poller.watch_input(mailbox.bell(), BELL, true)?;
     poller.watch_input(&listener, LISTENER, false)?;
-    let counters = shared.register(&mailbox);
+    let counters = group.register(&mailbox);
     let worker = Worker {
         service,
         limits,
@@ -92,17 +95,17 @@ pub fn run_worker<S: Service>(
         pool: Pool::default(),
         connections: Slab::default(),
         timers: Timers::new(Boottime::now()),
-        intake: Intake::default(),
-        outbox: Outbox::default(),
+        read_batch: ReadBatch::default(),
+        write_batch: WriteBatch::default(),
         runnable: VecDeque::new(),
         mailbox,
-        repeats: Repeats::new(RandomState::new().hash_one(())),
+        response_cache: ResponseCache::new(RandomState::new().hash_one(())),
         bodies: 0,
         draining: None,
         listener: Some(listener),
         accepts_at: None,
         poller,
-        shared,
+        group,
         open: Rc::default(),
         lingering: Rc::default(),
     };
@@ -111,21 +114,21 @@ pub fn run_worker<S: Service>(
 
 impl<S: Service> Worker<S> {
     fn run(mut self) -> io::Result<()> {
-        let (mut mail, mut due) = (Vec::new(), Vec::new());
-        // Whether each who has asked has his answer, and they are few.
-        let mut is_soon = false;
+        let (mut woken, mut due) = (Vec::new(), Vec::new());
+        // True if every pending request was answered and at most four connections are active.
+        let mut may_spin = false;
         loop {
-            // The turn is over: nothing that is ready waits longer.
-            self.send_posts();
-            self.heed_shutdown();
+            // The turn is over: responses that are ready wait no longer.
+            self.send_batch();
+            self.check_shutdown();
             if self.is_drained() {
-                self.end_all();
+                self.close_all();
                 return Ok(());
             }
-            let was_awake = self.poller.wait(self.until(), is_soon)?;
+            let was_awake = self.poller.wait(self.until(), may_spin)?;
             self.counters.waits_awake.add(u64::from(was_awake));
-            // What came after a shutdown is answered as such.
-            self.heed_shutdown();
+            // Requests that arrived after a shutdown get the responses of a shutdown.
+            self.check_shutdown();
             let mut asked = 0;
             for at in 0..self.poller.len() {
                 match self.poller.event(at) {
@@ -133,34 +136,34 @@ impl<S: Service> Worker<S> {
                     Some((BELL, _)) | None => {}
                     Some((token, news)) => {
                         asked += 1;
-                        self.hear(token, news);
+                        self.handle_event(token, news);
                     }
                 }
             }
-            self.answer_intake();
-            self.mailbox.collect(&mut mail);
-            let has_mail = !mail.is_empty();
-            for token in mail.drain(..) {
-                self.advance(token, Self::go_on_if_answering);
+            self.answer_batch();
+            self.mailbox.collect(&mut woken);
+            let has_woken = !woken.is_empty();
+            for token in woken.drain(..) {
+                self.advance(token, Self::drive_if_answering);
             }
-            // Those who become runnable in this turn have theirs in the next.
+            // Connections that become runnable in this turn continue in the next.
             for _ in 0..self.runnable.len() {
                 if let Some(token) = self.runnable.pop_front() {
                     if let Some(connection) = self.connections.get_mut(token) {
                         connection.is_queued = false;
                     }
-                    self.advance(token, |worker, connection| Some(worker.go_on(connection)));
+                    self.advance(token, |worker, connection| Some(worker.drive(connection)));
                 }
             }
-            self.look_around(Boottime::now(), &mut due);
-            // Whoever makes answers elsewhere may want this core.
-            let is_elsewhere = has_mail || self.mailbox.is_expecting();
-            is_soon = self.limits.spins && !is_elsewhere && self.outbox.has_answered(asked);
-            self.outbox.end_turn();
+            self.expire_deadlines(Boottime::now(), &mut due);
+            // A thread that makes responses may need this core.
+            let is_elsewhere = has_woken || self.mailbox.is_expecting();
+            may_spin = self.limits.spins && !is_elsewhere && self.write_batch.has_answered(asked);
+            self.write_batch.end_turn();
         }
     }
 
-    /// How long to wait for news.
+    /// How long to wait for events.
     fn until(&self) -> Wait {
         if !self.runnable.is_empty() {
             return Wait::Not;
@@ -173,45 +176,45 @@ impl<S: Service> Worker<S> {
         first.map_or(Wait::Forever, Wait::Until)
     }
 
-    /// There is news of a connection's socket.
-    fn hear(&mut self, token: Token, news: Ready) {
+    /// Handles an event of a connection's socket.
+    fn handle_event(&mut self, token: Token, news: Ready) {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
         connection.ready.add(news);
         if connection.stage == Stage::Idle && connection.ready.read && !connection.is_queued {
-            return self.take_in(token);
+            return self.read_first(token);
         }
-        // These are looked at anyway: when the server has done its part, and when it is their turn.
-        if !matches!(connection.stage, Stage::Answering | Stage::Posted) && !connection.is_queued {
-            // What it does may take long, and those who were read were first.
-            self.answer_intake();
-            self.advance(token, |worker, connection| Some(worker.go_on(connection)));
+        // The others continue anyway: when their response is ready, and when their turn begins.
+        if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
+            // The connection may take long, and the requests of the batch arrived first.
+            self.answer_batch();
+            self.advance(token, |worker, connection| Some(worker.drive(connection)));
         }
     }
 
-    fn go_on_if_answering(&mut self, connection: &mut Connection) -> Option<Step> {
-        // A future may wake more often than it is waited for.
+    fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        // A future may wake its connection after the response is complete.
         Some(match connection.stage {
-            Stage::Answering => self.go_on(connection),
-            _ => Step::Wait,
+            Stage::Answering => self.drive(connection),
+            _ => NextAction::Wait,
         })
     }
 
-    /// Looks at the connections whose deadlines may have passed.
-    fn look_around(&mut self, now: Boottime, due: &mut Vec<u32>) {
+    /// Handles the connections whose deadlines have passed.
+    fn expire_deadlines(&mut self, now: Boottime, due: &mut Vec<u32>) {
         self.timers.due(now, due);
         for index in due.drain(..) {
             let Some(connection) = self.connections.at(index) else {
                 continue;
             };
-            connection.looked_at = Boottime::NEVER;
+            connection.timer_at = Boottime::NEVER;
             let (token, is_late) = (connection.token, connection.deadline <= now);
             self.advance(token, |worker, connection| {
                 if is_late {
                     worker.time_out(connection)
                 } else {
-                    Some(Step::Wait)
+                    Some(NextAction::Wait)
                 }
             });
         }
@@ -220,30 +223,31 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Lets a connection do something, and then what that asks for; if it panics, only that connection ends.
+    /// Runs `act` on a connection, then the action that it returns. A panic ends only that
+    /// connection.
     pub(crate) fn advance(
         &mut self,
         token: Token,
-        act: impl FnOnce(&mut Self, &mut Connection) -> Option<Step>,
+        act: impl FnOnce(&mut Self, &mut Connection) -> Option<NextAction>,
     ) {
         let acted = catch_unwind(AssertUnwindSafe(|| {
             let Some(mut connection) = self.connections.take(token) else {
                 return;
             };
-            let step = act(self, &mut connection).unwrap_or(Step::End);
-            if step == Step::End {
+            let step = act(self, &mut connection).unwrap_or(NextAction::Close);
+            if step == NextAction::Close {
                 return self.end(&mut connection);
             }
-            if step != Step::Wait {
+            if step != NextAction::Wait {
                 connection.deadline = Boottime::NEVER;
             }
-            self.look_later(&mut connection);
-            if step == Step::Yield {
-                self.queue_up(&mut connection);
+            self.schedule_deadline(&mut connection);
+            if step == NextAction::Yield {
+                self.queue_runnable(&mut connection);
             }
             self.connections.put(token, connection);
-            if self.outbox.is_full() {
-                self.send_posts();
+            if self.write_batch.is_full() {
+                self.send_batch();
             }
         }));
         if acted.is_err() {
@@ -251,41 +255,42 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Lets a connection go on after others have had their turn.
-    pub(crate) fn queue_up(&mut self, connection: &mut Connection) {
+    /// Lets a connection continue after the others had their turn.
+    pub(crate) fn queue_runnable(&mut self, connection: &mut Connection) {
         if !connection.is_queued {
             connection.is_queued = true;
             self.runnable.push_back(connection.token);
         }
     }
 
-    /// Has the deadline looked at in time.
-    pub(crate) fn look_later(&mut self, connection: &mut Connection) {
-        if connection.deadline < connection.looked_at {
-            connection.looked_at = connection.deadline;
+    /// Schedules the timer for the deadline.
+    pub(crate) fn schedule_deadline(&mut self, connection: &mut Connection) {
+        if connection.deadline < connection.timer_at {
+            connection.timer_at = connection.deadline;
             self.timers
-                .look_at(connection.token.index(), connection.deadline);
+                .schedule(connection.token.index(), connection.deadline);
         }
     }
 
-    /// After a panic: the connection it was about is gone, and so are those whose responses were being sent.
+    /// After a panic: its connection is lost, and so are those whose responses were being sent.
     fn recover(&mut self, token: Token) {
         self.counters.panics.add(1);
-        self.outbox.clear();
+        self.write_batch.clear();
         let posted = self.connections.iter_mut();
-        let posted = posted.filter(|connection| connection.stage == Stage::Posted);
+        let posted = posted.filter(|connection| connection.stage == Stage::Batched);
         let mut lost: Vec<Token> = posted.map(|connection| connection.token).collect();
         lost.push(token);
         for token in lost {
             self.timers.forget(token.index());
             self.connections.release(token);
         }
-        // Nobody has given back what theirs were counted as.
+        // The lost connections have not returned their share.
         let bodies = self.connections.iter_mut().map(|it| it.counted());
         self.bodies = bodies.sum();
     }
 
-    /// Takes in what the kernel has already accepted, closes the listener, and lets idle connections go.
+    /// Accepts the connections that the kernel has completed, closes the listener, and lets idle
+    /// connections time out.
     fn begin_to_drain(&mut self) {
         let now = Boottime::now();
         self.draining = Some(now);
@@ -300,14 +305,14 @@ impl<S: Service> Worker<S> {
         for connection in self.connections.iter_mut() {
             if connection.stage == Stage::Idle {
                 connection.deadline = connection.deadline.min(until);
-                connection.looked_at = connection.looked_at.min(until);
-                self.timers.look_at(connection.token.index(), until);
+                connection.timer_at = connection.timer_at.min(until);
+                self.timers.schedule(connection.token.index(), until);
             }
         }
     }
 
-    /// Cuts off whoever is not done in time.
-    fn end_all(&mut self) {
+    /// Closes the connections that are not done in time.
+    fn close_all(&mut self) {
         let all = self.connections.iter_mut();
         let all: Vec<Token> = all.map(|connection| connection.token).collect();
         for token in all {
@@ -315,8 +320,8 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    fn heed_shutdown(&mut self) {
-        if self.draining.is_none() && self.shared.is_shutdown() {
+    fn check_shutdown(&mut self) {
+        if self.draining.is_none() && self.group.is_shutdown() {
             self.begin_to_drain();
         }
     }
@@ -327,9 +332,9 @@ impl<S: Service> Worker<S> {
         })
     }
 
-    /// Tells the service of something; that it panics over it must not concern anyone else.
-    pub(crate) fn tell(&self, what: impl FnOnce(&S)) {
-        if catch_unwind(AssertUnwindSafe(|| what(&self.service))).is_err() {
+    /// Calls a notification of the service; a panic there must not affect other connections.
+    pub(crate) fn notify(&self, notification: impl FnOnce(&S)) {
+        if catch_unwind(AssertUnwindSafe(|| notification(&self.service))).is_err() {
             self.counters.panics.add(1);
         }
     }

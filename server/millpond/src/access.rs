@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use millpond_access_log::{AccessLog, Line};
-use millpond_http::{Reply, Request, Service, Standing};
+use millpond_http::{Reply, Request, Service};
 
 /// How long a reopening waits for the old file's disk.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -89,10 +89,6 @@ impl<S> Logged<S> {
 impl<S: Service> Service for Logged<S> {
     fn call(&self, request: &Request<'_>) -> Reply {
         self.service.call(request)
-    }
-
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        self.service.call_again(request)
     }
 
     fn wants_done(&self) -> bool {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use millpond_http::{Limits, Service, Shared, Stats, listen_group, run_worker};
+use millpond_http::{Limits, Service, Stats, WorkerGroup, listen_group, run_worker};
 use millpond_site::Sites;
 use rustix::thread::sched_getaffinity;
 
@@ -51,7 +51,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 /// A site that is being served.
 pub(crate) struct Server {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerGroup>,
     workers: Vec<JoinHandle<()>>,
     ended: Receiver<()>,
     drain: Duration,
@@ -83,7 +83,7 @@ impl Server {
             || Err(io::Error::other("no listener")),
             TcpListener::local_addr,
         )?;
-        let shared = Shared::new();
+        let shared = WorkerGroup::new();
         let (end, ended) = mpsc::channel();
         let mut server = Self {
             address,

@@ -54,6 +54,28 @@ enum Made {
     Failed,
 }
 
+/// What the flights that a request joins make.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fills {
+    /// The page, for all visitors.
+    Page,
+    /// All results of the page.
+    Results,
+    /// The same for a visitor whose write this node may not have come to: no stored value will do.
+    FreshResults,
+}
+
+/// What came of joining flights.
+enum Flown {
+    Value(Arc<Cached>),
+    /// This request makes the value.
+    Lead(Permit<Cached, DatabaseFeed>),
+    /// The page is each visitor's own.
+    Alone,
+    /// Too many flights or too many waiters.
+    Refused,
+}
+
 /// The time that the database took, and the rendering.
 type Timing = (Duration, Duration);
 
@@ -63,35 +85,50 @@ impl Ask {
         if self.page.private.load(Ordering::Relaxed) {
             return self.answer_privately().await;
         }
-        let mut need = self.need();
+        match self.fly(Fills::Page, &self.key, self.need()).await {
+            Flown::Value(value) => self.respond(&value, COLLAPSED),
+            Flown::Lead(permit) => self.lead(permit, why).await,
+            Flown::Alone => self.answer_privately().await,
+            Flown::Refused => self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b""),
+        }
+    }
+
+    /// Joins flights for `key` until one gives its value or is this request's to lead.
+    async fn fly(&self, fills: Fills, key: &[u8], mut need: Need) -> Flown {
+        let look = || {
+            let is_allowed = fills != Fills::FreshResults;
+            let hit = is_allowed.then(|| self.core.store.get(key, Boottime::now()));
+            hit?.ok().map(|hit| hit.value().clone())
+        };
         for _ in 0..ATTEMPTS {
-            match self.core.store.join(&self.key, need) {
+            match self.core.store.join(key, need) {
                 Joined::Lead(permit) => {
                     // Between the look and the join another flight may have landed.
                     if need == Need::Any
-                        && let Ok(value) = self.core.store.get(&self.key, Boottime::now())
+                        && let Some(value) = look()
                     {
-                        drop(permit);
-                        return self.respond(&value, COLLAPSED);
+                        return Flown::Value(value);
                     }
-                    return self.lead(permit, why).await;
+                    return Flown::Lead(permit);
                 }
                 Joined::Wait(waiting) => {
-                    self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
+                    if fills == Fills::Page {
+                        self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
+                    }
                     match waiting.await {
-                        Landed::Value(value) => return self.respond(&value, COLLAPSED),
-                        Landed::Alone => return self.answer_privately().await,
+                        Landed::Value(value) => return Flown::Value(value),
+                        Landed::Alone => return Flown::Alone,
                         Landed::Again => {}
                     }
-                    need = match self.core.store.get(&self.key, Boottime::now()) {
-                        Ok(value) => return self.respond(&value, COLLAPSED),
-                        Err(_) => Need::Unbegun,
-                    };
+                    if let Some(value) = look() {
+                        return Flown::Value(value);
+                    }
+                    need = Need::Unbegun;
                 }
-                Joined::Refused => break,
+                Joined::Refused => return Flown::Refused,
             }
         }
-        self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
+        Flown::Refused
     }
 
     fn need(&self) -> Need {
@@ -213,52 +250,67 @@ impl Ask {
     /// For one visitor: the results are shared, the page is not.
     async fn answer_privately(self) -> Response {
         let need = self.need();
-        self.answer_apart(need, b"fwd=bypass; detail=private").await
+        let status = b"fwd=bypass; detail=private";
+        let key = self.bundle_key();
+        if need == Need::Any
+            && let Ok(hit) = self.core.store.get(&key, Boottime::now())
+        {
+            return self.respond_bundle(hit.value(), status, Duration::ZERO);
+        }
+        let flown = self.fly(Fills::Results, &key, need).await;
+        self.answer_flown(flown, status).await
     }
 
-    /// From results that are shared, by a flight of their own, which reads all of them; the page is rendered for this request alone.
-    pub(crate) async fn answer_apart(self, mut need: Need, status: &'static [u8]) -> Response {
-        let key = bundle_key(self.generation.number, &self.page, &self.values);
-        for _ in 0..ATTEMPTS {
-            if need == Need::Any
-                && let Ok(value) = self.core.store.get(&key, Boottime::now())
-            {
-                return self.respond_bundle(&value, status, Duration::ZERO);
-            }
-            match self.core.store.join(&key, need) {
-                Joined::Lead(mut permit) => {
-                    let started = Boottime::now();
-                    permit.begin().await;
-                    let gathered = match self.gather(None).await {
-                        Ok(gathered) => gathered,
-                        Err(failure) => {
-                            let value = Arc::new(Cached::Failed(failure));
-                            permit.fail(value.clone());
-                            return self.respond(&value, b"");
-                        }
-                    };
-                    let database = gathered.database;
-                    let value = Arc::new(Cached::Bundle(gathered.objects.clone()));
-                    // Of a page that is kept as a whole nobody would look for it.
-                    let is_kept = self.page.private.load(Ordering::Relaxed);
-                    if gathered.uncacheable || !is_kept {
-                        permit.give(value.clone());
-                    } else {
-                        permit
-                            .complete(gathered.fill(value.clone(), Boottime::now().since(started)));
-                    }
-                    return self.respond_bundle(&value, status, database);
-                }
-                Joined::Wait(waiting) => match waiting.await {
-                    Landed::Value(value) => {
-                        return self.respond_bundle(&value, status, Duration::ZERO);
-                    }
-                    Landed::Again | Landed::Alone => need = Need::Unbegun,
-                },
-                Joined::Refused => break,
+    /// For a visitor whose write this node may not have come to: from a flight that has not begun,
+    /// which reads all results. The page is rendered for this request alone.
+    pub(crate) async fn answer_afresh(self, status: &'static [u8]) -> Response {
+        let key = self.bundle_key();
+        let flown = self.fly(Fills::FreshResults, &key, Need::Unbegun).await;
+        self.answer_flown(flown, status).await
+    }
+
+    fn bundle_key(&self) -> Vec<u8> {
+        bundle_key(self.generation.number, &self.page, &self.values)
+    }
+
+    /// Answers from all results of the page.
+    async fn answer_flown(&self, flown: Flown, status: &'static [u8]) -> Response {
+        match flown {
+            Flown::Value(value) => self.respond_bundle(&value, status, Duration::ZERO),
+            Flown::Lead(permit) => self.lead_results(permit, status).await,
+            // No flight of results is for one visitor alone.
+            Flown::Alone | Flown::Refused => {
+                self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
             }
         }
-        self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
+    }
+
+    /// Reads all results for all who wait, and answers the request that leads.
+    async fn lead_results(
+        &self,
+        mut permit: Permit<Cached, DatabaseFeed>,
+        status: &'static [u8],
+    ) -> Response {
+        let started = Boottime::now();
+        permit.begin().await;
+        let gathered = match self.gather(None).await {
+            Ok(gathered) => gathered,
+            Err(failure) => {
+                let value = Arc::new(Cached::Failed(failure));
+                permit.fail(value.clone());
+                return self.respond(&value, b"");
+            }
+        };
+        let database = gathered.database;
+        let value = Arc::new(Cached::Bundle(gathered.objects.clone()));
+        // Of a page that is stored as a whole no request would look the results up.
+        let is_stored = self.page.private.load(Ordering::Relaxed);
+        if gathered.uncacheable || !is_stored {
+            permit.give(value.clone());
+        } else {
+            permit.complete(gathered.fill(value.clone(), Boottime::now().since(started)));
+        }
+        self.respond_bundle(&value, status, database)
     }
 
     fn respond_bundle(&self, value: &Arc<Cached>, status: &[u8], database: Duration) -> Response {

@@ -40,12 +40,14 @@ pub(crate) struct Core {
     /// Whether links may lead out of `static/`: the watch follows them or does not, for the whole life.
     pub(crate) follow_links: bool,
     pub(crate) current: ArcSwap<Generation>,
-    /// How often `current` was replaced; raised after each time.
+    /// The edition of `current`; set after each replacement.
     pub(crate) edition: Arc<AtomicU64>,
 }
 
 /// One reading of the site folder.
 pub(crate) struct Generation {
+    /// How many readings of the folder were in use before this one.
+    pub(crate) edition: u64,
     /// Part of every key; grows when pages or templates have changed.
     pub(crate) number: u32,
     pub(crate) fingerprint: u64,

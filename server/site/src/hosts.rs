@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use millpond_http::{Reply, Request, Response, Service, Standing};
+use millpond_http::{Reply, Request, Response, Service};
 
 use crate::{
     Config, Options, Problem, Site, SiteService, SiteStats, Whom,
@@ -248,13 +248,6 @@ impl Service for SitesService {
         match self.site_for(request) {
             Some(service) => service.call(request),
             None => no_such_host(),
-        }
-    }
-
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        match self.site_for(request) {
-            Some(service) => service.call_again(request),
-            None => (no_such_host(), None),
         }
     }
 }

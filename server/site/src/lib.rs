@@ -48,11 +48,11 @@ mod service;
 mod session;
 mod sign;
 mod site;
-mod standing;
 mod statics;
 mod submit;
 mod suggest;
 mod template;
+mod validity;
 mod visitor;
 mod watch;
 

@@ -7,7 +7,6 @@
 use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Response;
-use millpond_store::Need;
 
 use crate::{answer::Ask, rules::HIT};
 
@@ -20,13 +19,13 @@ impl Ask {
         for position in written {
             if !self.core.database.pass(position).await {
                 let status = b"fwd=bypass; detail=own-write";
-                return self.answer_apart(Need::Unbegun, status).await;
+                return self.answer_afresh(status).await;
             }
         }
         match self.core.store.get(&self.key, Boottime::now()) {
-            Ok(value) => {
+            Ok(hit) => {
                 self.page.counters.hit(0);
-                self.respond(&value, HIT)
+                self.respond(hit.value(), HIT)
             }
             Err(why) => self.answer(why).await,
         }

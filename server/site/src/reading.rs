@@ -146,6 +146,7 @@ fn assemble(
     let pages = texts.pages;
     let own = |name: &str, present: bool| own_error_page(&pages, name, present);
     let generation = Generation {
+        edition: before.map_or(0, |before| before.edition + 1),
         number: texts.number,
         fingerprint: texts.fingerprint,
         not_found: error_page(

@@ -1,7 +1,7 @@
 //! One worker's view of a site: requests in, responses out.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,8 +10,9 @@ use std::{
 
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
-use millpond_db::Position;
-use millpond_http::{Prepared, Reply, Request, Response, Service, Standing, path};
+use millpond_db::{DatabaseFeed, Position};
+use millpond_http::{Prepared, Reply, Request, Response, Service, Validity, path};
+use millpond_store::Hit;
 
 use crate::{
     addresses::AddressMatch,
@@ -24,10 +25,10 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
-    session::{Gate, Needs, Session, Until},
+    session::{Gate, Needs, Session},
     sign::sign_in,
-    standing::{Ground, Source},
     submit::{Submission, refusal},
+    validity::{PageHit, of_file, of_page},
     visitor::Visitor,
 };
 
@@ -36,9 +37,6 @@ pub struct SiteService {
     core: Arc<Core>,
     worker: usize,
     scratch: RefCell<Scratch>,
-    /// Set while the answer is to be kept: the edition that it is of.
-    keeping: Cell<Option<u64>>,
-    ground: Cell<Option<Ground>>,
 }
 
 /// What a hit needs and would otherwise allocate anew.
@@ -72,8 +70,6 @@ impl SiteService {
             core,
             worker: WORKERS.fetch_add(1, Ordering::Relaxed),
             scratch,
-            keeping: Cell::default(),
-            ground: Cell::default(),
         }
     }
 
@@ -104,24 +100,7 @@ impl SiteService {
             return refusal(400, &sentence).into();
         }
         let why = match self.look(generation, page, key, request) {
-            Ok(value) => {
-                page.counters.hit(self.worker);
-                if let Cached::Page(prepared) = &*value {
-                    self.wish(prepared, request, key, &value);
-                    let until = session.map(Session::until);
-                    self.stand_on(prepared, request, until, || {
-                        let held = self.core.store.hold(key, request.received).ok()?;
-                        Arc::ptr_eq(held.value(), &value).then(|| Source::Page {
-                            page: page.clone(),
-                            held,
-                            worker: self.worker,
-                        })
-                    });
-                }
-                return generation
-                    .respond(&value, request, Bytes::from_static(HIT))
-                    .into();
-            }
+            Ok(hit) => return self.give(generation, page, key, request, session, &hit),
             Err(why) => why,
         };
         match given.values(&page.params) {
@@ -134,6 +113,32 @@ impl SiteService {
             }
             Err(BadParam(sentence)) => refusal(400, &sentence).into(),
         }
+    }
+
+    /// The reply that a hit gives, with its validity if the request wants one.
+    fn give(
+        &self,
+        generation: &Generation,
+        page: &Arc<Page>,
+        key: &[u8],
+        request: &Request<'_>,
+        session: Option<&Session>,
+        hit: &Hit<Cached, DatabaseFeed>,
+    ) -> Reply {
+        page.counters.hit(self.worker);
+        let mut validity = None;
+        if let Cached::Page(prepared) = &**hit {
+            self.wish(prepared, request, key, hit.value());
+            // Before the response is made: the validity reads which codings there are.
+            if request.wants_validity {
+                let hit = PageHit::new(hit.clone(), page.clone(), self.worker);
+                let session_end = session.map(Session::until);
+                let (core, edition) = (&self.core, generation.edition);
+                validity = of_page(core, edition, prepared, request, session_end, hit);
+            }
+        }
+        let response = generation.respond(hit.value(), request, Bytes::from_static(HIT));
+        Reply::reusable(response, validity)
     }
 
     /// The session, where a page or a form needs one; or the answer to a visitor who may not enter. That is asked at each look-up, so
@@ -162,7 +167,7 @@ impl SiteService {
         page: &Page,
         key: &[u8],
         request: &Request<'_>,
-    ) -> Result<Arc<Cached>, NoHit> {
+    ) -> Result<Hit<Cached, DatabaseFeed>, NoHit> {
         if !self.core.cache {
             return Err(NoHit::NoCache);
         }
@@ -210,22 +215,6 @@ impl SiteService {
                 NoHit::NoCache => ask.answer_uncached().await,
             }
         })
-    }
-
-    /// Notes what the answer stands on, if it is to be kept; `source` says where it came from, unless that is gone already.
-    fn stand_on(
-        &self,
-        prepared: &Arc<Prepared>,
-        request: &Request<'_>,
-        until: Option<Until>,
-        source: impl FnOnce() -> Option<Source>,
-    ) {
-        if let Some(edition) = self.keeping.get() {
-            let ground = source().and_then(|source| {
-                Ground::of(&self.core, edition, prepared, request, until, source)
-            });
-            self.ground.set(ground);
-        }
     }
 
     /// Has a coding made that this client could use, for the next one.
@@ -318,20 +307,30 @@ impl SiteService {
         match found {
             AddressMatch::File(file) => {
                 generation.statics.wish(file, request, compressor);
-                if let Some(prepared) = file.steady() {
-                    self.stand_on(prepared, request, None, || Some(Source::File));
-                }
-                file.respond(request).into()
+                let validity = self.file_validity(generation, file.steady(), request);
+                Reply::reusable(file.respond(request), validity)
             }
             AddressMatch::Listing(listing) => {
                 let prepared = listing.prepared();
                 if let Some(coding) = prepared.wanted(request) {
                     compressor.wish(prepared, coding, |_| {});
                 }
-                self.stand_on(prepared, request, None, || Some(Source::File));
-                prepared.respond(request, Bytes::new()).into()
+                let validity = self.file_validity(generation, Some(prepared), request);
+                Reply::reusable(prepared.respond(request, Bytes::new()), validity)
             }
         }
+    }
+
+    /// The validity of a file's response that is made of `prepared`, if the request wants one.
+    /// The caller makes the response afterwards, because the validity reads which codings there are.
+    fn file_validity(
+        &self,
+        generation: &Generation,
+        prepared: Option<&Arc<Prepared>>,
+        request: &Request<'_>,
+    ) -> Option<Validity> {
+        let prepared = prepared.filter(|_| request.wants_validity)?;
+        of_file(&self.core, generation.edition, prepared, request)
     }
 
     fn page(
@@ -418,16 +417,6 @@ impl SiteService {
 impl Service for SiteService {
     fn wants_done(&self) -> bool {
         false
-    }
-
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        self.keeping
-            .set(Some(self.core.edition.load(Ordering::Acquire)));
-        self.ground.set(None);
-        let reply = self.call(request);
-        self.keeping.set(None);
-        let ground = self.ground.take();
-        (reply, ground.map(|ground| Box::new(ground) as _))
     }
 
     fn call(&self, request: &Request<'_>) -> Reply {

@@ -226,8 +226,9 @@ impl Site {
         tell_news(&after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
+        let edition = after.edition;
         core.current.store(Arc::new(after));
-        core.edition.fetch_add(1, Ordering::AcqRel);
+        core.edition.store(edition, Ordering::Release);
         if changed {
             // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
             self.core.store.new_epoch("the site folder has changed");

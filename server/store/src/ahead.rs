@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::{Feed, entry::Entry, heat::HOT, sync::Arc};
+use crate::{Feed, entry::StoredEntry, heat::HOT, sync::Arc};
 use base_clock::Boottime;
 
 /// How long a key waits after a change.
@@ -94,7 +94,7 @@ impl Ahead {
     /// Looks at an entry that is over.
     pub(crate) fn ended<V, F: Feed>(
         &mut self,
-        entry: &Arc<Entry<V, F>>,
+        entry: &Arc<StoredEntry<V, F>>,
         noticed: Noticed,
         now: Boottime,
     ) {
@@ -116,7 +116,7 @@ impl Ahead {
     }
 
     /// Another value has taken the entry's place.
-    pub(crate) fn replaced<V, F: Feed>(&mut self, entry: &Arc<Entry<V, F>>) {
+    pub(crate) fn replaced<V, F: Feed>(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         if self.limit == 0 {
             return;
         }
@@ -128,7 +128,7 @@ impl Ahead {
         }
     }
 
-    fn want<V, F: Feed>(&mut self, heat: f32, entry: &Entry<V, F>, until: Boottime) {
+    fn want<V, F: Feed>(&mut self, heat: f32, entry: &StoredEntry<V, F>, until: Boottime) {
         let place = Place {
             heat: heat.max(0.0).to_bits(),
             serial: self.serial,
@@ -229,6 +229,6 @@ impl Ahead {
 }
 
 /// What decides the order: how often it is asked for, times what it takes to make.
-pub(crate) fn heat_of<V, F: Feed>(entry: &Entry<V, F>) -> f32 {
+pub(crate) fn heat_of<V, F: Feed>(entry: &StoredEntry<V, F>) -> f32 {
     f32::from(entry.heat.degree()) * entry.cost
 }

@@ -50,12 +50,12 @@ impl Generation {
 }
 
 /// A tag's counter and what it stood at when the entry was stored.
-pub(crate) struct Witness {
+pub(crate) struct GenerationCheck {
     pub(crate) generation: Arc<Generation>,
     pub(crate) at: u64,
 }
 
-pub(crate) struct Entry<V, F: Feed> {
+pub(crate) struct StoredEntry<V, F: Feed> {
     pub(crate) hash: u64,
     pub(crate) key: Box<[u8]>,
     pub(crate) value: Arc<V>,
@@ -69,7 +69,7 @@ pub(crate) struct Entry<V, F: Feed> {
     pub(crate) stored: Boottime,
     pub(crate) since: u32,
     pub(crate) tags: Box<[Tag]>,
-    pub(crate) witnesses: Box<[Witness]>,
+    pub(crate) checks: Box<[GenerationCheck]>,
     pub(crate) cost: f32,
     pub(crate) class: Class,
     /// Set once, by the change that touched one of the narrow tags, or by replacement.
@@ -120,7 +120,7 @@ pub enum Why {
     FeedOld,
 }
 
-impl<V, F: Feed> Entry<V, F> {
+impl<V, F: Feed> StoredEntry<V, F> {
     /// Whether the entry may be given at `now`. The feed's age is the caller's to check: it is the same for all.
     ///
     /// The loads acquire what [`Generation::advance`] and the store to `dead` release, so whoever learned of a
@@ -131,9 +131,9 @@ impl<V, F: Feed> Entry<V, F> {
         }
         if self.dead.load(Ordering::Acquire)
             || self
-                .witnesses
+                .checks
                 .iter()
-                .any(|witness| witness.generation.now() != witness.at)
+                .any(|check| check.generation.now() != check.at)
         {
             return Err(Why::Invalidated);
         }
@@ -167,7 +167,7 @@ impl<V, F: Feed> Entry<V, F> {
     }
 }
 
-impl<V, F: Feed> Resident for Arc<Entry<V, F>> {
+impl<V, F: Feed> Resident for Arc<StoredEntry<V, F>> {
     fn weight(&self) -> usize {
         self.weight.load(Ordering::Relaxed)
     }

@@ -25,12 +25,12 @@ pub struct Cause<M> {
 }
 
 /// What is remembered of what a change touched.
-pub(crate) struct Touched {
+pub(crate) struct TouchedSummary {
     tags: Arc<[Tag]>,
     is_all: bool,
 }
 
-impl Touched {
+impl TouchedSummary {
     /// Of a change with these tags, which are sorted. Looks through them all, so not under the lock.
     pub(crate) fn of(tags: &Arc<[Tag]>) -> Self {
         let is_all = tags.len() <= TAGS;
@@ -49,7 +49,7 @@ impl Touched {
 struct Applied<F: Feed> {
     mark: F::Mark,
     at: Boottime,
-    touched: Touched,
+    touched: TouchedSummary,
 }
 
 impl<F: Feed> Applied<F> {
@@ -93,7 +93,7 @@ impl<F: Feed> History<F> {
     }
 
     /// Takes in a change that is applied now.
-    pub(crate) fn push(&mut self, mark: F::Mark, touched: Touched, now: Boottime) {
+    pub(crate) fn push(&mut self, mark: F::Mark, touched: TouchedSummary, now: Boottime) {
         if self.changes.len() == CHANGES {
             self.changes.pop_front();
         }

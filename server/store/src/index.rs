@@ -6,13 +6,13 @@ use hashbrown::HashTable;
 
 use crate::{
     Feed,
-    entry::Entry,
+    entry::StoredEntry,
     sync::{Arc, Padded, RwLock},
 };
 
 const SHARDS: usize = 64;
 
-type Shard<V, F> = RwLock<HashTable<Arc<Entry<V, F>>>>;
+type Shard<V, F> = RwLock<HashTable<Arc<StoredEntry<V, F>>>>;
 
 /// A hit takes one shard's lock for reading; only a fill, an eviction or a replacement takes it for writing.
 pub(crate) struct Index<V, F: Feed> {
@@ -43,7 +43,7 @@ impl<V, F: Feed> Index<V, F> {
     pub(crate) fn read<R>(
         &self,
         key: &[u8],
-        read: impl FnOnce(&Arc<Entry<V, F>>) -> R,
+        read: impl FnOnce(&Arc<StoredEntry<V, F>>) -> R,
     ) -> Option<R> {
         let hash = self.hash(key);
         let shard = self.shard(hash).read();
@@ -51,7 +51,7 @@ impl<V, F: Feed> Index<V, F> {
     }
 
     /// Puts the entry in the place of whatever has the same key, which is returned.
-    pub(crate) fn replace(&self, entry: &Arc<Entry<V, F>>) -> Option<Arc<Entry<V, F>>> {
+    pub(crate) fn replace(&self, entry: &Arc<StoredEntry<V, F>>) -> Option<Arc<StoredEntry<V, F>>> {
         let mut shard = self.shard(entry.hash).write();
         match shard.entry(
             entry.hash,
@@ -69,7 +69,7 @@ impl<V, F: Feed> Index<V, F> {
     }
 
     /// Removes this very entry, if it is still the one under its key.
-    pub(crate) fn remove(&self, entry: &Arc<Entry<V, F>>) {
+    pub(crate) fn remove(&self, entry: &Arc<StoredEntry<V, F>>) {
         let mut shard = self.shard(entry.hash).write();
         if let Ok(slot) = shard.find_entry(entry.hash, |other| Arc::ptr_eq(other, entry)) {
             slot.remove();

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
     ahead::{Ahead, Noticed},
-    entry::{Entry, HandleCell, Present},
+    entry::{HandleCell, Present, StoredEntry},
     flight::Flight,
     heat::Heat,
     history::History,
@@ -40,14 +40,14 @@ pub(crate) struct Ledger<V, F: Feed> {
     pub(crate) passed: Option<F::Position>,
     pub(crate) stats: Stats,
     pub(crate) ahead: Ahead,
-    policies: [Policy<Arc<Entry<V, F>>>; 2],
+    policies: [Policy<Arc<StoredEntry<V, F>>>; 2],
     /// Mean time that the stored fills took, in seconds (exponentially weighted).
     mean_cost: f32,
 }
 
 /// How a value came to be stored.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Birth {
+pub(crate) struct Provenance {
     /// Nobody had asked for it.
     pub(crate) is_ahead: bool,
     /// It can be made again from its key alone.
@@ -55,14 +55,14 @@ pub(crate) struct Birth {
 }
 
 /// Entries that left the store, to be dropped after the lock is released.
-pub(crate) type Leaving<V, F> = Vec<Arc<Entry<V, F>>>;
+pub(crate) type Leaving<V, F> = Vec<Arc<StoredEntry<V, F>>>;
 
 /// What refers to an entry beside its own fields: its slot in the index, the two counts of its `Arc`, its node in the
 /// eviction policy, and, once the store is full, one and a half ghosts of entries that have left.
 const REFERENCES: usize = 128;
 /// A narrow tag: itself in the entry, its bucket in the tag table, and the shortest list of dependents.
 const NARROW: usize = 128;
-/// A broad tag: itself and its witness in the entry, and a share of the bucket and the counter that all dependents share.
+/// A broad tag: itself and its check in the entry, and a share of the bucket and the counter that all dependents share.
 const BROAD: usize = 32;
 /// The most by which one fill may exceed the mean and move it, in multiples of the mean.
 const OUTLIER: f32 = 16.0;
@@ -74,7 +74,7 @@ const OUTLIER: f32 = 16.0;
 /// Three narrow tags that no other entry has make it 640, one broad tag that all have 288.
 fn overhead<V: Value, F: Feed>(tags: &[Tag]) -> usize {
     let broad = tags.iter().filter(|tag| tag.is_broad()).count();
-    size_of::<Entry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
+    size_of::<StoredEntry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
 }
 
 impl<V: Value, F: Feed> Ledger<V, F> {
@@ -127,7 +127,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         &mut self,
         from: u32,
         seats: u32,
-        mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>),
+        mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>),
     ) -> Option<u32> {
         let policy = &self.policies[Class::Normal as usize];
         for entry in policy.residents(from, seats) {
@@ -141,7 +141,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     pub(crate) fn show_seats(
         &mut self,
         seats: &[u32],
-        mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>),
+        mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>),
     ) {
         let policy = &self.policies[Class::Normal as usize];
         for entry in seats.iter().filter_map(|seat| policy.resident(*seat)) {
@@ -156,7 +156,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         present: &Arc<Present>,
         key: &[u8],
         fill: Fill<V, F>,
-        birth: Birth,
+        provenance: Provenance,
         leaving: &mut Leaving<V, F>,
     ) {
         let tags = fill.tags;
@@ -164,8 +164,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             .value
             .weight()
             .saturating_add(key.len() + overhead::<V, F>(&tags));
-        let witnesses = self.tags.witnesses(&tags);
-        let entry = Arc::new(Entry {
+        let checks = self.tags.checks(&tags);
+        let entry = Arc::new(StoredEntry {
             hash: index.hash(key),
             key: key.into(),
             value: fill.value,
@@ -175,12 +175,12 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             expires: fill.expires.unwrap_or(Boottime::NEVER),
             stored: Boottime::now(),
             since: self.history.count(),
-            witnesses,
+            checks,
             tags: tags.into_boxed_slice(),
             cost: self.relative_cost(fill.cost.as_secs_f32()),
             class: fill.class,
             dead: AtomicBool::new(false),
-            heat: Heat::new(!birth.is_ahead, birth.is_renewable),
+            heat: Heat::new(!provenance.is_ahead, provenance.is_renewable),
             weight: AtomicUsize::new(weight),
             handle: HandleCell::empty(),
         });
@@ -195,7 +195,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         }
         entry.watch();
         self.stats.stored += 1;
-        if birth.is_ahead {
+        if provenance.is_ahead {
             self.ahead.was_made(entry.hash);
         }
         self.make_room(index, entry.class, leaving);
@@ -214,7 +214,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 
     /// Takes an entry that is no longer in the index out of everything else.
-    fn release(&mut self, entry: &Arc<Entry<V, F>>) {
+    fn release(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         entry.dead.store(true, Ordering::Release);
         if let Some(handle) = entry.handle.take() {
             self.policies[entry.class as usize].remove(handle);
@@ -238,7 +238,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     pub(crate) fn grow(
         &mut self,
         index: &Index<V, F>,
-        entry: &Arc<Entry<V, F>>,
+        entry: &Arc<StoredEntry<V, F>>,
         bytes: usize,
         leaving: &mut Leaving<V, F>,
     ) {

@@ -5,7 +5,8 @@
 //! the notion of time of the source of truth is a [`Feed`].
 //!
 //! # The promise
-//! With a feed that keeps its word, whatever [`Store::get`] gives at `now`, or [`Held::stands`] lets be given again, and whatever a flight joined at `now` gives,
+//! With a feed that keeps its word, every value that [`Store::get`] gives at `now`, that
+//! [`Hit::is_valid`] confirms at `now`, or that a flight joined at `now` gives,
 //! reflects every change that was committed more than `max_staleness` before `now`, and every change that new snapshots saw
 //! and whose [`apply`](Sink::apply) had returned at `now`. (A writer is told of its commit when both are true. Where a feed runs ahead
 //! of visibility, a hit reflects what was applied even if new snapshots do not show it yet.)
@@ -53,8 +54,8 @@ mod explain;
 mod feed;
 mod flight;
 mod heat;
-mod held;
 mod history;
+mod hit;
 mod index;
 mod ledger;
 mod log;
@@ -76,8 +77,8 @@ pub use entry::Why;
 pub use explain::{Explanation, FeedState, Stored};
 pub use feed::{Change, Feed, Sink};
 pub use flight::{Landed, Waiting};
-pub use held::Held;
 pub use history::Cause;
+pub use hit::Hit;
 pub use permit::{Fill, Outcome, Permit};
 pub use refresh::Degree;
 pub use stats::Stats;

@@ -11,7 +11,7 @@ use crate::{Feed, Tag};
 
 struct Logged<F: Feed> {
     mark: F::Mark,
-    touched: Touched,
+    touched: LoggedTags,
     /// Fills with this number or a later one began when the change was visible.
     visible_from: Option<u64>,
 }
@@ -25,18 +25,18 @@ impl<F: Feed> Logged<F> {
     /// Takes the change out of the sums.
     fn leave(&self, tags: &mut usize, sealed: &mut usize) {
         *tags -= self.touched.len();
-        *sealed -= usize::from(matches!(self.touched, Touched::Anything));
+        *sealed -= usize::from(matches!(self.touched, LoggedTags::Anything));
     }
 }
 
-enum Touched {
+enum LoggedTags {
     /// Sorted, without duplicates.
     Tags(Arc<[Tag]>),
     /// What it was is no longer known: it may have been anything.
     Anything,
 }
 
-impl Touched {
+impl LoggedTags {
     fn len(&self) -> usize {
         match self {
             Self::Tags(tags) => tags.len(),
@@ -62,7 +62,7 @@ pub(crate) type FillNumber = u64;
 
 pub(crate) struct ChangeLog<F: Feed> {
     changes: VecDeque<Logged<F>>,
-    /// Of those in `changes`, how many stand for [`Touched::Anything`].
+    /// Of those in `changes`, how many stand for [`LoggedTags::Anything`].
     sealed: usize,
     tags: usize,
     running: BTreeSet<FillNumber>,
@@ -96,7 +96,7 @@ impl<F: Feed> ChangeLog<F> {
 
     /// Takes a change in, whose tags are sorted and without duplicates.
     pub(crate) fn push(&mut self, mark: F::Mark, tags: Arc<[Tag]>) {
-        let touched = Touched::Tags(tags);
+        let touched = LoggedTags::Tags(tags);
         self.tags += touched.len();
         self.changes.push_back(Logged {
             mark,
@@ -160,7 +160,7 @@ impl<F: Feed> ChangeLog<F> {
     /// the new epoch may miss one, and the feed will not bring it again.
     pub(crate) fn seal(&mut self) {
         self.changes.retain_mut(|change| {
-            change.touched = Touched::Anything;
+            change.touched = LoggedTags::Anything;
             change.visible_from.is_none()
         });
         self.sealed = self.changes.len();

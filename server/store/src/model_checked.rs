@@ -9,7 +9,7 @@ use std::time::Duration;
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    Change, Class, Config, Feed, Fill, Held, Joined, Landed, Need, Outcome, Permit, Sink, Store,
+    Change, Class, Config, Feed, Fill, Hit, Joined, Landed, Need, Outcome, Permit, Sink, Store,
     Tag, Value,
     sync::{
         Arc, Mutex,
@@ -44,7 +44,7 @@ impl Value for Number {
 }
 
 type TestStore = Arc<Store<Number, Numbered>>;
-type TestHeld = Option<Held<Number, Numbered>>;
+type TestHit = Option<Hit<Number, Numbered>>;
 
 const NOW: Boottime = Boottime::from_nanos(1);
 const KEY: &[u8] = b"key";
@@ -135,15 +135,14 @@ fn make(mut permit: Permit<Number, Numbered>, row: &Row, tag: Tag) -> u64 {
 }
 
 /// Asks once and gives what came, as a request does.
-fn ask(store: &TestStore, row: &Row, tag: Tag, held: &mut TestHeld) -> u64 {
+fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
     // As a repeated request.
-    if let Some(held) = held.as_ref().filter(|held| held.stands(NOW)) {
-        return held.value().0;
+    if let Some(hit) = hit.as_ref().filter(|hit| hit.is_valid(NOW)) {
+        return hit.0;
     }
     loop {
-        if let Ok(value) = store.get(KEY, NOW) {
-            *held = store.hold(KEY, NOW).ok();
-            return value.0;
+        if let Ok(found) = store.get(KEY, NOW) {
+            return hit.insert(found).0;
         }
         match store.join(KEY, Need::Any) {
             Joined::Lead(permit) => return make(permit, row, tag),
@@ -159,10 +158,10 @@ fn ask(store: &TestStore, row: &Row, tag: Tag, held: &mut TestHeld) -> u64 {
 
 /// Asks a few times; what comes has every commit of which its writer was told before.
 fn read(store: &TestStore, row: &Row, tag: Tag) {
-    let mut held = None;
+    let mut hit = None;
     for _ in 0..3 {
         let owed = row.acknowledged.load(Ordering::SeqCst);
-        let given = ask(store, row, tag, &mut held);
+        let given = ask(store, row, tag, &mut hit);
         assert!(given >= owed, "given {given}, written {owed}");
     }
 }
@@ -340,7 +339,7 @@ fn a_fill_does_not_outlive_its_epoch() {
                 row.acknowledged.store(1, Ordering::SeqCst);
             })
         };
-        let mut held = None;
+        let mut hit = None;
         for _ in 0..2 {
             let owed = row.acknowledged.load(Ordering::SeqCst);
             assert!(ask(&store, &row, TAGS[0], &mut held) >= owed);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     Class, Feed, Store, Tag, Value,
     flight::{Flight, Turn},
-    ledger::{Birth, Leaving, Ledger},
+    ledger::{Leaving, Ledger, Provenance},
     log::FillNumber,
     sync::{Arc, atomic::Ordering},
 };
@@ -55,7 +55,7 @@ pub struct Permit<V: Value, F: Feed> {
     before: Option<Arc<Flight<V>>>,
     begun: Option<Begun>,
     landed: bool,
-    birth: Birth,
+    provenance: Provenance,
 }
 
 impl<V: Value, F: Feed> Permit<V, F> {
@@ -72,20 +72,20 @@ impl<V: Value, F: Feed> Permit<V, F> {
             before,
             begun: None,
             landed: false,
-            birth: Birth::default(),
+            provenance: Provenance::default(),
         }
     }
 
     /// The same where nobody has asked for the value yet.
     pub(crate) fn ahead(mut self) -> Self {
-        self.birth.is_ahead = true;
+        self.provenance.is_ahead = true;
         self
     }
 
     /// Says that the value can be made again from its key alone, so that it may be made ahead when it is hot and a change has
     /// ended it.
     pub fn renewable(&mut self) {
-        self.birth.is_renewable = true;
+        self.provenance.is_renewable = true;
     }
 
     /// Waits for the flight before this one, if there is one, and begins: to be called before the first snapshot is asked
@@ -124,7 +124,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let mut ledger = self.store.lock();
-        self.insert(&mut ledger, key, fill, Birth::default(), &mut leaving)
+        self.insert(&mut ledger, key, fill, Provenance::default(), &mut leaving)
     }
 
     /// Stores the value if nothing speaks against it and gives it to those who may have it.
@@ -141,12 +141,12 @@ impl<V: Value, F: Feed> Permit<V, F> {
         let store = self.store.clone();
         let mut ledger = store.lock();
         let key = self.key.clone();
-        let birth = Birth {
+        let provenance = Provenance {
             // Who joined has asked for it.
-            is_ahead: self.birth.is_ahead && !self.flight.is_joined(),
-            ..self.birth
+            is_ahead: self.provenance.is_ahead && !self.flight.is_joined(),
+            ..self.provenance
         };
-        let outcome = self.insert(&mut ledger, &key, fill, birth, &mut leaving);
+        let outcome = self.insert(&mut ledger, &key, fill, provenance, &mut leaving);
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
@@ -181,7 +181,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         ledger: &mut Ledger<V, F>,
         key: &[u8],
         fill: Fill<V, F>,
-        birth: Birth,
+        provenance: Provenance,
         leaving: &mut Leaving<V, F>,
     ) -> Outcome {
         let begun = self.begun.as_ref().expect("a fill begins before it reads");
@@ -194,7 +194,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
             return Outcome::Fenced;
         }
         let (index, present) = (&self.store.index, &self.store.present);
-        ledger.insert(index, present, key, fill, birth, leaving);
+        ledger.insert(index, present, key, fill, provenance, leaving);
         Outcome::Stored
     }
 

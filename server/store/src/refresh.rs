@@ -5,7 +5,7 @@ use std::task::Waker;
 use crate::{
     Feed, Permit, Store, Value, Why,
     ahead::{Ahead, Noticed, heat_of},
-    entry::Entry,
+    entry::StoredEntry,
     heat::HOT,
     ledger::Ledger,
     sync::{Arc, MutexGuard},
@@ -73,7 +73,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             return false;
         }
         let mut looked = 0;
-        let mut look = |ahead: &mut Ahead, entry: &Arc<Entry<V, F>>| {
+        let mut look = |ahead: &mut Ahead, entry: &Arc<StoredEntry<V, F>>| {
             looked += 1;
             match entry.valid(now) {
                 Err(Why::Invalidated | Why::Epoch) => ahead.ended(entry, Noticed::Swept, now),
@@ -140,7 +140,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         while let Some(from) = next {
             next = self
                 .lock()
-                .show(from, STRIDE, |_, entry: &Arc<Entry<V, F>>| {
+                .show(from, STRIDE, |_, entry: &Arc<StoredEntry<V, F>>| {
                     if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
                         seen.push(entry.clone());
                     }
@@ -168,7 +168,7 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// Shows each entry that is there throughout. The lock is given up again and again, for changes and fills come first.
-    fn walk(&self, mut look: impl FnMut(&mut Ahead, &Arc<Entry<V, F>>)) {
+    fn walk(&self, mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>)) {
         let mut next = Some(0);
         while let Some(from) = next {
             next = self.lock().show(from, STRIDE, &mut look);

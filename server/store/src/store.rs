@@ -3,10 +3,10 @@
 use std::task::Waker;
 
 use crate::{
-    Change, Config, Feed, Held, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    Change, Config, Feed, Hit, Permit, Sink, Stats, Tag, Value, Waiting, Why,
     entry::Present,
     flight::Flight,
-    history::Touched,
+    history::TouchedSummary,
     index::Index,
     ledger::{Leaving, Ledger},
     sync::{
@@ -77,34 +77,21 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// The value under `key`, if it may be given to a request that was sent no later than `now`.
+    /// The returned [`Hit`] also tells later whether the value is still valid.
     ///
-    /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at most one byte of the entry.
+    /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at
+    /// most one byte of the entry and the entry's reference count.
     ///
     /// # Errors
     /// Says why there is no hit.
-    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Arc<V>, Why> {
+    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, Why> {
         if !self.healthy(now) {
             return Err(Why::FeedOld);
         }
         let found = self.index.read(key, |entry| {
             entry.valid(now)?;
             entry.visit();
-            Ok(entry.value.clone())
-        });
-        found.unwrap_or(Err(Why::Absent))
-    }
-
-    /// As [`Store::get`], and gives what was found into the caller's hand.
-    ///
-    /// # Errors
-    /// Says why there is no hit.
-    pub fn hold(&self, key: &[u8], now: Boottime) -> Result<Held<V, F>, Why> {
-        if !self.healthy(now) {
-            return Err(Why::FeedOld);
-        }
-        let found = self.index.read(key, |entry| {
-            entry.valid(now)?;
-            Ok(Held::new(entry.clone()))
+            Ok(Hit::new(entry.clone()))
         });
         found.unwrap_or(Err(Why::Absent))
     }
@@ -238,7 +225,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         change.tags.sort_unstable();
         change.tags.dedup();
         let tags = change.tags.into();
-        let touched = Touched::of(&tags);
+        let touched = TouchedSummary::of(&tags);
         let now = Boottime::now();
         let mut ledger = self.lock();
         for &tag in tags.iter() {

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use crate::{
     Feed, Tag,
-    entry::{Entry, Generation, Witness},
+    entry::{Generation, GenerationCheck, StoredEntry},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -16,12 +16,12 @@ struct Dependents<V, F: Feed> {
     generation: Option<Arc<Generation>>,
     /// Entries that compare the generation.
     watching: usize,
-    listed: Vec<Arc<Entry<V, F>>>,
+    listed: Vec<Arc<StoredEntry<V, F>>>,
 }
 
 /// What a touched tag came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct TouchCounts {
     /// Entries that were marked one by one.
     pub(crate) marked: usize,
     /// Whether others have ended that will find out when they are looked at.
@@ -42,7 +42,7 @@ impl<V, F: Feed> TagTable<V, F> {
 
     /// The generations that an entry with these tags will have to compare. Tags whose list has room are left to
     /// [`TagTable::list`].
-    pub(crate) fn witnesses(&mut self, tags: &[Tag]) -> Box<[Witness]> {
+    pub(crate) fn checks(&mut self, tags: &[Tag]) -> Box<[GenerationCheck]> {
         tags.iter()
             .filter_map(|&tag| {
                 let dependents = self.tags.entry(tag).or_insert_with(|| Dependents {
@@ -58,7 +58,7 @@ impl<V, F: Feed> TagTable<V, F> {
                     .generation
                     .get_or_insert_with(Arc::default)
                     .clone();
-                Some(Witness {
+                Some(GenerationCheck {
                     at: generation.now(),
                     generation,
                 })
@@ -66,8 +66,8 @@ impl<V, F: Feed> TagTable<V, F> {
             .collect()
     }
 
-    /// Lists the entry under those of its narrow tags that have room. Goes with [`TagTable::witnesses`] under one lock.
-    pub(crate) fn list(&mut self, entry: &Arc<Entry<V, F>>) {
+    /// Lists the entry under those of its narrow tags that have room. Goes with [`TagTable::checks`] under one lock.
+    pub(crate) fn list(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         for tag in entry.tags.iter().filter(|tag| !tag.is_broad()) {
             if let Some(dependents) = self.tags.get_mut(tag)
                 && dependents.listed.len() < LISTED
@@ -78,14 +78,18 @@ impl<V, F: Feed> TagTable<V, F> {
     }
 
     /// Invalidates everything that depends on `tag`; `look` sees what is marked one by one.
-    pub(crate) fn touch(&mut self, tag: Tag, mut look: impl FnMut(&Arc<Entry<V, F>>)) -> Touched {
+    pub(crate) fn touch(
+        &mut self,
+        tag: Tag,
+        mut look: impl FnMut(&Arc<StoredEntry<V, F>>),
+    ) -> TouchCounts {
         let Some(dependents) = self.tags.get_mut(&tag) else {
-            return Touched::default();
+            return TouchCounts::default();
         };
         if let Some(generation) = &dependents.generation {
             generation.advance();
         }
-        let touched = Touched {
+        let touched = TouchCounts {
             marked: dependents.listed.len(),
             others: dependents.watching > 0,
         };
@@ -97,9 +101,9 @@ impl<V, F: Feed> TagTable<V, F> {
     }
 
     /// Forgets an entry that leaves the store, and every tag that nothing depends on any more.
-    pub(crate) fn unlist(&mut self, entry: &Arc<Entry<V, F>>) {
-        // An entry's witnesses stand in the order of its tags, so one walk over both is enough.
-        let mut witnesses = entry.witnesses.iter().peekable();
+    pub(crate) fn unlist(&mut self, entry: &Arc<StoredEntry<V, F>>) {
+        // An entry's checks stand in the order of its tags, so one walk over both is enough.
+        let mut checks = entry.checks.iter().peekable();
         for tag in &entry.tags {
             let hashbrown::hash_map::Entry::Occupied(mut slot) = self.tags.entry(*tag) else {
                 continue;
@@ -113,8 +117,8 @@ impl<V, F: Feed> TagTable<V, F> {
                 dependents.listed.swap_remove(at);
             }
             if let Some(generation) = &dependents.generation
-                && witnesses
-                    .next_if(|witness| Arc::ptr_eq(&witness.generation, generation))
+                && checks
+                    .next_if(|check| Arc::ptr_eq(&check.generation, generation))
                     .is_some()
             {
                 dependents.watching -= 1;

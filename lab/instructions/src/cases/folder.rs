@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use millpond_http::{Limits, Shared, listen, run_worker};
+use millpond_http::{Limits, WorkerGroup, listen, run_worker};
 use millpond_site::{Config, Options, Sites, SitesService};
 use tempfile::TempDir;
 
@@ -83,7 +83,7 @@ impl Served {
     fn start(&self, within: fn(&mut dyn FnMut())) -> Worker {
         let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a listener");
         let address = listener.local_addr().expect("an address");
-        let shared = Shared::new();
+        let shared = WorkerGroup::new();
         let (sites, asked) = (Arc::clone(&self.sites), Arc::clone(&shared));
         let thread = thread::spawn(move || {
             let mut listener = Some(listener);
@@ -141,7 +141,7 @@ fn write(folder: &Path) {
 /// A worker; its thread ends with this value.
 pub(super) struct Worker {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<WorkerGroup>,
     thread: Option<JoinHandle<()>>,
 }
 

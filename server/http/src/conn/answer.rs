@@ -7,30 +7,31 @@ use std::task::{Context, Poll};
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use super::exchange::{Exchange, Pending};
-use super::kept::Known;
-use super::outbox::Post;
-use super::output::Told;
-use super::repeats::Named;
-use super::{After, Connection, Stage, Step};
+use super::cached_response::{CachedResponse, ResponseParts};
+use super::exchange::{Exchange, PendingResponse};
+use super::output::SentRequest;
+use super::response_cache::RequestHash;
+use super::write_batch::BatchedWrite;
+use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
-use crate::limits::{BODIES, OUTPUT, REPEATED_ANSWER, TURN};
+use crate::limits::{BODIES, OUTPUT, TURN};
 use crate::request::{Request, Version};
-use crate::response::{Body, Reply, Response, Service, Standing};
+use crate::response::{Body, Reply, Response, Service};
 use crate::status::is_bodiless;
+use crate::validity::Validity;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
-    /// Answers what has arrived and what comes to complete it, until nothing of a further request is there; none if the
-    /// connection has come to another stage.
+    /// Answers the requests that have arrived, and reads the rest of an incomplete one; none if the
+    /// connection is at another stage.
     pub(super) fn read_and_answer(
         &mut self,
         connection: &mut Connection,
         exchange: &mut Exchange,
-    ) -> Option<Step> {
+    ) -> Option<NextAction> {
         loop {
-            if self.repeat(exchange) {
+            if self.respond_from_cache(exchange) {
                 if exchange.output.waiting() > OUTPUT {
                     connection.stage = Stage::Sending(After::Read);
                     return None;
@@ -52,10 +53,11 @@ impl<S: Service> Worker<S> {
                         return None;
                     }
                 }
-                Event::More if may_post(exchange) => {
-                    self.outbox.push(Post::Exchange(connection.token));
-                    connection.stage = Stage::Posted;
-                    return Some(Step::Post);
+                Event::More if may_batch(exchange) => {
+                    self.write_batch
+                        .push(BatchedWrite::Exchange(connection.token));
+                    connection.stage = Stage::Batched;
+                    return Some(NextAction::Batch);
                 }
                 event @ (Event::More | Event::Continue) => {
                     if matches!(event, Event::Continue) {
@@ -71,8 +73,8 @@ impl<S: Service> Worker<S> {
                         return None;
                     }
                     if exchange.decoder.phase() == Phase::Idle {
-                        self.rest(connection, exchange.now);
-                        return self.leave_turn(connection);
+                        self.become_idle(connection, exchange.now);
+                        return self.yield_turn(connection);
                     }
                     if let Some(step) = self.read_on(connection, exchange) {
                         return Some(step);
@@ -86,36 +88,37 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// A connection that has more to read, and may have for ever, goes on when others have had their turn. Not by
-    /// [`Step::Yield`], which would take its deadline: the next read may find nothing.
-    fn leave_turn(&mut self, connection: &mut Connection) -> Option<Step> {
-        // Whoever is idle while the server ends may be closed before it is looked at again.
+    /// Lets a connection that has more to read, perhaps without end, continue after the other
+    /// connections. Not by [`NextAction::Yield`], which would clear the deadline: the next read may
+    /// find nothing.
+    fn yield_turn(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        // During a shutdown an idle connection may be closed before its next turn.
         if !connection.ready.read || self.draining.is_some() {
             return None;
         }
-        self.queue_up(connection);
-        Some(Step::Wait)
+        self.queue_runnable(connection);
+        Some(NextAction::Wait)
     }
 
-    /// Queues the answer to a request that has come before, if it still stands.
-    fn repeat(&mut self, exchange: &mut Exchange) -> bool {
-        exchange.unknown = exchange.looked_for.take();
-        if exchange.unknown.is_some() || self.draining.is_some() {
+    /// Queues the cached response to a request that came before, if it is still valid.
+    fn respond_from_cache(&mut self, exchange: &mut Exchange) -> bool {
+        exchange.cache_miss = exchange.first_miss.take();
+        if exchange.cache_miss.is_some() || self.draining.is_some() {
             return false;
         }
-        let Some(input) = exchange.decoder.untouched() else {
+        let Some(input) = exchange.decoder.undecoded() else {
             return false;
         };
-        let Some(head) = self.repeats.head(input) else {
+        let Some(head) = self.response_cache.head(input) else {
             return false;
         };
         let len = head.len();
         let tail = self.tails.get(exchange.now, Persistence::Default);
-        let named = self.repeats.named(head);
-        match self.repeats.find(named, head, exchange.now, tail) {
-            Ok(kept) => {
-                let again = kept.answer(self.service.wants_done());
-                exchange.output.push_again(again);
+        let hash = self.response_cache.hash(head);
+        match self.response_cache.get(hash, head, exchange.now, tail) {
+            Some(response) => {
+                let response = response.repeat(self.service.wants_done());
+                exchange.output.push_repeated(response);
                 exchange.decoder.skip(len);
                 exchange.body = None;
                 exchange.head_since = exchange.now;
@@ -123,14 +126,15 @@ impl<S: Service> Worker<S> {
                 self.counters.requests.add(1);
                 true
             }
-            Err(unknown) => {
-                exchange.unknown = Some(unknown);
+            None => {
+                exchange.cache_miss = Some(hash);
                 false
             }
         }
     }
 
-    /// [`Self::answer`] to a request with a body, which is counted for as long as an answer is made of it.
+    /// As [`Self::answer`], to a request with a body. The body is counted while a response is made
+    /// of it.
     fn answer_body(
         &mut self,
         exchange: &mut Exchange,
@@ -138,7 +142,7 @@ impl<S: Service> Worker<S> {
         body: Bytes,
         peer: SocketAddr,
     ) -> Option<Stage> {
-        // It may have come in one piece, or have grown with the last.
+        // The body may have arrived in one piece, or may have grown with the last.
         if !self.charge(exchange, body.len()) {
             self.charge(exchange, 0);
             let refusal = Refusal::TooManyBodies;
@@ -149,13 +153,14 @@ impl<S: Service> Worker<S> {
         }
         let witness = body.clone();
         let next = self.answer(exchange, head, body, peer);
-        // Not every answer that takes long is made of the body: a page is not.
+        // Not every slow response is made of the body: a page is not.
         let is_held = exchange.pending.is_some() && !witness.is_unique();
         self.charge(exchange, if is_held { witness.len() } else { 0 });
         next
     }
 
-    /// Asks the service, and queues its response if it has one; the stage that follows unless requests are read on.
+    /// Calls the service, and queues the response if it is ready; the next stage, unless the
+    /// connection continues to read requests.
     fn answer(
         &mut self,
         exchange: &mut Exchange,
@@ -163,36 +168,33 @@ impl<S: Service> Worker<S> {
         body: Bytes,
         peer: SocketAddr,
     ) -> Option<Stage> {
-        let reply = {
-            let request = exchange.decoder.request(&head, body, peer, exchange.now);
-            let unknown = exchange
-                .unknown
+        let (reply, repeated) = {
+            let mut request = exchange.decoder.request(&head, body, peer, exchange.now);
+            let cache_miss = exchange
+                .cache_miss
                 .take()
-                .filter(|unknown| may_be_kept(&head, &request) && unknown.has_len(head.len));
-            let again = unknown.filter(|unknown| self.repeats.is_wanted(*unknown));
-            catch_unwind(AssertUnwindSafe(|| match again {
-                Some(unknown) => {
-                    let (reply, standing) = self.service.call_again(&request);
-                    (reply, standing.map(|standing| (unknown, standing)))
-                }
-                None => (self.service.call(&request), None),
-            }))
+                .filter(|cache_miss| is_cacheable(&head, &request) && cache_miss.has_len(head.len));
+            let repeated =
+                cache_miss.filter(|cache_miss| self.response_cache.appeared_before(*cache_miss));
+            request.wants_validity = repeated.is_some();
+            let call = AssertUnwindSafe(|| self.service.call(&request));
+            (catch_unwind(call), repeated)
         };
-        let reply = reply.map(|(reply, kept)| {
-            if let (Reply::Ready(response), Some((unknown, standing))) = (&reply, kept) {
-                self.keep(exchange, &head, response, unknown, standing);
-            }
-            reply
-        });
         match reply {
             Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
+            Ok(Reply::Reusable(response, validity)) => {
+                if let Some(cache_miss) = repeated {
+                    self.cache_response(exchange, &head, &response, cache_miss, validity);
+                }
+                self.queue(exchange, head, Some(response))
+            }
             Ok(Reply::Later(response)) => {
-                exchange.pending = Some(Pending {
+                exchange.pending = Some(PendingResponse {
                     head,
                     response,
                     waker: None,
                 });
-                // What is ready does not wait for what is not.
+                // Responses that are ready do not wait for this one.
                 Some(if exchange.output.is_empty() {
                     Stage::Answering
                 } else {
@@ -203,43 +205,45 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Keeps a response for requests with the same head.
-    fn keep(
+    /// Caches a response for requests with the same head.
+    fn cache_response(
         &mut self,
         exchange: &Exchange,
         head: &Head,
         response: &Response,
-        unknown: Named,
-        standing: Box<dyn Standing>,
+        hash: RequestHash,
+        validity: Validity,
     ) {
         let body = match &response.body {
-            _ if is_bodiless(response.status) => &[],
-            Body::Empty => &[][..],
-            Body::Bytes(bytes) => bytes,
+            _ if is_bodiless(response.status) => Bytes::new(),
+            Body::Empty => Bytes::new(),
+            Body::Bytes(bytes) => bytes.clone(),
             Body::File { .. } => return,
         };
-        if response.close || body.len() > REPEATED_ANSWER {
+        if response.close {
             return;
         }
-        let tail = self.tails.get(exchange.now, Persistence::Default);
-        let tail_at = response.head.len() + response.extra.len();
-        let answer = [&response.head[..], &response.extra, tail, body];
-        let known = Known::new(&exchange.decoder, head, tail_at + tail.len());
-        let status = response.status;
-        self.repeats
-            .keep(unknown, known, status, &answer, tail_at, standing);
+        let parts = ResponseParts {
+            status: response.status,
+            head: [&response.head, &response.extra],
+            tail: self.tails.get(exchange.now, Persistence::Default),
+            body,
+        };
+        if let Some(cached) = CachedResponse::new(&exchange.decoder, head, parts, validity) {
+            self.response_cache.insert(hash, cached);
+        }
     }
 
-    /// Goes on with the response that is being made.
+    /// Polls the response that is being made.
     pub(super) fn await_answer(
         &mut self,
         connection: &mut Connection,
         exchange: &mut Exchange,
-    ) -> Option<Step> {
-        // It may take long, and what is ready does not wait for it.
-        self.send_posts();
+    ) -> Option<NextAction> {
+        // The future may take long, and responses that are ready do not wait for it.
+        self.send_batch();
         let Some(mut pending) = exchange.pending.take() else {
-            return Some(Step::End);
+            return Some(NextAction::Close);
         };
         let token = connection.token;
         let waker = pending
@@ -254,7 +258,7 @@ impl<S: Service> Worker<S> {
             Ok(Poll::Pending) => {
                 exchange.pending = Some(pending);
                 connection.deadline = Boottime::NEVER;
-                return Some(Step::Wait);
+                return Some(NextAction::Wait);
             }
             Ok(Poll::Ready(response)) => Some(response),
             Err(_) => None,
@@ -268,7 +272,8 @@ impl<S: Service> Worker<S> {
         None
     }
 
-    /// Queues a response, or 500 if the service panicked; the stage that follows unless requests are read on.
+    /// Queues a response, or 500 if the service panicked; the next stage, unless the connection
+    /// continues to read requests.
     fn queue(
         &mut self,
         exchange: &mut Exchange,
@@ -287,10 +292,10 @@ impl<S: Service> Worker<S> {
         };
         let tail = self.tails.get(exchange.now, persistence);
         exchange.output.push(Some(head), response, tail);
-        // The next head of a pipeline begins to count when its turn comes.
+        // The time of the next head of a pipeline starts when its turn starts.
         exchange.head_since = exchange.now;
         if closes {
-            // A client that asked for the end is not sending; any other may be.
+            // A client that asked for the close is not sending; any other client may be.
             let expected = !head.keep_alive && exchange.decoder.phase() == Phase::Idle;
             return Some(Stage::Sending(if expected {
                 After::Close
@@ -302,7 +307,7 @@ impl<S: Service> Worker<S> {
             .then_some(Stage::Sending(After::Read))
     }
 
-    /// Answers what is not a request, after which the connection ends.
+    /// Answers bytes that are not a request; then the connection ends.
     fn refuse(&mut self, connection: &mut Connection, exchange: &mut Exchange, refusal: Refusal) {
         let status = refusal.status();
         self.counters.refused(status);
@@ -321,14 +326,15 @@ impl<S: Service> Worker<S> {
         connection.stage = Stage::Sending(After::Linger);
     }
 
-    /// Counts the body of the present request, of which `len` bytes are there; false if all of them together are too many.
+    /// Counts the body of the present request, of which `len` bytes have arrived; false if all
+    /// bodies together are too many bytes.
     fn charge(&mut self, exchange: &mut Exchange, len: usize) -> bool {
         self.bodies = self.bodies + len - exchange.charged;
         exchange.charged = len;
         len == 0 || self.bodies <= BODIES
     }
 
-    /// Answers a request that did not come in time.
+    /// Answers a request that did not arrive in time.
     pub(super) fn refuse_slow(&mut self, connection: &mut Connection) {
         let Some(mut exchange) = connection.exchange.take() else {
             return;
@@ -342,8 +348,9 @@ impl<S: Service> Worker<S> {
         connection.exchange = Some(exchange);
     }
 
-    /// Tells the service of the responses in `exchange` to `peer`, which are sent or never will be.
-    pub(super) fn tell_done(&mut self, exchange: &mut Exchange, peer: SocketAddr) {
+    /// Notifies the service of the responses in `exchange` to `peer`, which are sent or never will
+    /// be.
+    pub(super) fn notify_done(&mut self, exchange: &mut Exchange, peer: SocketAddr) {
         let Exchange {
             decoder,
             output,
@@ -354,22 +361,22 @@ impl<S: Service> Worker<S> {
         if self.service.wants_done() {
             output.each_request(|told, status, body_bytes| {
                 let request = match told {
-                    Told::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
-                    Told::Known(known) => known.request(peer, *now),
+                    SentRequest::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
+                    SentRequest::Cached(cached) => cached.request(peer, *now),
                 };
-                self.tell(|service| service.done(&request, status, body_bytes));
+                self.notify(|service| service.done(&request, status, body_bytes));
             });
         }
         output.clear();
         if let Some(status) = refused.take() {
-            self.tell(|service| service.refused(peer, status));
+            self.notify(|service| service.refused(peer, status));
         }
     }
 }
 
-/// Whether the answer may be given to every request with the same bytes: nothing but the head says what is asked for, and nothing
-/// about the connection is to be said.
-fn may_be_kept(head: &Head, request: &Request<'_>) -> bool {
+/// Whether the response may be given to every request with the same bytes: only the head describes
+/// the request, and the response says nothing about the connection.
+fn is_cacheable(head: &Head, request: &Request<'_>) -> bool {
     request.method == "GET"
         && head.version == Version::Http11
         && head.keep_alive
@@ -377,8 +384,8 @@ fn may_be_kept(head: &Head, request: &Request<'_>) -> bool {
         && head.framing == Framing::Length(0)
 }
 
-/// Whether what is ready may wait for the responses of other connections: the client waits for it and for nothing else.
-fn may_post(exchange: &Exchange) -> bool {
+/// Whether the responses may wait for those of other connections: the client waits for them alone.
+fn may_batch(exchange: &Exchange) -> bool {
     exchange.decoder.phase() == Phase::Idle
         && !exchange.output.is_empty()
         && !exchange.output.ends_with_file()

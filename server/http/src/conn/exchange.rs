@@ -1,4 +1,4 @@
-//! What a connection has while it is doing something, lent from the worker's pool. An idle connection has none.
+//! The buffers of a connection that is not idle, borrowed from the worker's pool.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::task::Waker;
 use base_clock::Boottime;
 
 use super::output::Output;
-use super::progress::Progress;
-use super::repeats::Named;
+use super::progress::TransferProgress;
+use super::response_cache::RequestHash;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::response::Response;
@@ -17,33 +17,34 @@ use crate::response::Response;
 pub(crate) struct Exchange {
     pub(super) decoder: Decoder,
     pub(super) output: Output,
-    /// The newest moment known: of the last read, or after the last wait. Saves readings of the clock.
+    /// The time of the last read, or after the last wait. Saves readings of the clock.
     pub(super) now: Boottime,
-    /// Since when the present head is being sent.
+    /// When the client started to send the present head.
     pub(super) head_since: Boottime,
-    pub(super) body: Option<Progress>,
-    /// Bytes of that body that the worker counts, until its request is answered.
+    pub(super) body: Option<TransferProgress>,
+    /// Bytes of the body that the worker counts until the request is answered.
     pub(super) charged: usize,
-    /// Since the socket was first found full.
-    pub(super) sending: Option<Progress>,
-    /// Bytes of the present output that are sent.
+    /// Since the socket was first full.
+    pub(super) sending: Option<TransferProgress>,
+    /// Bytes of the present output that were sent.
     pub(super) sent: u64,
-    /// Requests answered in this turn, which ends when others have had theirs or nothing more has come.
+    /// Requests answered in this turn, which ends when other connections had their turn or no more
+    /// bytes have arrived.
     pub(super) answered: usize,
-    pub(super) pending: Option<Pending>,
-    /// The request that comes next, if its head is there and it has no answer yet.
-    pub(super) unknown: Option<Named>,
-    /// The same of the first request, if it was looked for before the exchange began.
-    pub(super) looked_for: Option<Named>,
-    /// The status with which the last request was refused, until the service is told.
+    pub(super) pending: Option<PendingResponse>,
+    /// The next request, if its head is complete and the response cache has no response.
+    pub(super) cache_miss: Option<RequestHash>,
+    /// The same for the first request, if it was looked up before the exchange began.
+    pub(super) first_miss: Option<RequestHash>,
+    /// The status with which the last request was refused, until the service is notified.
     pub(super) refused: Option<u16>,
 }
 
 /// A response that is being made.
-pub(super) struct Pending {
+pub(super) struct PendingResponse {
     pub(super) head: Head,
     pub(super) response: Pin<Box<dyn Future<Output = Response>>>,
-    /// Made when it is first needed.
+    /// Created at the first poll.
     pub(super) waker: Option<Waker>,
 }
 
@@ -60,37 +61,40 @@ impl Exchange {
             sent: 0,
             answered: 0,
             pending: None,
-            unknown: None,
-            looked_for: None,
+            cache_miss: None,
+            first_miss: None,
             refused: None,
         }
     }
 
-    /// Makes it ready for another connection; false if it has grown beyond the usual.
+    /// Resets the exchange for another connection; false if its buffers are larger than usual.
     fn renew(&mut self) -> bool {
-        debug_assert_eq!(self.charged, 0, "a body that is gone is counted on");
-        debug_assert_eq!(self.refused, None, "nobody was told of a refusal");
+        debug_assert_eq!(self.charged, 0, "a body that is gone is still counted");
+        debug_assert_eq!(
+            self.refused, None,
+            "the service was not notified of a refusal"
+        );
         self.refused = None;
         self.pending = None;
-        self.unknown = None;
+        self.cache_miss = None;
         self.sending = None;
         self.sent = 0;
         self.decoder.renew() && self.output.is_small()
     }
 
-    /// The first bytes of a request have come at `now`.
+    /// Begins with the first bytes of a request, which arrived at `now`.
     pub(super) fn begin(&mut self, now: Boottime) {
         (self.now, self.head_since) = (now, now);
         self.body = None;
         self.sending = None;
         self.sent = 0;
         self.answered = 0;
-        self.looked_for = None;
+        self.first_miss = None;
     }
 }
 
 /// Exchanges for reuse, so that the ready path allocates nothing.
-// The box is what is lent: a connection stays small, and taking one moves a pointer.
+// Boxed, so that a connection stays small and borrowing an exchange moves a pointer.
 #[derive(Default)]
 pub(crate) struct Pool(#[allow(clippy::vec_box)] Vec<Box<Exchange>>);
 
@@ -99,8 +103,8 @@ impl Pool {
         self.0.pop().unwrap_or_else(|| Box::new(Exchange::new()))
     }
 
-    /// Takes an exchange back, unless it grew beyond the usual or there are enough. What it was in the middle of is over: a client
-    /// that is refused or leaves costs no new buffer.
+    /// Takes an exchange back, unless its buffers are too large or the pool is full. Also after a
+    /// refusal or a lost client, so that neither costs a new buffer.
     pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
         if exchange.renew() && self.0.len() < SPARE_BUFFERS {
             self.0.push(exchange);

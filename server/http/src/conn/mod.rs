@@ -1,25 +1,28 @@
-//! A connection: a state machine over one socket that reads, asks the service and writes, in order (RFC 9112 section 9).
+//! A connection: a state machine over one socket that reads, calls the service and writes, in order
+//! (RFC 9112 section 9).
 //!
-//! It alternates between two states. *Idle* it is an entry in a table and nothing more. In an *exchange* it has borrowed buffers from the
-//! worker: all requests that have arrived are decoded and answered, their responses written at once, and only then are
-//! more bytes read. So back-pressure needs no rule of its own: a client that does not read its responses is not read from.
+//! A connection alternates between two states. An *idle* connection is an entry in a table and
+//! nothing more. In an *exchange* a connection has borrowed buffers from the worker: all requests
+//! that have arrived are decoded and answered, the responses are written at once, and only then are
+//! more bytes read. So back-pressure needs no rule of its own: the server does not read from a
+//! client that does not read its responses.
 //!
-//! - `read`: what comes in, and how long it may take; `intake`: the requests of a turn, one after the other.
-//! - `answer`: requests become responses, at once or later; `repeats`: without a further look where the same came before, by
-//!   what was `kept` of it.
-//! - `send`: what goes out; `outbox`: together with what other connections have.
+//! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
+//! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
+//!   before gets its `cached_response`.
+//! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
 
 mod answer;
+mod cached_response;
 mod exchange;
-mod intake;
-mod kept;
-mod outbox;
 mod output;
 mod progress;
 mod read;
-mod repeats;
+mod read_batch;
+mod response_cache;
 mod send;
 mod socket;
+mod write_batch;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -28,50 +31,52 @@ use base_clock::Boottime;
 
 use crate::event::{Ready, Token};
 use crate::response::Service;
-use crate::worker::{Seat, Worker};
+use crate::worker::{ConnectionPermit, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
-pub(crate) use intake::Intake;
-pub(crate) use outbox::Outbox;
-pub(crate) use repeats::Repeats;
+pub(crate) use read_batch::ReadBatch;
+pub(crate) use response_cache::ResponseCache;
+pub(crate) use write_batch::WriteBatch;
 
-/// One connection of a worker. What every request needs of it is one line of memory: of those that wait, few are in a cache.
+/// One connection of a worker. The fields that every request needs are one line of memory, because
+/// few idle connections are in a cache.
 #[repr(C, align(64))]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) ready: Ready,
-    /// Whether it waits for its turn to go on.
+    /// Whether the connection is in the queue of runnable connections.
     pub(crate) is_queued: bool,
-    /// Whether the kernel holds back what fills no segment.
+    /// Whether the kernel holds back bytes that fill no segment.
     is_corked: bool,
     pub(crate) token: Token,
     pub(crate) stage: Stage,
-    /// When patience with the present stage ends.
+    /// When the present stage times out.
     pub(crate) deadline: Boottime,
-    /// Before this nobody looks at the deadline.
-    pub(crate) looked_at: Boottime,
+    /// When the timer compares the deadline with the clock.
+    pub(crate) timer_at: Boottime,
     exchange: Option<Box<Exchange>>,
     pub(crate) peer: SocketAddr,
-    /// Its entry in the books, which dropping closes.
-    _seat: Seat,
+    /// Counts the connection; released when dropped.
+    _permit: ConnectionPermit,
 }
 
 const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 
-/// What a connection waits for, or does next.
+/// What a connection waits for or does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The first byte of a request, or, within a turn, that the first bytes are taken from the [intake](Intake).
+    /// The first byte of a request; within a turn also the processing of the [read
+    /// batch](ReadBatch).
     Idle,
     /// An exchange, in which requests are decoded and more bytes read.
     Reading,
     /// A response that is being made.
     Answering,
-    /// Its responses are in the outbox.
-    Posted,
-    /// Its responses are being sent, and then something else follows.
+    /// The responses are in the write batch.
+    Batched,
+    /// The responses are being sent, and then another stage follows.
     Sending(After),
-    /// Nothing but the client's end; so many bytes more are read and thrown away.
+    /// Only the end of the client's bytes; at most this number of bytes is read and dropped.
     Lingering(usize),
 }
 
@@ -85,22 +90,27 @@ pub(crate) enum After {
     Close,
 }
 
-/// What a worker has to do with a connection that cannot go on by itself.
+/// What a worker does with a connection that cannot continue by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Wake it when there is news of its socket, or its deadline has come.
+pub(crate) enum NextAction {
+    /// Wait for an event of the socket, or for the deadline.
     Wait,
-    /// Its responses are in the outbox, and go with the others of this turn.
-    Post,
-    /// Others have their turn first.
+    /// Leave the responses in the write batch, which is sent at the end of the turn.
+    Batch,
+    /// Continue after the other connections had their turn.
     Yield,
-    /// Close it.
-    End,
+    /// Close the connection.
+    Close,
 }
 
 impl Connection {
     /// A connection that has just been accepted.
-    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, token: Token, seat: Seat) -> Self {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        peer: SocketAddr,
+        token: Token,
+        permit: ConnectionPermit,
+    ) -> Self {
         Self {
             socket,
             peer,
@@ -110,13 +120,13 @@ impl Connection {
             is_queued: false,
             is_corked: false,
             deadline: Boottime::NEVER,
-            looked_at: Boottime::NEVER,
+            timer_at: Boottime::NEVER,
             exchange: None,
-            _seat: seat,
+            _permit: permit,
         }
     }
 
-    /// Bytes of its request's body that the worker counts.
+    /// Bytes of the request's body that the worker counts.
     pub(crate) fn counted(&self) -> usize {
         self.exchange
             .as_ref()
@@ -125,8 +135,8 @@ impl Connection {
 }
 
 impl<S: Service> Worker<S> {
-    /// Does with a connection all that can be done now.
-    pub(crate) fn go_on(&mut self, connection: &mut Connection) -> Step {
+    /// Advances a connection as far as possible now.
+    pub(crate) fn drive(&mut self, connection: &mut Connection) -> NextAction {
         let mut exchange = connection.exchange.take();
         loop {
             let step = match (connection.stage, &mut exchange) {
@@ -135,9 +145,9 @@ impl<S: Service> Worker<S> {
                 (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
                 (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
-                (Stage::Posted, _) => Some(Step::Wait),
+                (Stage::Batched, _) => Some(NextAction::Wait),
                 // No other stage is without an exchange.
-                (_, None) => Some(Step::End),
+                (_, None) => Some(NextAction::Close),
             };
             if !matches!(connection.stage, Stage::Idle | Stage::Lingering(_)) {
                 if let Some(step) = step {
@@ -155,8 +165,8 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// The deadline of a connection has passed; none if that ends it.
-    pub(crate) fn time_out(&mut self, connection: &mut Connection) -> Option<Step> {
+    /// Handles a passed deadline; none if the connection ends.
+    pub(crate) fn time_out(&mut self, connection: &mut Connection) -> Option<NextAction> {
         match connection.stage {
             Stage::Idle => {
                 if self.draining.is_none() {
@@ -166,26 +176,27 @@ impl<S: Service> Worker<S> {
             }
             Stage::Reading => {
                 self.refuse_slow(connection);
-                Some(self.go_on(connection))
+                Some(self.drive(connection))
             }
             Stage::Sending(_) => self.send_or_give_up(connection),
             Stage::Lingering(_) => None,
             // These wait for the server, not for the client.
-            Stage::Answering | Stage::Posted => Some(Step::Wait),
+            Stage::Answering | Stage::Batched => Some(NextAction::Wait),
         }
     }
 
-    /// Tells of what was not sent, and gives up its token: dropping it closes it.
+    /// Notifies the service of unsent responses, and releases the token. Dropping the connection
+    /// closes it.
     pub(crate) fn end(&mut self, connection: &mut Connection) {
         if let Some(mut exchange) = connection.exchange.take() {
-            self.tell_done(&mut exchange, connection.peer);
+            self.notify_done(&mut exchange, connection.peer);
             self.give_back(exchange);
         }
         self.timers.forget(connection.token.index());
         self.connections.release(connection.token);
     }
 
-    /// Takes an exchange that is over, with whatever it has received.
+    /// Takes back an exchange that is over, with all bytes that it has received.
     pub(super) fn give_back(&mut self, mut exchange: Box<Exchange>) {
         self.bodies -= std::mem::take(&mut exchange.charged);
         self.pool.put(exchange);

@@ -1,7 +1,7 @@
-//! Responses on their way to one socket, in order, and what was written of them.
+//! Responses that are sent to one socket, in order, and the count of written bytes.
 //!
-//! Heads, and bodies that are small, are copied one behind the other, so that they are one slice: to a call that sends, a slice more
-//! costs about as much as copying a kilobyte.
+//! Heads and small bodies are copied one behind the other, so that they are one slice: one more
+//! slice costs the sending call about as much as copying a kilobyte.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -10,25 +10,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::kept::{Again, Known};
+use super::cached_response::{CachedExchange, RepeatedResponse};
 use crate::h1::Head;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
 /// A body up to this length is copied behind its head.
-const COPIED: usize = 2 << 10;
+pub(super) const COPIED: usize = 2 << 10;
 
 /// One response in the queue.
 #[derive(Debug)]
-struct Queued {
-    answers: Answers,
+struct QueuedResponse {
+    answers: AnsweredRequest,
     status: u16,
-    /// Where its head, and a small body, end in the text; it begins where that of the one before ends.
+    /// Where the head and a small body end in the text. They begin where the previous response
+    /// ends.
     text_end: usize,
     /// Bytes of the body that are part of the text.
     copied: usize,
-    /// What comes behind the text.
-    body: Large,
+    /// The body behind the text.
+    body: LargeBody,
     file: Option<FilePart>,
     /// Bytes of text and body that are written.
     written: usize,
@@ -38,35 +39,36 @@ struct Queued {
 
 /// The request that a response answers.
 #[derive(Debug)]
-enum Answers {
-    /// None, as an interim response and a refusal; or nobody wants to be told.
+enum AnsweredRequest {
+    /// None: an interim response, a refusal, or the service is not notified.
     Nothing,
     Decoded(Head),
-    Known(Rc<Known>),
+    Cached(Rc<CachedExchange>),
 }
 
 /// A request whose response is sent, or never will be.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum SentRequest<'a> {
     Decoded(&'a Head),
-    Known(&'a Known),
+    Cached(&'a CachedExchange),
 }
 
-/// Bytes that are too many to be copied.
+/// A body that is too long to be copied.
 #[derive(Debug)]
-enum Large {
+enum LargeBody {
     Bytes(Bytes),
-    /// A whole response, head and body, from a place on.
-    Kept(Rc<[u8]>, usize),
+    /// The body of a cached response. The reference is the worker's own, so the count of the bytes
+    /// that all workers share is not written.
+    Cached(Rc<CachedExchange>),
 }
 
-impl Large {
+impl LargeBody {
     const NONE: Self = Self::Bytes(Bytes::new());
 
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Kept(bytes, from) => &bytes[*from..],
+            Self::Cached(exchange) => &exchange.body,
         }
     }
 }
@@ -79,11 +81,11 @@ pub(super) struct FilePart {
     pub(super) len: u64,
 }
 
-/// The queue. Everything before `first` is written; it is emptied when the last response is.
+/// The queue. Everything before `first` is written. The queue is emptied when all of it is written.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     text: Vec<u8>,
-    queue: Vec<Queued>,
+    queue: Vec<QueuedResponse>,
     first: usize,
     /// Bytes in memory that wait to be written.
     waiting: usize,
@@ -94,7 +96,7 @@ impl Output {
         self.queue.is_empty()
     }
 
-    /// Whether it is empty and has not grown beyond the usual.
+    /// Whether the queue is empty and its buffers have the usual size.
     pub(super) fn is_small(&self) -> bool {
         self.queue.is_empty() && self.queue.capacity() <= 64 && self.text.capacity() <= 64 << 10
     }
@@ -109,7 +111,8 @@ impl Output {
         (self.queue.len() - self.first) * 2
     }
 
-    /// Queues `response`, whose head ends with `tail`. To HEAD, and with a status that has none, no body is sent.
+    /// Queues `response`, whose head ends with `tail`. To HEAD, and with a status that has none, no
+    /// body is sent.
     pub(super) fn push(&mut self, request: Option<Head>, response: Response, tail: &[u8]) {
         let without_body = is_bodiless(response.status) || request.is_some_and(|head| head.is_head);
         let (body, file) = match response.body {
@@ -130,31 +133,36 @@ impl Output {
             (0, body)
         };
         self.waiting += self.text.len() - before + body.len();
-        self.queue.push(Queued {
-            answers: request.map_or(Answers::Nothing, Answers::Decoded),
+        self.queue.push(QueuedResponse {
+            answers: request.map_or(AnsweredRequest::Nothing, AnsweredRequest::Decoded),
             status: response.status,
             text_end: self.text.len(),
             copied,
-            body: Large::Bytes(body),
+            body: LargeBody::Bytes(body),
             file,
             written: 0,
             file_written: 0,
         });
     }
 
-    /// Queues a whole response that was kept from an earlier request.
-    pub(super) fn push_again(&mut self, again: Again) {
-        let (len, from) = (again.bytes().len(), again.from as usize);
-        let (body, copied) = if len <= COPIED {
-            self.text.extend_from_slice(again.bytes());
-            (Large::NONE, len - again.answer_head as usize)
-        } else {
-            (Large::Kept(again.both, from), 0)
+    /// Queues a cached response.
+    pub(super) fn push_repeated(&mut self, response: RepeatedResponse) {
+        let text = response.text();
+        self.text.extend_from_slice(text);
+        let copied = text.len() - response.head_len as usize;
+        self.waiting += text.len() + response.body().len();
+        let status = response.status;
+        let body = match &response.exchange {
+            Some(exchange) if !exchange.body.is_empty() => LargeBody::Cached(Rc::clone(exchange)),
+            _ => LargeBody::NONE,
         };
-        self.waiting += len;
-        self.queue.push(Queued {
-            answers: again.told.map_or(Answers::Nothing, Answers::Known),
-            status: again.status,
+        let answers = match response.exchange {
+            Some(exchange) if response.is_reported => AnsweredRequest::Cached(exchange),
+            _ => AnsweredRequest::Nothing,
+        };
+        self.queue.push(QueuedResponse {
+            answers,
+            status,
             text_end: self.text.len(),
             copied,
             body,
@@ -180,7 +188,8 @@ impl Output {
         );
     }
 
-    /// Whether the last response in the queue is a file, after which nothing may be queued until it is sent.
+    /// Whether the last response in the queue is a file, after which nothing may be queued until it
+    /// is sent.
     pub(super) fn ends_with_file(&self) -> bool {
         self.queue
             .last()
@@ -198,7 +207,8 @@ impl Output {
         self.queue[at].text_end - self.text_start(at) + self.queue[at].body.bytes().len()
     }
 
-    /// The slices that are to be written next, up to the next file; returns how many of `slices` were filled.
+    /// The slices that are to be written next, up to the next file; returns how many of `slices`
+    /// were filled.
     pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         let mut add = |part: &'a [u8]| {
@@ -296,18 +306,17 @@ impl Output {
         self.first == self.queue.len()
     }
 
-    /// Tells of each request its status and how much of the body was written.
-    pub(super) fn each_request(&self, mut each: impl FnMut(Told<'_>, u16, u64)) {
+    /// Calls `each` with every request, its status, and the number of body bytes that were written.
+    pub(super) fn each_request(&self, mut each: impl FnMut(SentRequest<'_>, u16, u64)) {
         for (at, queued) in self.queue.iter().enumerate() {
             let of_head = queued.text_end - self.text_start(at) - queued.copied;
-            let (told, of_head) = match (&queued.answers, &queued.body) {
-                (Answers::Nothing, _) => continue,
-                (Answers::Decoded(head), _) => (Told::Decoded(head), of_head),
-                (Answers::Known(known), Large::Kept(..)) => (Told::Known(known), known.answer_head),
-                (Answers::Known(known), Large::Bytes(_)) => (Told::Known(known), of_head),
+            let request = match &queued.answers {
+                AnsweredRequest::Nothing => continue,
+                AnsweredRequest::Decoded(head) => SentRequest::Decoded(head),
+                AnsweredRequest::Cached(exchange) => SentRequest::Cached(exchange),
             };
             let of_body = queued.written.saturating_sub(of_head) as u64;
-            each(told, queued.status, of_body + queued.file_written);
+            each(request, queued.status, of_body + queued.file_written);
         }
     }
 

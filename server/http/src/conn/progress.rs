@@ -6,16 +6,16 @@ use base_clock::Boottime;
 
 use crate::limits::MIN_RATE;
 
-/// How a body or a response gets on: it may stand still for the progress timeout, and over its whole course it must
-/// keep an average of [`MIN_RATE`] once it has used up a start credit of the same length.
+/// The progress of a body or a response. It may pause for the progress timeout. Over its whole
+/// course it must keep an average of [`MIN_RATE`] after a start credit of the same length.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct TransferProgress {
     start: Boottime,
     last: Boottime,
     bytes: u64,
 }
 
-impl Progress {
+impl TransferProgress {
     pub(super) const fn new(now: Boottime) -> Self {
         Self {
             start: now,
@@ -32,7 +32,7 @@ impl Progress {
         }
     }
 
-    /// When patience ends if nothing more is moved.
+    /// The deadline if no more bytes are moved.
     pub(super) fn deadline(&self, timeout: Duration) -> Boottime {
         let credit = Duration::from_millis(self.bytes.saturating_mul(1000) / MIN_RATE);
         self.last
@@ -53,17 +53,17 @@ mod tests {
 
     #[test]
     fn a_body_may_stand_still_for_the_timeout() {
-        let mut progress = Progress::new(at(100));
+        let mut progress = TransferProgress::new(at(100));
         assert_eq!(progress.deadline(TIMEOUT), at(130));
         progress.moved_to(1 << 20, at(120));
         assert_eq!(progress.deadline(TIMEOUT), at(150));
         progress.moved_to(1 << 20, at(140));
-        assert_eq!(progress.deadline(TIMEOUT), at(150), "nothing moved");
+        assert_eq!(progress.deadline(TIMEOUT), at(150), "no bytes moved");
     }
 
     #[test]
     fn one_byte_now_and_then_is_not_enough() {
-        let mut progress = Progress::new(at(0));
+        let mut progress = TransferProgress::new(at(0));
         for second in 1..30 {
             progress.moved_to(second, at(second));
         }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_slow_but_steady_client_is_served() {
-        let mut progress = Progress::new(at(0));
+        let mut progress = TransferProgress::new(at(0));
         for second in 1..10_000 {
             assert!(progress.deadline(TIMEOUT) > at(second));
             progress.moved_to(second * MIN_RATE, at(second));

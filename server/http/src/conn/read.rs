@@ -1,15 +1,15 @@
-//! What comes in: first bytes, further bytes, and bytes that nobody wants.
+//! Incoming bytes: first bytes, further bytes, and bytes that are dropped.
 
 use base_clock::Boottime;
 
+use super::cached_response::RepeatedResponse;
 use super::exchange::Exchange;
-use super::intake::First;
-use super::kept::Again;
-use super::outbox::Post;
-use super::progress::Progress;
-use super::repeats::Named;
-use super::socket::Moved;
-use super::{Connection, Stage, Step};
+use super::progress::TransferProgress;
+use super::read_batch::FirstRead;
+use super::response_cache::RequestHash;
+use super::socket::IoOutcome;
+use super::write_batch::BatchedWrite;
+use super::{Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::Phase;
 use crate::limits::DRAIN_GRACE;
@@ -17,73 +17,79 @@ use crate::response::Service;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
-    /// Reads the first bytes of a request, if they are there, and begins with them.
+    /// Reads the first bytes of a request, if they have arrived, and begins with them.
     pub(super) fn first_bytes(
         &mut self,
         connection: &mut Connection,
-        lent: &mut Option<Box<Exchange>>,
-    ) -> Option<Step> {
+        borrowed_buffers: &mut Option<Box<Exchange>>,
+    ) -> Option<NextAction> {
         if !connection.ready.read {
-            return Some(Step::Wait);
+            return Some(NextAction::Wait);
         }
-        let len = match connection.receive(self.intake.free()) {
-            Moved::Bytes(len) => len,
-            Moved::Nothing => return Some(Step::Wait),
-            Moved::End => return Some(Step::End),
+        let len = match connection.receive(self.read_batch.free()) {
+            IoOutcome::Bytes(len) => len,
+            IoOutcome::WouldBlock => return Some(NextAction::Wait),
+            IoOutcome::Closed => return Some(NextAction::Close),
         };
         let now = Boottime::now();
         let first = self.first(len);
-        self.begin(connection, lent, first, now)
+        self.begin(connection, borrowed_buffers, first, now)
     }
 
-    /// Begins with the first bytes of a request. One that comes again, alone, is answered from where they lie: the connection borrows
-    /// nothing for it, and all such requests go through the same few places of memory.
+    /// Begins with the first bytes of a request. A single request that came before is answered from
+    /// the read batch: the connection borrows no buffers, and all such requests use the same
+    /// memory.
     pub(super) fn begin(
         &mut self,
         connection: &mut Connection,
-        lent: &mut Option<Box<Exchange>>,
-        first: First,
+        borrowed_buffers: &mut Option<Box<Exchange>>,
+        first: FirstRead,
         now: Boottime,
-    ) -> Option<Step> {
-        let alone = self.find_alone(first, now);
-        if let Some(Ok(again)) = alone {
-            self.outbox.push(Post::Again(connection.token, again, now));
-            connection.stage = Stage::Posted;
-            return Some(Step::Post);
+    ) -> Option<NextAction> {
+        let alone = self.look_up_alone(first, now);
+        if let Some(Ok(response)) = alone {
+            self.write_batch
+                .push(BatchedWrite::Repeated(connection.token, response, now));
+            connection.stage = Stage::Batched;
+            return Some(NextAction::Batch);
         }
         connection.deadline = Boottime::NEVER;
-        let exchange = lent.get_or_insert_with(|| self.pool.take());
-        let bytes = self.intake.bytes(first);
+        let exchange = borrowed_buffers.get_or_insert_with(|| self.pool.take());
+        let bytes = self.read_batch.bytes(first);
         exchange.decoder.space(&self.limits)[..bytes.len()].copy_from_slice(bytes);
         exchange.decoder.received(bytes.len());
         exchange.begin(now);
-        exchange.looked_for = alone.and_then(Result::err);
+        exchange.first_miss = alone.and_then(Result::err);
         connection.stage = Stage::Reading;
         None
     }
 
-    /// Looks for the answer to the request that is all of the first bytes; none if they are anything else.
-    fn find_alone(&mut self, first: First, now: Boottime) -> Option<Result<Again, Named>> {
-        let named = first.named?;
+    /// Looks up the cached response if the first bytes are exactly one complete head, else none.
+    fn look_up_alone(
+        &mut self,
+        first: FirstRead,
+        now: Boottime,
+    ) -> Option<Result<RepeatedResponse, RequestHash>> {
+        let hash = first.hash?;
         if self.draining.is_some() {
             return None;
         }
-        let request = self.intake.bytes(first);
+        let request = self.read_batch.bytes(first);
         let tail = self.tails.get(now, Persistence::Default);
-        let found = self.repeats.find(named, request, now, tail);
-        Some(found.map(|kept| {
+        let found = self.response_cache.get(hash, request, now, tail);
+        Some(found.ok_or(hash).map(|response| {
             self.counters.requests.add(1);
-            kept.answer(self.service.wants_done())
+            response.repeat(self.service.wants_done())
         }))
     }
 
     /// From now on the connection is idle.
-    pub(super) fn rest(&self, connection: &mut Connection, now: Boottime) {
+    pub(super) fn become_idle(&self, connection: &mut Connection, now: Boottime) {
         connection.stage = Stage::Idle;
         connection.deadline = self.idle_until(now);
     }
 
-    /// Until when a connection may be idle that is so since `now`.
+    /// Deadline of a connection that became idle at `now`.
     pub(crate) fn idle_until(&self, now: Boottime) -> Boottime {
         let until = now.plus(self.limits.idle_timeout);
         match self.draining {
@@ -92,51 +98,57 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Reads more of the request that has begun; none if something came.
+    /// Reads more of the request that has begun; none if bytes arrived.
     pub(super) fn read_on(
         &mut self,
         connection: &mut Connection,
         exchange: &mut Exchange,
-    ) -> Option<Step> {
+    ) -> Option<NextAction> {
         match connection.receive(exchange.decoder.space(&self.limits)) {
-            Moved::Bytes(len) => {
+            IoOutcome::Bytes(len) => {
                 self.counters.bytes_in.add(len as u64);
                 exchange.decoder.received(len);
                 exchange.now = Boottime::now();
                 None
             }
-            Moved::Nothing => {
+            IoOutcome::WouldBlock => {
                 connection.deadline = self.read_until(exchange);
-                Some(Step::Wait)
+                Some(NextAction::Wait)
             }
-            Moved::End => Some(Step::End),
+            IoOutcome::Closed => Some(NextAction::Close),
         }
     }
 
-    /// When patience with the present head or body ends.
+    /// Deadline of the present head or body.
     fn read_until(&self, exchange: &mut Exchange) -> Boottime {
         if exchange.decoder.phase() != Phase::Body {
             return exchange.head_since.plus(self.limits.head_timeout);
         }
         let now = exchange.now;
-        let progress = exchange.body.get_or_insert_with(|| Progress::new(now));
+        let progress = exchange
+            .body
+            .get_or_insert_with(|| TransferProgress::new(now));
         progress.moved_to(exchange.decoder.body_len() as u64, now);
         progress.deadline(self.limits.progress_timeout)
     }
 
-    /// Reads on until the client has seen the end: closing while unread bytes arrive would reset the connection and could
-    /// destroy the response on its way (RFC 9112 section 9.6).
-    pub(super) fn linger(&mut self, connection: &mut Connection, mut left: usize) -> Option<Step> {
+    /// Reads until the client has seen the end: closing while unread bytes arrive would reset the
+    /// connection and could destroy the response on its way (RFC 9112 section 9.6).
+    pub(super) fn linger(
+        &mut self,
+        connection: &mut Connection,
+        mut left: usize,
+    ) -> Option<NextAction> {
         while left > 0 {
-            match connection.receive(self.intake.free()) {
-                Moved::Bytes(len) => left = left.saturating_sub(len),
-                Moved::Nothing => {
+            match connection.receive(self.read_batch.free()) {
+                IoOutcome::Bytes(len) => left = left.saturating_sub(len),
+                IoOutcome::WouldBlock => {
                     connection.stage = Stage::Lingering(left);
-                    return Some(Step::Wait);
+                    return Some(NextAction::Wait);
                 }
-                Moved::End => break,
+                IoOutcome::Closed => break,
             }
         }
-        Some(Step::End)
+        Some(NextAction::Close)
     }
 }

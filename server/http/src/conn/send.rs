@@ -4,29 +4,29 @@ use base_clock::Boottime;
 use rustix::net::{Shutdown, shutdown};
 
 use super::exchange::Exchange;
-use super::progress::Progress;
-use super::socket::Moved;
-use super::{After, Connection, Stage, Step};
+use super::progress::TransferProgress;
+use super::socket::IoOutcome;
+use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::limits::{CORKED, LINGER, LINGER_BYTES, TURN};
 use crate::response::{Response, Service};
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
-    /// Sends all that is queued; none once that is done and the stage after it has begun.
+    /// Sends the queue; none when it is sent and the next stage has begun.
     pub(super) fn send(
         &mut self,
         connection: &mut Connection,
         exchange: &mut Exchange,
         after: After,
-    ) -> Option<Step> {
+    ) -> Option<NextAction> {
         let mut sent_file = false;
         while !exchange.output.is_written() {
             let file = exchange.output.next_file();
-            let moved = match &file {
+            let outcome = match &file {
                 Some(part) => {
                     sent_file = true;
-                    self.send_posts();
+                    self.send_batch();
                     if exchange.output.begins_file() && CORKED.contains(&part.len) {
                         connection.cork();
                     }
@@ -34,46 +34,46 @@ impl<S: Service> Worker<S> {
                 }
                 None => connection.transmit(&exchange.output),
             };
-            match moved {
-                Moved::Bytes(len) => self.sent(exchange, len, file.is_some()),
-                Moved::Nothing => {
+            match outcome {
+                IoOutcome::Bytes(len) => self.sent(exchange, len, file.is_some()),
+                IoOutcome::WouldBlock => {
                     connection.deadline = self.send_until(exchange);
-                    return Some(Step::Wait);
+                    return Some(NextAction::Wait);
                 }
-                Moved::End => return Some(Step::End),
+                IoOutcome::Closed => return Some(NextAction::Close),
             }
             let is_file_left = exchange.output.next_file().is_some();
             if !is_file_left {
                 connection.uncork();
             }
             if is_file_left && file.is_some() {
-                // A large file must not keep other connections from their turn.
-                return Some(Step::Yield);
+                // A large file must not delay other connections.
+                return Some(NextAction::Yield);
             }
         }
         if exchange.sending.take().is_some() || sent_file {
-            // The time a client took to read is not time it was silent, nor time its next head took.
+            // The time that the client read counts neither as silence nor as time of its next head.
             exchange.now = Boottime::now();
             exchange.head_since = exchange.now;
         }
         exchange.sent = 0;
-        self.tell_done(exchange, connection.peer);
+        self.notify_done(exchange, connection.peer);
         let next = self.after(connection, after);
         if after == After::Read && exchange.answered > TURN {
-            // A pipeline never has to wait for bytes, so others would never have their turn.
+            // A pipeline never waits for bytes, so other connections would never have their turn.
             exchange.answered = 0;
-            return Some(Step::Yield);
+            return Some(NextAction::Yield);
         }
         next
     }
 
-    /// The deadline has passed; none if the client has really read nothing.
-    pub(super) fn send_or_give_up(&mut self, connection: &mut Connection) -> Option<Step> {
-        // The kernel tells of room only when a third of its buffer is free (tcp(7)), which takes a slow reader longer than it has: so
-        // the socket itself is asked.
+    /// Handles a passed deadline; none if the client has read nothing.
+    pub(super) fn send_or_give_up(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        // The kernel reports free space only when a third of its buffer is free (tcp(7)), which
+        // takes a slow reader longer than the deadline: so the socket itself is tried.
         connection.ready.write = true;
-        let step = self.go_on(connection);
-        let is_stuck = step == Step::Wait
+        let step = self.drive(connection);
+        let is_stuck = step == NextAction::Wait
             && matches!(connection.stage, Stage::Sending(_))
             && connection.deadline <= Boottime::now();
         if is_stuck {
@@ -92,20 +92,22 @@ impl<S: Service> Worker<S> {
         self.counters.bytes_out.add(len as u64);
     }
 
-    /// The client does not read: patience runs from the first time that the socket was full.
+    /// Deadline of a client that does not read, from the first time that the socket was full.
     pub(super) fn send_until(&self, exchange: &mut Exchange) -> Boottime {
         let now = Boottime::now();
-        let progress = exchange.sending.get_or_insert_with(|| Progress::new(now));
+        let progress = exchange
+            .sending
+            .get_or_insert_with(|| TransferProgress::new(now));
         progress.moved_to(exchange.sent, now);
         progress.deadline(self.limits.progress_timeout)
     }
 
-    /// Sends something that nobody asked for, and ends.
-    pub(crate) fn say_and_linger(
+    /// Sends a response without a request, and ends.
+    pub(crate) fn respond_and_linger(
         &mut self,
         connection: &mut Connection,
         response: Response,
-    ) -> Step {
+    ) -> NextAction {
         let mut exchange = self.pool.take();
         let now = Boottime::now();
         exchange.begin(now);
@@ -113,24 +115,24 @@ impl<S: Service> Worker<S> {
         exchange.output.push(None, response, tail);
         connection.exchange = Some(exchange);
         connection.stage = Stage::Sending(After::Linger);
-        self.go_on(connection)
+        self.drive(connection)
     }
 
-    fn after(&self, connection: &mut Connection, after: After) -> Option<Step> {
+    fn after(&self, connection: &mut Connection, after: After) -> Option<NextAction> {
         connection.stage = match after {
             After::Read => Stage::Reading,
             After::Answer => Stage::Answering,
-            After::Close => return Some(Step::End),
+            After::Close => return Some(NextAction::Close),
             After::Linger => return begin_to_linger(connection),
         };
         None
     }
 }
 
-/// Says that nothing more comes, and waits until the client has seen it.
-fn begin_to_linger(connection: &mut Connection) -> Option<Step> {
+/// Closes the sending side, and waits until the client has seen that.
+fn begin_to_linger(connection: &mut Connection) -> Option<NextAction> {
     if shutdown(&connection.socket, Shutdown::Write).is_err() {
-        return Some(Step::End);
+        return Some(NextAction::Close);
     }
     connection.stage = Stage::Lingering(LINGER_BYTES);
     connection.deadline = Boottime::now().plus(LINGER);

@@ -10,15 +10,16 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::Token;
 
-/// Who holds it for good: the worker, and what all workers share.
+/// References that always exist: of the worker, and of the worker group.
 const HOLDERS: usize = 2;
 
 /// Tokens of connections that can go on, and a bell that ends the worker's sleep.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     tokens: Mutex<Vec<Token>>,
-    /// Set after something was put in, cleared before it is taken out: so whoever finds it set need not ring again.
-    has_mail: AtomicBool,
+    /// Set after something was put in, cleared before it is taken out: so a thread that finds the
+    /// flag set need not ring again.
+    has_tokens: AtomicBool,
     /// An eventfd, watched edge-triggered: it is written to and never read.
     bell: OwnedFd,
 }
@@ -28,7 +29,7 @@ impl Mailbox {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self {
             tokens: Mutex::default(),
-            has_mail: AtomicBool::new(false),
+            has_tokens: AtomicBool::new(false),
             bell,
         }))
     }
@@ -43,7 +44,7 @@ impl Mailbox {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Whether somebody has a waker, and so may put something in.
+    /// Whether a waker exists, which may add a token.
     pub(crate) fn is_expecting(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > HOLDERS
     }
@@ -53,21 +54,22 @@ impl Mailbox {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(token);
-        if !self.has_mail.swap(true, Ordering::SeqCst) {
+        if !self.has_tokens.swap(true, Ordering::SeqCst) {
             self.ring();
         }
     }
 
     /// Moves what is there to `tokens`.
     pub(crate) fn collect(&self, tokens: &mut Vec<Token>) {
-        if self.has_mail.load(Ordering::Relaxed) && self.has_mail.swap(false, Ordering::SeqCst) {
+        if self.has_tokens.load(Ordering::Relaxed) && self.has_tokens.swap(false, Ordering::SeqCst)
+        {
             tokens.append(&mut self.tokens.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
     /// A waker that puts `token` into this box.
     pub(crate) fn waker(self: &Arc<Self>, token: Token) -> Waker {
-        Arc::new(Knock {
+        Arc::new(MailboxWaker {
             mailbox: Arc::clone(self),
             token,
         })
@@ -75,12 +77,12 @@ impl Mailbox {
     }
 }
 
-struct Knock {
+struct MailboxWaker {
     mailbox: Arc<Mailbox>,
     token: Token,
 }
 
-impl Wake for Knock {
+impl Wake for MailboxWaker {
     fn wake(self: Arc<Self>) {
         self.mailbox.post(self.token);
     }
@@ -106,7 +108,8 @@ mod tests {
             .collect();
         let mut tokens = Vec::new();
         while tokens.len() < posted {
-            // The bell is the only thing that is waited for: a ring that is missing makes this stand still.
+            // The bell is the only thing that is waited for: a ring that is missing makes this
+            // stand still.
             let mut count = [0; 8];
             if rustix::io::read(mailbox.bell(), &mut count).is_ok() {
                 mailbox.collect(&mut tokens);

@@ -1,6 +1,6 @@
-//! What an event loop is made of: who is there, what is ready, what is due, and who knocks. No HTTP.
+//! The parts of an event loop: connections, readiness, timers, and wakers. No HTTP.
 
-mod alarm;
+mod deadline_timer;
 mod mailbox;
 mod poller;
 mod slab;
@@ -11,5 +11,5 @@ mod wait;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use poller::{Poller, Ready, Wait};
 pub(crate) use slab::{Slab, Token};
-pub(crate) use spin::Talkers;
+pub(crate) use spin::RecentClients;
 pub(crate) use timers::Timers;

@@ -1,5 +1,5 @@
-//! epoll. Sockets are watched edge-triggered and once, for reading and writing: an event costs no second look by the kernel,
-//! and nothing is ever changed in the set (epoll(7)).
+//! epoll. Sockets are watched edge-triggered and once, for reading and writing: an event costs no
+//! second look by the kernel, and nothing is ever changed in the set (epoll(7)).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,31 +9,33 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::Token;
-use super::alarm::Alarm;
-use super::spin::{Looked, Spin};
+use super::deadline_timer::DeadlineTimer;
+use super::spin::{Spin, SpinResult};
 use super::wait::{Event, NOTHING, wait};
 
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// Its own, of which nobody is told.
-const ALARM: Token = Token::reserved(u16::MAX as u32);
+/// The poller's own timer, which gives no event.
+const DEADLINE: Token = Token::reserved(u16::MAX as u32);
 
-/// How long to wait for what is ready.
+/// How long to wait for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Not at all: there is something to do.
+    /// Not at all: a connection is runnable.
     Not,
     /// Until then; it may end before.
     Until(Boottime),
     Forever,
 }
 
-/// What a socket can do, as far as is known: an edge says so, and a call that could not do all it was asked to says no.
+/// What a socket can do, as far as is known: an edge says so, and a call that could not do all it
+/// was asked to says no.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) read: bool,
     pub(crate) write: bool,
-    /// The peer has ended its side, or the connection broke: the next read will tell, however short the last one was.
+    /// The peer has ended its side, or the connection broke: the next read will tell, however short
+    /// the last one was.
     pub(crate) ends: bool,
 }
 
@@ -66,7 +68,7 @@ impl Ready {
 /// The set of what a worker waits for.
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    alarm: Alarm,
+    deadline_timer: DeadlineTimer,
     spin: Spin,
     events: Box<[Event]>,
     /// How many of them the last wait gave.
@@ -77,12 +79,12 @@ impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         let poller = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            alarm: Alarm::new()?,
+            deadline_timer: DeadlineTimer::new()?,
             spin: Spin::default(),
             events: vec![NOTHING; EVENTS].into(),
             count: 0,
         };
-        poller.watch_input(poller.alarm.timer(), ALARM, true)?;
+        poller.watch_input(poller.deadline_timer.timer(), DEADLINE, true)?;
         Ok(poller)
     }
 
@@ -95,7 +97,8 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, data(token), flags)?)
     }
 
-    /// Watches what is only read; `is_edge` as for [`Poller::watch`], else it is told of for as long as it is readable.
+    /// Watches what is only read; `is_edge` as for [`Poller::watch`], else it is told of for as
+    /// long as it is readable.
     pub(crate) fn watch_input(&self, of: impl AsFd, token: Token, is_edge: bool) -> io::Result<()> {
         let mut flags = epoll::EventFlags::IN;
         flags.set(epoll::EventFlags::ET, is_edge);
@@ -106,12 +109,12 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, of)?)
     }
 
-    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A signal ends it too. Whether it
-    /// was waited awake for what came.
+    /// Waits until something is ready, or as long as that; awake for a while if that `is_soon`. A
+    /// signal ends it too. Whether it was waited awake for what came.
     pub(crate) fn wait(&mut self, how_long: Wait, is_soon: bool) -> io::Result<bool> {
         self.count = 0;
         if let Wait::Until(at) = how_long {
-            self.alarm.ring_by(at)?;
+            self.deadline_timer.expire_by(at)?;
         }
         if is_soon && how_long != Wait::Not {
             let (epoll, events, count) = (self.epoll.as_fd(), &mut self.events, &mut self.count);
@@ -120,9 +123,9 @@ impl Poller {
                 *count > 0
             };
             match self.spin.look(is_there) {
-                Looked::AtOnce => return Ok(false),
-                Looked::Awaited => return Ok(true),
-                Looked::InVain => {}
+                SpinResult::AtOnce => return Ok(false),
+                SpinResult::Awaited => return Ok(true),
+                SpinResult::Nothing => {}
             }
         }
         match wait(self.epoll.as_fd(), &mut self.events, how_long != Wait::Not) {
@@ -145,8 +148,8 @@ impl Poller {
         let (flags, data) = (event.events, event.u64);
         let flags = epoll::EventFlags::from_bits_retain(flags);
         let token = Token::from_u64(data);
-        if token == ALARM {
-            self.alarm.rang();
+        if token == DEADLINE {
+            self.deadline_timer.expired();
             return None;
         }
         Some((token, Ready::of(flags)))

@@ -1,4 +1,5 @@
-//! Connections by number. A number is used again; a token is not, so that a late event finds nobody and not somebody else.
+//! Connections by number. A number is used again; a token is not, so that a late event finds no
+//! connection instead of another one.
 
 /// Names one entry for as long as it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +9,8 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// A token that no slab gives: slabs count from zero, and no process has so many descriptors.
+    /// A token that no slab gives: slabs count from zero, and no process has that number of
+    /// descriptors.
     pub(crate) const fn reserved(number: u32) -> Self {
         Self {
             index: u32::MAX - number,
@@ -37,7 +39,7 @@ impl Token {
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct SlabEntry<T> {
     generation: u32,
     /// None while it is vacant, or taken out to be worked on.
     value: Option<Box<T>>,
@@ -46,7 +48,7 @@ struct Entry<T> {
 /// Values in boxes: an entry that is vacant costs 16 bytes, and to take one out moves a pointer.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    entries: Vec<Entry<T>>,
+    entries: Vec<SlabEntry<T>>,
     vacant: Vec<u32>,
 }
 
@@ -63,7 +65,7 @@ impl<T> Slab<T> {
     /// A new entry, which is empty until something is [put](Slab::put) there.
     pub(crate) fn reserve(&mut self) -> Token {
         let index = self.vacant.pop().unwrap_or_else(|| {
-            self.entries.push(Entry {
+            self.entries.push(SlabEntry {
                 generation: 0,
                 value: None,
             });
@@ -75,7 +77,7 @@ impl<T> Slab<T> {
         }
     }
 
-    fn entry(&mut self, token: Token) -> Option<&mut Entry<T>> {
+    fn entry(&mut self, token: Token) -> Option<&mut SlabEntry<T>> {
         let entry = self.entries.get_mut(token.index as usize)?;
         (entry.generation == token.generation).then_some(entry)
     }
@@ -97,7 +99,7 @@ impl<T> Slab<T> {
         self.entry(token)?.value.as_deref_mut()
     }
 
-    /// The value at a number, whoever that is.
+    /// The value with this number, of any generation.
     pub(crate) fn at(&mut self, index: u32) -> Option<&mut T> {
         self.entries.get_mut(index as usize)?.value.as_deref_mut()
     }

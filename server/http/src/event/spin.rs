@@ -1,10 +1,13 @@
-//! When to look for news for a while before sleeping.
+//! When to poll for events for a while before sleeping.
 //!
-//! To sleep and be woken costs a thread CPU, and each side of a conversation the time in which the other's core wakes up. Who waits awake for
-//! as long as sleeping would cost spends at most twice the least that is possible (Karlin, Li, Manasse and Owicki, "Empirical studies
-//! of competitive spinning for a shared-memory multiprocessor", SOSP 1991). Here an account is kept besides: what looking takes is
-//! paid from what it was worth, and from an allowance. When that is used up all waits are slept through for a while, a longer one each
-//! time. So looking in vain, whoever brings it about, takes what looking was worth before and the allowance for each rest, and no more.
+//! To sleep and to be woken costs a thread CPU, and costs each side the time in which the other
+//! side's core wakes up. A thread that polls for as long as sleeping would cost spends at most
+//! twice the minimum (Karlin, Li, Manasse and Owicki, "Empirical studies of competitive spinning
+//! for a shared-memory multiprocessor", SOSP 1991). Besides, an account is kept: the time of
+//! polling is paid from what polling has earned, and from an allowance. When both are used up, the
+//! thread sleeps through a number of waits, which doubles each time. So a client can make the
+//! worker waste at most the budget that earlier spinning has earned, and the allowance of each
+//! rest.
 
 use std::mem;
 use std::thread;
@@ -14,36 +17,39 @@ use base_clock::Boottime;
 
 use super::Token;
 
-/// For how long news is looked for.
+/// For how long the thread polls.
 const WINDOW: Duration = Duration::from_micros(50);
-/// What a wait that ends awake is worth: the CPU that sleeping and being woken takes, 22 µs in a guest of two cores, and some for the time that
-/// the client is spared.
+/// What a wait without sleep earns: the CPU of sleeping and being woken, 22 µs in a guest of two
+/// cores, and a part for the time that the client saves.
 const WORTH: Duration = Duration::from_micros(30);
-/// What may be in hand at most. Half of it is given at first and after each rest, for 200 waits in vain: a conversation becomes quick only after
-/// some hundred answers, while the other side, and a hypervisor under it, learn to sleep less deeply.
+/// What may be in hand at most. Half of it is given at first and after each rest, for 200 waits in
+/// vain: a conversation becomes quick only after some hundred answers, while the other side, and a
+/// hypervisor under it, learn to sleep less deeply.
 const ALLOWANCE: Duration = Duration::from_millis(20);
-/// Waits that are slept through when it is used up; doubled with each time that follows, and as it was once all of it has been earned.
+/// Waits that are slept through when it is used up; doubled with each time that follows, and as it
+/// was once all of it has been earned.
 const FIRST_REST: u32 = 256;
-/// And at most so many, with 200 in vain between them: half a microsecond for each.
+/// The longest rest. With 200 unsuccessful waits between two rests, a wait costs half a
+/// microsecond.
 const LONGEST_REST: u32 = 16_384;
-/// To give way takes so long if somebody has taken it, and less than half of that if not.
+/// A yield takes at least this long if another thread ran, and less than half of that if not.
 const TAKEN: Duration = Duration::from_micros(2);
-/// Of so many waits in a row…
+/// The length of a sample, in waits.
 const SAMPLE: u32 = 16;
-/// …way was given in so many: somebody else wants this core, the client perhaps, and a thread that sleeps is out of its way. (Interrupts
-/// look the same, and are rarer.)
+/// If a yield let another thread run in this many waits of a sample, that thread needs the core (it
+/// may be the client), and this thread sleeps. (Interrupts look the same, and are rarer.)
 const OFTEN: u32 = 4;
 
 /// Decides for one thread.
 #[derive(Debug)]
 pub(super) struct Spin {
-    /// What is left of the allowance.
+    /// The rest of the allowance.
     left: Duration,
-    /// Waits to sleep through before it is tried again.
+    /// Waits to sleep through before the next attempt.
     resting: u32,
-    /// How many that were last time.
+    /// The length of the last rest.
     rest: u32,
-    /// Waits of the sample, and in how many of them way was given.
+    /// Waits of the sample, and those in which another thread ran.
     waits: u32,
     gave_way: u32,
 }
@@ -62,18 +68,18 @@ impl Default for Spin {
 
 /// How a wait began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looked {
-    /// There was something already, which a thread that would sleep had found as soon.
+pub(super) enum SpinResult {
+    /// An event was there already; a sleeping thread would have found it as soon.
     AtOnce,
-    /// There was something before it would have slept.
+    /// An event arrived before the thread would have slept.
     Awaited,
-    /// There was nothing, or it was not looked at all.
-    InVain,
+    /// No event arrived, or the thread did not poll.
+    Nothing,
 }
 
 impl Spin {
-    /// Looks until there is something, for as long as that is worthwhile.
-    pub(super) fn look(&mut self, is_there: impl FnMut() -> bool) -> Looked {
+    /// SpinSimulation until there is something, for as long as that is worthwhile.
+    pub(super) fn look(&mut self, is_there: impl FnMut() -> bool) -> SpinResult {
         self.look_by(Boottime::now, is_there, thread::yield_now)
     }
 
@@ -82,14 +88,14 @@ impl Spin {
         mut now: impl FnMut() -> Boottime,
         mut is_there: impl FnMut() -> bool,
         mut give_way: impl FnMut(),
-    ) -> Looked {
+    ) -> SpinResult {
         if self.resting > 0 {
             self.resting -= 1;
-            return Looked::InVain;
+            return SpinResult::Nothing;
         }
-        // That is worth nothing: it saves no sleep, and tells nothing about others who want the core.
+        // This earns nothing: it saves no sleep, and shows nothing about other threads.
         if is_there() {
-            return Looked::AtOnce;
+            return SpinResult::AtOnce;
         }
         let began = now();
         let (mut at, mut is_taken) = (began, false);
@@ -105,15 +111,15 @@ impl Spin {
                     self.begin_rest();
                 }
                 return if found {
-                    Looked::Awaited
+                    SpinResult::Awaited
                 } else {
-                    Looked::InVain
+                    SpinResult::Nothing
                 };
             }
         }
     }
 
-    /// Counts a wait; at the end of a sample, whether others want this core.
+    /// Counts a wait; at the end of a sample, whether other threads need this core.
     fn is_in_the_way(&mut self, is_taken: bool) -> bool {
         self.waits += 1;
         self.gave_way += u32::from(is_taken);
@@ -141,19 +147,19 @@ impl Spin {
     }
 }
 
-/// So many of the last answers tell how many talk to the server.
+/// The number of last responses whose clients are counted.
 const REMEMBERED: usize = 8;
-/// And so many are few.
+/// The largest number of clients that counts as few.
 const FEW: usize = 4;
 
-/// To whom the last answers went.
+/// The clients that received the last responses.
 #[derive(Debug)]
-pub(crate) struct Talkers {
+pub(crate) struct RecentClients {
     last: [Token; REMEMBERED],
     next: usize,
 }
 
-impl Default for Talkers {
+impl Default for RecentClients {
     fn default() -> Self {
         Self {
             last: [Token::reserved(0); REMEMBERED],
@@ -162,14 +168,14 @@ impl Default for Talkers {
     }
 }
 
-impl Talkers {
-    /// An answer goes to that one.
-    pub(crate) fn note(&mut self, token: Token) {
+impl RecentClients {
+    /// Adds the client that receives a response.
+    pub(crate) fn add(&mut self, token: Token) {
         self.last[self.next] = token;
         self.next = (self.next + 1) % REMEMBERED;
     }
 
-    /// Whether the last answers went to few.
+    /// Whether the last responses went to few clients.
     pub(crate) fn are_few(&self) -> bool {
         let is_first = |at: &usize| !self.last[..*at].contains(&self.last[*at]);
         (0..REMEMBERED).filter(is_first).count() <= FEW
@@ -185,10 +191,10 @@ mod tests {
     use super::*;
 
     /// A clock that goes on with each look.
-    struct Looks {
+    struct SpinSimulation {
         spin: Spin,
         step: Duration,
-        /// What somebody else takes when way is given.
+        /// The time for which another thread runs during a yield.
         taken: Duration,
         /// Waits in which it was looked at all.
         awake: u32,
@@ -197,7 +203,7 @@ mod tests {
         worth: Duration,
     }
 
-    impl Looks {
+    impl SpinSimulation {
         fn new(step: Duration) -> Self {
             Self {
                 spin: Spin::default(),
@@ -224,7 +230,7 @@ mod tests {
             if looks.get() > 1 {
                 self.took += at.get().since(began) - step;
             }
-            if looked == Looked::Awaited {
+            if looked == SpinResult::Awaited {
                 self.worth += WORTH;
             }
         }
@@ -243,10 +249,10 @@ mod tests {
 
     #[test]
     fn what_comes_soon_is_looked_for_each_time() {
-        let mut looks = Looks::new(MICRO);
+        let mut looks = SpinSimulation::new(MICRO);
         assert_eq!(looks.waits(100_000, SOON), 100_000);
         // Also when it came late at first, or does now and then.
-        let mut looks = Looks::new(MICRO);
+        let mut looks = SpinSimulation::new(MICRO);
         assert_eq!(looks.waits(150, NEVER), 150);
         for _ in 0..1000 {
             assert_eq!(looks.waits(1, LATE) + looks.waits(9, SOON), 10);
@@ -256,7 +262,7 @@ mod tests {
     #[test]
     fn what_does_not_is_looked_for_ever_more_rarely() {
         for delay in [LATE, NEVER] {
-            let mut looks = Looks::new(MICRO);
+            let mut looks = SpinSimulation::new(MICRO);
             looks.waits(100_000, delay);
             let tries = looks.waits(100 * LONGEST_REST, delay);
             assert!(tries < 100 * LONGEST_REST / 20, "{tries} for {delay:?}");
@@ -270,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_is_there_at_once_pays_for_nothing() {
-        let mut looks = Looks::new(MICRO);
+        let mut looks = SpinSimulation::new(MICRO);
         let mut in_vain = 0;
         for _ in 0..100_000 {
             looks.waits(3, Duration::ZERO);
@@ -280,10 +286,11 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes when: looking takes no more than what it was worth, and the allowance for each rest.
+        /// Whatever comes when: looking takes no more than what it was worth, and the allowance for
+        /// each rest.
         #[test]
         fn what_it_takes_is_bounded(phases in prop::collection::vec((1..3000_u32, 0..80_u64, 0..80_u64), 1..60)) {
-            let mut looks = Looks::new(MICRO);
+            let mut looks = SpinSimulation::new(MICRO);
             let mut waits = 0;
             for (count, one, other) in phases {
                 for at in 0..count {
@@ -301,11 +308,11 @@ mod tests {
 
     #[test]
     fn who_is_in_the_way_leaves_the_core_to_others() {
-        let mut looks = Looks::new(MICRO);
+        let mut looks = SpinSimulation::new(MICRO);
         looks.taken = 5 * MICRO;
         assert_eq!(looks.waits(SAMPLE + FIRST_REST, SOON), SAMPLE);
-        // An interrupt now and then is nobody.
-        let mut looks = Looks::new(MICRO);
+        // A rare interrupt is no other thread.
+        let mut looks = SpinSimulation::new(MICRO);
         for _ in 0..1000 {
             looks.taken = 5 * MICRO;
             assert_eq!(looks.waits(1, SOON), 1);
@@ -316,15 +323,15 @@ mod tests {
 
     #[test]
     fn few_are_four_of_the_last_answers() {
-        let mut talkers = Talkers::default();
-        assert!(talkers.are_few());
+        let mut recent_clients = RecentClients::default();
+        assert!(recent_clients.are_few());
         for at in 0..100 {
-            talkers.note(Token::reserved(100 + at % 4));
+            recent_clients.add(Token::reserved(100 + at % 4));
         }
-        assert!(talkers.are_few());
+        assert!(recent_clients.are_few());
         for at in 0..8 {
-            talkers.note(Token::reserved(100 + at % 5));
+            recent_clients.add(Token::reserved(100 + at % 5));
         }
-        assert!(!talkers.are_few());
+        assert!(!recent_clients.are_few());
     }
 }

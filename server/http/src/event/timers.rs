@@ -1,7 +1,9 @@
-//! When to look at which connection again: a timing wheel (Varghese and Lauck, 1987) whose entries are lists through an array.
+//! When to look at which connection again: a timing wheel (Varghese and Lauck, 1987) whose entries
+//! are lists through an array.
 //!
-//! Each number is in one list at most, so what is kept does not grow with what was asked for. An entry that is due says only "look":
-//! deadlines are pushed back far more often than they are reached, and a look that finds a later one puts the entry there.
+//! Each number is in one list at most, so what is kept does not grow with what was asked for. An
+//! entry that is due says only "look": deadlines are pushed back far more often than they are
+//! reached, and a look that finds a later one puts the entry there.
 
 use base_clock::Boottime;
 
@@ -9,27 +11,27 @@ use base_clock::Boottime;
 const TICK_BITS: u32 = 24;
 /// 68.7 seconds in all; what is due later is looked at then, and once more.
 const SLOTS: usize = 4096;
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct TimerLink {
     before: u32,
     after: u32,
-    /// Its slot; [`NOBODY`] if it is in none.
+    /// Its slot; [`NONE`] if it is in none.
     slot: u32,
 }
 
-const LOOSE: Link = Link {
-    before: NOBODY,
-    after: NOBODY,
-    slot: NOBODY,
+const LOOSE: TimerLink = TimerLink {
+    before: NONE,
+    after: NONE,
+    slot: NONE,
 };
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Timers {
     first: Box<[u32]>,
-    links: Vec<Link>,
+    links: Vec<TimerLink>,
     /// Everything up to here has been given out.
     tick: u64,
     /// Nothing is due before this; `u64::MAX` if nothing is.
@@ -39,16 +41,16 @@ pub(crate) struct Timers {
 impl Timers {
     pub(crate) fn new(now: Boottime) -> Self {
         Self {
-            first: vec![NOBODY; SLOTS].into(),
+            first: vec![NONE; SLOTS].into(),
             links: Vec::new(),
             tick: now.as_nanos() >> TICK_BITS,
             earliest: u64::MAX,
         }
     }
 
-    /// Looks at `index` at `at` or before.
-    pub(crate) fn look_at(&mut self, index: u32, at: Boottime) {
-        // Rounded up, so that who is looked at then is due.
+    /// SpinSimulation at `index` at `at` or before.
+    pub(crate) fn schedule(&mut self, index: u32, at: Boottime) {
+        // Rounded up, so that the entry is due at that tick.
         let tick = (at.as_nanos() >> TICK_BITS) + 1;
         let tick = tick.clamp(self.tick + 1, self.tick + SLOTS as u64 - 1);
         let links = index as usize + 1;
@@ -56,7 +58,7 @@ impl Timers {
             self.links.resize(links, LOOSE);
         }
         let slot = self.links[index as usize].slot;
-        if slot != NOBODY {
+        if slot != NONE {
             if self.tick_of(slot) <= tick {
                 return;
             }
@@ -68,7 +70,7 @@ impl Timers {
 
     /// Does not look at `index` any more.
     pub(crate) fn forget(&mut self, index: u32) {
-        let Some(&Link {
+        let Some(&TimerLink {
             before,
             after,
             slot,
@@ -76,7 +78,7 @@ impl Timers {
         else {
             return;
         };
-        if slot == NOBODY {
+        if slot == NONE {
             return;
         }
         match self.links.get_mut(before as usize) {
@@ -89,7 +91,7 @@ impl Timers {
         self.links[index as usize] = LOOSE;
     }
 
-    /// Moves who is due by `now` to `due`, and forgets them.
+    /// Moves the entries that are due by `now` to `due`.
     pub(crate) fn due(&mut self, now: Boottime, due: &mut Vec<u32>) {
         let now = now.as_nanos() >> TICK_BITS;
         if now < self.earliest {
@@ -99,8 +101,8 @@ impl Timers {
         let from = self.earliest.max(self.tick + 1);
         for tick in from..=now.min(from + SLOTS as u64) {
             let slot = (tick % SLOTS as u64) as usize;
-            let mut index = std::mem::replace(&mut self.first[slot], NOBODY);
-            while index != NOBODY {
+            let mut index = std::mem::replace(&mut self.first[slot], NONE);
+            while index != NONE {
                 due.push(index);
                 let link = std::mem::replace(&mut self.links[index as usize], LOOSE);
                 index = link.after;
@@ -108,11 +110,11 @@ impl Timers {
         }
         self.tick = self.tick.max(now);
         self.earliest = (self.tick + 1..self.tick + SLOTS as u64)
-            .find(|tick| self.first[(tick % SLOTS as u64) as usize] != NOBODY)
+            .find(|tick| self.first[(tick % SLOTS as u64) as usize] != NONE)
             .unwrap_or(u64::MAX);
     }
 
-    /// When somebody may be due, and not before; none if nobody will be.
+    /// The earliest time at which an entry may be due; none if there is no entry.
     pub(crate) fn earliest(&self) -> Option<Boottime> {
         (self.earliest != u64::MAX).then(|| Boottime::from_nanos(self.earliest << TICK_BITS))
     }
@@ -122,14 +124,15 @@ impl Timers {
         if let Some(link) = self.links.get_mut(after as usize) {
             link.before = index;
         }
-        self.links[index as usize] = Link {
-            before: NOBODY,
+        self.links[index as usize] = TimerLink {
+            before: NONE,
             after,
             slot,
         };
     }
 
-    /// The tick of a slot in which somebody is: within one turn of the wheel after what was given out.
+    /// The tick of a slot that is not empty: within one turn of the wheel after what was given
+    /// out.
     fn tick_of(&self, slot: u32) -> u64 {
         let slots = SLOTS as u64;
         self.tick + (u64::from(slot) + slots - self.tick % slots) % slots
@@ -175,7 +178,7 @@ mod tests {
                 match step {
                     Do::LookAt(index, ms) => {
                         let at = now + ms * 1_000_000;
-                        timers.look_at(index, Boottime::from_nanos(at));
+                        timers.schedule(index, Boottime::from_nanos(at));
                         let by = at.min(now + HORIZON);
                         waiting.entry(index).and_modify(|old| *old = by.min(*old)).or_insert(by);
                     }
@@ -210,7 +213,7 @@ mod tests {
         for ms in (0..60_000).step_by(700) {
             let at = start.plus(Duration::from_millis(ms));
             let mut due = Vec::new();
-            timers.look_at(7, at);
+            timers.schedule(7, at);
             timers.due(at, &mut due);
             assert_eq!(due, [0_u32; 0]);
             timers.due(at.plus(Duration::from_nanos(2 * TICK)), &mut due);

@@ -1,5 +1,5 @@
-//! epoll_wait(2) itself. `rustix` makes it epoll_pwait2, which kernels before 5.11 do not have, nor sandboxes and tools that stand in
-//! for one.
+//! epoll_wait(2) itself. `rustix` makes it epoll_pwait2, which kernels before 5.11 do not have, nor
+//! sandboxes and tools that stand in for one.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,8 @@ pub(super) type Event = libc::epoll_event;
 /// None.
 pub(super) const NOTHING: Event = Event { events: 0, u64: 0 };
 
-/// Looks for what is ready in the set, and with `sleeps` waits until something is; the number of `events` that were written.
+/// SpinSimulation for what is ready in the set, and with `sleeps` waits until something is; the
+/// number of `events` that were written.
 ///
 /// # Errors
 /// Those of epoll_wait(2).
@@ -24,8 +25,9 @@ pub(super) fn wait(
 ) -> Result<usize, Errno> {
     let millis = if sleeps { -1 } else { 0 };
     let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
-    // SAFETY: `epoll` is an open descriptor for the length of the call, and the kernel writes at most `room` events to `events`, which
-    // are so many, initialised, and borrowed by nobody else.
+    // SAFETY: `epoll` is an open descriptor for the length of the call, and the kernel writes at
+    // most `room` events to `events`, which has that length, is initialised, and is borrowed
+    // exclusively.
     let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), room, millis) };
     usize::try_from(count).map_err(|_| {
         let error = std::io::Error::last_os_error();

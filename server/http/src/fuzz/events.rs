@@ -11,7 +11,7 @@ use crate::request::Version;
 
 /// A request as the service would see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Got {
+pub(super) struct DecodedStream {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) path: String,
@@ -25,7 +25,7 @@ pub(super) struct Got {
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// With this status.
     Refused(u16),
     /// In the middle of something, or between two requests.
@@ -34,19 +34,20 @@ pub(super) enum End {
 
 /// Everything that came out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) requests: Vec<Got>,
-    pub(super) end: End,
+pub(super) struct DecodedRequest {
+    pub(super) requests: Vec<DecodedStream>,
+    pub(super) end: StreamEnd,
 }
 
-/// Decodes `pieces` in order; `reclaim` frees the room of what is done after each, as a connection does. Each head is
-/// shown to `on_head` as (start, length), which are offsets into the stream unless room is reclaimed.
+/// Decodes `pieces` in order; `reclaim` frees the room of what is done after each, as a connection
+/// does. Each head is shown to `on_head` as (start, length), which are offsets into the stream
+/// unless room is reclaimed.
 pub(super) fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     limits: &Limits,
     reclaim: bool,
     mut on_head: impl FnMut(usize, usize),
-) -> Seen {
+) -> DecodedRequest {
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut decoder = Decoder::new();
     let mut requests = Vec::new();
@@ -62,11 +63,11 @@ pub(super) fn decode<'a>(
                     Event::Request(head, body) => {
                         on_head(head.start, head.len);
                         let request = decoder.request(&head, body, peer, Boottime::default());
-                        requests.push(Got::of(&request, head.keep_alive));
+                        requests.push(DecodedStream::of(&request, head.keep_alive));
                     }
                     Event::Refused(refusal) => {
-                        let end = End::Refused(refusal.status());
-                        return Seen { requests, end };
+                        let end = StreamEnd::Refused(refusal.status());
+                        return DecodedRequest { requests, end };
                     }
                     Event::More => break,
                     Event::Continue => {}
@@ -77,16 +78,16 @@ pub(super) fn decode<'a>(
             }
         }
     }
-    let end = End::Left(decoder.phase());
-    Seen { requests, end }
+    let end = StreamEnd::Left(decoder.phase());
+    DecodedRequest { requests, end }
 }
 
 /// The same for a stream in one piece.
-pub(super) fn decode_whole(input: &[u8], limits: &Limits) -> Seen {
+pub(super) fn decode_whole(input: &[u8], limits: &Limits) -> DecodedRequest {
     decode([input], limits, false, |_, _| {})
 }
 
-impl Got {
+impl DecodedStream {
     fn of(request: &crate::Request<'_>, keep_alive: bool) -> Self {
         let fields = request.fields.iter();
         Self {

@@ -1,11 +1,11 @@
-//! A second reading of what was accepted: line by line, without any of the decoder's code, and with no mercy for bytes that
-//! another server could read in another way.
+//! A second reading of what was accepted: line by line, without any of the decoder's code, and with
+//! no mercy for bytes that another server could read in another way.
 
-use super::events::{Got, Seen};
+use super::events::{DecodedRequest, DecodedStream};
 use crate::request::Version;
 
 /// Holds what the decoder saw in `input`, with the place of each head in it, against this reading.
-pub(super) fn hold_against(input: &[u8], seen: &Seen, heads: &[(usize, usize)]) {
+pub(super) fn hold_against(input: &[u8], seen: &DecodedRequest, heads: &[(usize, usize)]) {
     let shown = || input.escape_ascii().to_string();
     assert_eq!(seen.requests.len(), heads.len(), "{}", shown());
     let mut at = 0;
@@ -70,7 +70,7 @@ impl<'a> Head<'a> {
             .collect()
     }
 
-    fn hold_against(&self, got: &Got) {
+    fn hold_against(&self, got: &DecodedStream) {
         assert_eq!(self.method, got.method.as_bytes());
         assert_eq!(self.target, got.target.as_bytes());
         let version = match self.version {
@@ -98,7 +98,8 @@ impl<'a> Head<'a> {
         assert!(!got.path.contains('?'), "{got:?}");
     }
 
-    /// The body at the beginning of `rest`, and how many bytes of `rest` it takes (RFC 9112 section 6.3).
+    /// The body at the beginning of `rest`, and how many bytes of `rest` it takes (RFC 9112 section
+    /// 6.3).
     fn body(&self, rest: &[u8]) -> (Vec<u8>, usize) {
         let lengths = self.values("content-length");
         let codings = self.values("transfer-encoding");

@@ -91,7 +91,8 @@ fn ranges() {
         });
 }
 
-/// Whatever was asked for, what is sent is what it says it is, and never much more than the page itself.
+/// Whatever was asked for, what is sent is what it says it is, and never much more than the page
+/// itself.
 fn check_range(range: &[u8], response: &Response) {
     let shown = range.escape_ascii();
     let (page, body) = (bytes(PLAIN.body()), content(response));
@@ -125,7 +126,8 @@ fn check_range(range: &[u8], response: &Response) {
     }
 }
 
-/// What exactly one plain range must be answered with (RFC 9110 section 14.1.2); none where the field is anything else.
+/// What exactly one plain range must be answered with (RFC 9110 section 14.1.2); none where the
+/// field is anything else.
 fn one_range(range: &[u8], len: usize) -> Option<(u16, Option<String>)> {
     let range = std::str::from_utf8(range).ok()?.strip_prefix("bytes=")?;
     let (first, last) = range.split_once('-')?;
@@ -193,13 +195,13 @@ fn check_parts(response: &Response, body: &[u8], page: &[u8]) {
 
 /// What a client might know of the page, and what follows.
 #[derive(Clone, Copy)]
-struct Known {
+struct ExpectedVariant {
     tag: &'static str,
     strongly: bool,
     weakly: bool,
 }
 
-const KNOWN: [Known; 6] = [
+const KNOWN: [ExpectedVariant; 6] = [
     known("\"other\"", false, false),
     known("ETAG", true, true),
     known("W/ETAG", false, true),
@@ -208,8 +210,8 @@ const KNOWN: [Known; 6] = [
     known("*", true, true),
 ];
 
-const fn known(tag: &'static str, strongly: bool, weakly: bool) -> Known {
-    Known {
+const fn known(tag: &'static str, strongly: bool, weakly: bool) -> ExpectedVariant {
+    ExpectedVariant {
         tag,
         strongly,
         weakly,
@@ -241,8 +243,9 @@ fn conditions() {
             let method = if choices.chance(30) { "HEAD" } else { "GET" };
             let mut fields = Vec::new();
             let mut add = |name, text: Option<String>| fields.extend(text.map(|text| (name, text)));
-            let tag =
-                |known: Option<Known>| known.map(|known| known.tag.replace("ETAG", PLAIN.etag()));
+            let tag = |known: Option<ExpectedVariant>| {
+                known.map(|known| known.tag.replace("ETAG", PLAIN.etag()))
+            };
             add("If-Match", tag(match_));
             add(
                 "If-Unmodified-Since",
@@ -315,7 +318,8 @@ fn broken_conditions() {
         });
 }
 
-/// No client gets a coding that it has refused or not named, and whoever likes one best gets that.
+/// No client gets a coding that it has refused or not named, and a client gets the coding that it
+/// prefers.
 #[test]
 fn accepted_codings() {
     let corpus = corpus("accepted_codings", words::VALUES);
@@ -363,8 +367,8 @@ fn check_coding(list: &[u8], got: &str) {
     }
 }
 
-/// The names and qualities, in thousandths, of a list that follows the grammar and names nothing twice (RFC 9110 sections
-/// 12.4.2 and 12.5.3).
+/// The names and qualities, in thousandths, of a list that follows the grammar and names nothing
+/// twice (RFC 9110 sections 12.4.2 and 12.5.3).
 fn qualities(list: &str) -> Option<Vec<(&str, u16)>> {
     let mut all = Vec::new();
     for element in list.split(',') {

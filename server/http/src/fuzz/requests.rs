@@ -6,7 +6,7 @@ use lab_torture::{
 };
 
 use super::corpus;
-use super::events::{End, Seen, decode, decode_whole};
+use super::events::{DecodedRequest, StreamEnd, decode, decode_whole};
 use super::reading::hold_against;
 use crate::Limits;
 
@@ -21,7 +21,7 @@ fn tight() -> Limits {
 }
 
 /// Decodes `input` and holds the outcome against the second reading.
-fn read_twice(input: &[u8], limits: &Limits) -> Seen {
+fn read_twice(input: &[u8], limits: &Limits) -> DecodedRequest {
     let mut heads = Vec::new();
     let seen = decode([input], limits, false, |start, len| {
         heads.push((start, len))
@@ -59,7 +59,7 @@ fn chunked_bodies() {
                 let seen = read_twice(&input, &usual);
                 let small = read_twice(&input, &tight);
                 assert!(
-                    small.end == seen.end || matches!(small.end, End::Refused(_)),
+                    small.end == seen.end || matches!(small.end, StreamEnd::Refused(_)),
                     "a tighter limit may only refuse: {}",
                     input.escape_ascii()
                 );
@@ -69,7 +69,8 @@ fn chunked_bodies() {
         });
 }
 
-/// However the bytes of a connection are cut, they mean the same; what is refused stays refused whatever follows.
+/// However the bytes of a connection are cut, they mean the same; what is refused stays refused
+/// whatever follows.
 #[test]
 fn connections() {
     let (corpus, usual, tight) = (
@@ -101,7 +102,7 @@ fn connections() {
                 let bytewise = decode(input.chunks(1), limits, false, |_, _| {});
                 assert_eq!(bytewise, whole, "byte by byte: {}", shown());
             }
-            if matches!(whole.end, End::Refused(_)) {
+            if matches!(whole.end, StreamEnd::Refused(_)) {
                 let longer = [&input[..], &corpus.mutated(&mut choices)].concat();
                 assert_eq!(decode_whole(&longer, limits), whole, "{}", shown());
             }
@@ -136,7 +137,12 @@ fn good_requests() {
             }
             let seen = read_twice(&input, &usual);
             let shown = || input.escape_ascii().to_string();
-            assert_eq!(seen.end, End::Left(crate::h1::Phase::Idle), "{}", shown());
+            assert_eq!(
+                seen.end,
+                StreamEnd::Left(crate::h1::Phase::Idle),
+                "{}",
+                shown()
+            );
             let bodies: Vec<_> = seen.requests.iter().map(|got| got.body.to_vec()).collect();
             assert_eq!(bodies, expected, "{}", shown());
         });
@@ -205,7 +211,7 @@ fn smuggled_requests() {
     for shape in smuggling() {
         let seen = read_twice(&shape, &Limits::default());
         let shown = shape.escape_ascii();
-        assert!(matches!(seen.end, End::Refused(_)), "{shown}");
+        assert!(matches!(seen.end, StreamEnd::Refused(_)), "{shown}");
         assert!(seen.requests.is_empty(), "{shown}");
     }
 }

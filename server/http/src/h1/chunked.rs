@@ -1,4 +1,5 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), read strictly; extensions and trailers are discarded.
+//! The chunked transfer coding (RFC 9112 section 7.1), read strictly; extensions and trailers are
+//! discarded.
 
 use bytes::BytesMut;
 use memchr::memchr;
@@ -13,7 +14,7 @@ const BAD_TRAILER: Refusal = Refusal::Malformed("a trailer line is malformed");
 
 /// Where in the body the next byte is.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ChunkState {
     Size,
     Data(usize),
     DataEnd,
@@ -21,10 +22,11 @@ enum State {
     Done,
 }
 
-/// Turns chunks into bytes. Lines are taken only when complete, so a partial one stays with the caller.
+/// Turns chunks into bytes. Lines are taken only when complete, so a partial one stays with the
+/// caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunked {
-    state: State,
+    state: ChunkState,
     extensions: usize,
     trailers: usize,
 }
@@ -32,18 +34,19 @@ pub(super) struct Chunked {
 impl Chunked {
     pub(super) const fn new() -> Self {
         Self {
-            state: State::Size,
+            state: ChunkState::Size,
             extensions: 0,
             trailers: 0,
         }
     }
 
     pub(super) const fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ChunkState::Done)
     }
 
-    /// Appends what `input` holds of the body to `body` and says how many bytes of `input` are used up. Unless done,
-    /// the rest of `input` is the beginning of a line and must be given again with more.
+    /// Appends what `input` holds of the body to `body` and says how many bytes of `input` are used
+    /// up. Unless done, the rest of `input` is the beginning of a line and must be given again with
+    /// more.
     pub(super) fn decode(
         &mut self,
         input: &[u8],
@@ -54,32 +57,32 @@ impl Chunked {
         loop {
             let rest = &input[at..];
             match self.state {
-                State::Size => {
+                ChunkState::Size => {
                     let Some(line) = line(rest, CHUNK_LINE, BAD_SIZE)? else {
                         return Ok(at);
                     };
                     at += line.len() + 2;
                     self.state = self.size(line, body.len(), limit)?;
                 }
-                State::Data(0) => self.state = State::DataEnd,
-                State::Data(left) => {
+                ChunkState::Data(0) => self.state = ChunkState::DataEnd,
+                ChunkState::Data(left) => {
                     if rest.is_empty() {
                         return Ok(at);
                     }
                     let taken = left.min(rest.len());
                     body.extend_from_slice(&rest[..taken]);
                     at += taken;
-                    self.state = State::Data(left - taken);
+                    self.state = ChunkState::Data(left - taken);
                 }
-                State::DataEnd => match rest {
+                ChunkState::DataEnd => match rest {
                     [b'\r', b'\n', ..] => {
                         at += 2;
-                        self.state = State::Size;
+                        self.state = ChunkState::Size;
                     }
                     [] | [b'\r'] => return Ok(at),
                     _ => return Err(BAD_END),
                 },
-                State::Trailers => {
+                ChunkState::Trailers => {
                     let Some(line) = line(rest, TRAILERS - self.trailers, Refusal::HeadTooLarge)?
                     else {
                         return Ok(at);
@@ -87,18 +90,19 @@ impl Chunked {
                     at += line.len() + 2;
                     self.trailers += line.len() + 2;
                     if line.is_empty() {
-                        self.state = State::Done;
+                        self.state = ChunkState::Done;
                     } else {
                         check_trailer(line)?;
                     }
                 }
-                State::Done => return Ok(at),
+                ChunkState::Done => return Ok(at),
             }
         }
     }
 
-    /// `chunk-size [ chunk-ext ]`. The size is judged against the limit before a byte of the chunk is taken.
-    fn size(&mut self, line: &[u8], have: usize, limit: usize) -> Result<State, Refusal> {
+    /// `chunk-size [ chunk-ext ]`. The size is judged against the limit before a byte of the chunk
+    /// is taken.
+    fn size(&mut self, line: &[u8], have: usize, limit: usize) -> Result<ChunkState, Refusal> {
         let digits = line
             .iter()
             .position(|b| !b.is_ascii_hexdigit())
@@ -117,14 +121,15 @@ impl Chunked {
             return Err(Refusal::Malformed("too many chunk extensions"));
         }
         match usize::try_from(size) {
-            Ok(0) => Ok(State::Trailers),
-            Ok(size) if size <= limit.saturating_sub(have) => Ok(State::Data(size)),
+            Ok(0) => Ok(ChunkState::Trailers),
+            Ok(size) if size <= limit.saturating_sub(have) => Ok(ChunkState::Data(size)),
             _ => Err(Refusal::BodyTooLarge),
         }
     }
 }
 
-/// The line at the beginning of `input` without its CRLF; none while it is incomplete, `long` when it is over `limit`.
+/// The line at the beginning of `input` without its CRLF; none while it is incomplete, `long` when
+/// it is over `limit`.
 fn line(input: &[u8], limit: usize, long: Refusal) -> Result<Option<&[u8]>, Refusal> {
     match memchr(b'\n', input) {
         Some(end) if end + 1 > limit => Err(long),

@@ -17,11 +17,13 @@ use crate::request::{Fields, Request};
 pub(crate) enum Event {
     /// Nothing further without more bytes.
     More,
-    /// Nothing further without more bytes, and the client waits for `100 Continue` before it sends them.
+    /// Nothing further without more bytes, and the client waits for `100 Continue` before it sends
+    /// them.
     Continue,
     /// A whole request, body included.
     Request(Head, Bytes),
-    /// The connection must be answered with this and closed; the decoder is of no further use to it.
+    /// The connection must be answered with this and closed; the decoder is of no further use to
+    /// it.
     Refused(Refusal),
 }
 
@@ -37,25 +39,25 @@ pub(crate) enum Phase {
 }
 
 #[derive(Debug)]
-enum State {
+enum DecoderState {
     Head {
         scanner: Scanner,
         empty_lines: u8,
     },
     Body {
         head: Head,
-        coding: Coding,
+        coding: BodyCoding,
         may_continue: bool,
     },
 }
 
 #[derive(Debug)]
-enum Coding {
+enum BodyCoding {
     Length(u64),
     Chunked(Chunked),
 }
 
-const START: State = State::Head {
+const START: DecoderState = DecoderState::Head {
     scanner: Scanner::new(),
     empty_lines: 0,
 };
@@ -98,19 +100,21 @@ pub(crate) fn request<'a>(
         body,
         peer,
         received,
+        wants_validity: false,
         host: head.host.map(|host| host.of(bytes)),
     }
 }
 
-/// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so that requests can be
-/// looked at again when their responses have been sent.
+/// Heads stay in the buffer, and their field lines in the arena, until [`Decoder::reclaim`], so
+/// that requests can be looked at again when their responses have been sent.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    /// Always initialised to its full length; bytes `..filled` have been received, `..at` are decoded.
+    /// Always initialised to its full length; bytes `..filled` have been received, `..at` are
+    /// decoded.
     buffer: Vec<u8>,
     filled: usize,
     at: usize,
-    state: State,
+    state: DecoderState,
     fields: Vec<FieldSpan>,
     body: BytesMut,
 }
@@ -129,8 +133,8 @@ impl Decoder {
 
     /// Room for more bytes, at least 4 KiB; say with [`Decoder::received`] how much of it was used.
     ///
-    /// The buffer grows with what is incomplete in it and is bounded: a head by its limit, the line of a chunked body
-    /// by its own; body bytes leave it as they come.
+    /// The buffer grows with what is incomplete in it and is bounded: a head by its limit, the line
+    /// of a chunked body by its own; body bytes leave it as they come.
     pub(crate) fn space(&mut self, limits: &Limits) -> &mut [u8] {
         const ROOM: usize = READ_BUFFER / 4;
         if self.buffer.len() - self.filled < ROOM {
@@ -147,10 +151,10 @@ impl Decoder {
     }
 
     /// What has been received beyond the last request, if nothing of it was looked at yet.
-    pub(crate) fn untouched(&self) -> Option<&[u8]> {
+    pub(crate) fn undecoded(&self) -> Option<&[u8]> {
         let input = &self.buffer[self.at..self.filled];
         match &self.state {
-            State::Head {
+            DecoderState::Head {
                 scanner,
                 empty_lines: 0,
             } if scanner.is_fresh() && !input.is_empty() => Some(input),
@@ -158,7 +162,7 @@ impl Decoder {
         }
     }
 
-    /// `len` bytes of what is [untouched](Decoder::untouched) are a request that is known.
+    /// `len` bytes of what is [undecoded](Decoder::undecoded) are a request that is known.
     pub(crate) fn skip(&mut self, len: usize) {
         self.at = (self.at + len).min(self.filled);
     }
@@ -173,17 +177,17 @@ impl Decoder {
     /// What the decoder is in the middle of.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {
-            State::Body { .. } => Phase::Body,
-            State::Head { .. } if self.at == self.filled => Phase::Idle,
-            State::Head { .. } => Phase::Head,
+            DecoderState::Body { .. } => Phase::Body,
+            DecoderState::Head { .. } if self.at == self.filled => Phase::Idle,
+            DecoderState::Head { .. } => Phase::Head,
         }
     }
 
     /// Whether the present request is a HEAD, as far as can be told of one that is refused.
     pub(crate) fn is_head(&self) -> bool {
         match &self.state {
-            State::Body { head, .. } => head.is_head,
-            State::Head { .. } => self.buffer[self.at..self.filled].starts_with(b"HEAD "),
+            DecoderState::Body { head, .. } => head.is_head,
+            DecoderState::Head { .. } => self.buffer[self.at..self.filled].starts_with(b"HEAD "),
         }
     }
 
@@ -195,14 +199,14 @@ impl Decoder {
     /// Decodes the next request out of what has been received.
     pub(crate) fn next(&mut self, limits: &Limits) -> Event {
         let event = match self.state {
-            State::Head { .. } => self.next_head(limits),
-            State::Body { .. } => self.next_body(limits),
+            DecoderState::Head { .. } => self.next_head(limits),
+            DecoderState::Body { .. } => self.next_body(limits),
         };
         event.unwrap_or_else(Event::Refused)
     }
 
     fn next_head(&mut self, limits: &Limits) -> Result<Event, Refusal> {
-        let State::Head {
+        let DecoderState::Head {
             scanner,
             empty_lines,
         } = &mut self.state
@@ -235,10 +239,10 @@ impl Decoder {
                 self.state = START;
                 return Ok(Event::Request(head, Bytes::new()));
             }
-            Framing::Length(len) => Coding::Length(len),
-            Framing::Chunked => Coding::Chunked(Chunked::new()),
+            Framing::Length(len) => BodyCoding::Length(len),
+            Framing::Chunked => BodyCoding::Chunked(Chunked::new()),
         };
-        self.state = State::Body {
+        self.state = DecoderState::Body {
             head,
             coding,
             may_continue: head.expects_continue,
@@ -247,7 +251,7 @@ impl Decoder {
     }
 
     fn next_body(&mut self, limits: &Limits) -> Result<Event, Refusal> {
-        let State::Body {
+        let DecoderState::Body {
             head,
             coding,
             may_continue,
@@ -259,7 +263,7 @@ impl Decoder {
         // RFC 9110 section 10.1.1: no 100 is needed once part of the content has arrived.
         let wants_continue = std::mem::take(may_continue) && input.is_empty();
         let done = match coding {
-            Coding::Length(left) => {
+            BodyCoding::Length(left) => {
                 let taken = usize::try_from(*left)
                     .unwrap_or(usize::MAX)
                     .min(input.len());
@@ -268,7 +272,7 @@ impl Decoder {
                 *left -= taken as u64;
                 *left == 0
             }
-            Coding::Chunked(chunked) => {
+            BodyCoding::Chunked(chunked) => {
                 self.at += chunked.decode(input, &mut self.body, limits.body)?;
                 chunked.is_done()
             }
@@ -303,11 +307,11 @@ impl Decoder {
     /// Frees the room of requests that are done with; the one being received moves to the front.
     pub(crate) fn reclaim(&mut self) {
         let keep = match &mut self.state {
-            State::Head { .. } => {
+            DecoderState::Head { .. } => {
                 self.fields.clear();
                 0
             }
-            State::Body { head, .. } => {
+            DecoderState::Body { head, .. } => {
                 self.buffer
                     .copy_within(head.start..head.start + head.len, 0);
                 self.fields.drain(..head.fields.0);
@@ -321,7 +325,8 @@ impl Decoder {
         self.at = keep;
     }
 
-    /// Makes the decoder ready for another connection, whatever it holds of this one; false if it has grown beyond the usual.
+    /// Resets the decoder for another connection; false if it
+    /// has grown beyond the usual.
     pub(crate) fn renew(&mut self) -> bool {
         (self.filled, self.at) = (0, 0);
         self.state = START;

@@ -32,12 +32,13 @@ impl<'a> FramingFields<'a> {
     /// Decides, or refuses what has two readings.
     pub(super) fn decide(&self, version: Version, limit: usize) -> Result<Framing, Refusal> {
         if self.repeated {
-            // Section 6.3, item 5: equal lengths may be merged; nobody honest sends them.
+            // Section 6.3, item 5: equal lengths may be merged; no honest client sends them.
             return Err(Refusal::Malformed("a framing field is repeated"));
         }
         match (self.content_length, self.transfer_encoding) {
             (None, None) => Ok(Framing::Length(0)),
-            // Section 6.1: a sender must not send both; the one who forwards it might read the other.
+            // Section 6.1: a sender must not send both; an intermediary might read the
+            // other.
             (Some(_), Some(_)) => Err(Refusal::Malformed(
                 "Content-Length and Transfer-Encoding together",
             )),
@@ -61,12 +62,13 @@ impl<'a> FramingFields<'a> {
 
 /// What is wrong with a Transfer-Encoding that is not exactly `chunked`.
 ///
-/// An empty list element, which RFC 9110 section 5.6.1.2 would have a recipient pass over, is refused too: whoever
-/// stands in front and does not pass over it sees no chunks, so the request has two readings.
+/// An empty list element, which RFC 9110 section 5.6.1.2 would have a recipient pass over, is
+/// refused too: an intermediary that does not ignore it sees no chunks, so the request
+/// has two readings.
 fn not_only_chunked(codings: &[u8]) -> Refusal {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     let mut codings = codings.split(|&b| b == b',').map(<[u8]>::trim_ascii);
-    // Section 6.3, item 4: without chunked at its end nobody knows where the body ends.
+    // Section 6.3, item 4: without chunked at its end the end of the body is unknown.
     if !codings.next_back().is_some_and(is_chunked) {
         return Refusal::Malformed("the last transfer coding is not chunked");
     }

@@ -1,4 +1,5 @@
-//! A request head: found line by line, then parsed and judged (RFC 9112 sections 2 to 6, RFC 9110 section 7.2).
+//! A request head: found line by line, then parsed and judged (RFC 9112 sections 2 to 6, RFC 9110
+//! section 7.2).
 
 use memchr::memchr;
 
@@ -8,7 +9,8 @@ use super::{FieldSpan, Refusal, Span, is_token};
 use crate::limits::{FIELDS, Limits, METHOD};
 use crate::request::Version;
 
-/// A parsed head. Spans are relative to `start`, which the decoder moves when it compacts its buffer.
+/// A parsed head. Spans are relative to `start`, which the decoder moves when it compacts its
+/// buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) start: usize,
@@ -64,8 +66,9 @@ impl Scanner {
             let end = self.scanned + found;
             self.scanned = end + 1;
             self.check_size(&input[..=end], limits)?;
-            // RFC 9112 section 2.2 lets a recipient take a bare LF as a line end; a peer that does not would see
-            // another request, so it is refused. Bare CRs are refused by the parsers of both kinds of line.
+            // RFC 9112 section 2.2 lets a recipient take a bare LF as a line end; a peer that does
+            // not would see another request, so it is refused. Bare CRs are refused by the parsers
+            // of both kinds of line.
             let Some(line) = input[self.line_start..end].strip_suffix(b"\r") else {
                 return Err(Refusal::Malformed("a line ends with a bare LF"));
             };
@@ -146,8 +149,8 @@ impl Scanner {
 
 const FEW_FIELDS: usize = 16;
 
-/// The usual case: a head that is all there, small and without a fault, in one pass over its bytes. `None` is no
-/// verdict; then the [`Scanner`] decides.
+/// The usual case: a head that is all there, small and without a fault, in one pass over its bytes.
+/// `None` is no verdict; then the [`Scanner`] decides.
 pub(super) fn parse_at_once(
     input: &[u8],
     start: usize,
@@ -189,7 +192,8 @@ fn parse_fields<'f, 'h>(
     match httparse::parse_headers(&head[from..], fields) {
         Ok(httparse::Status::Complete((len, parsed))) if from + len == head.len() => Ok(parsed),
         Err(httparse::Error::TooManyHeaders) => Err(Refusal::HeadTooLarge),
-        // Among them: a space before the colon (section 5.1), obs-fold (section 5.2), NUL and bare CR.
+        // Among them: a space before the colon (section 5.1), obs-fold (section 5.2), NUL and bare
+        // CR.
         _ => Err(Refusal::Malformed("a field line is malformed")),
     }
 }
@@ -203,7 +207,7 @@ fn assemble(
     arena: &mut Vec<FieldSpan>,
     limits: &Limits,
 ) -> Result<Head, Refusal> {
-    let known = Known::gather(fields)?;
+    let known = KnownFields::gather(fields)?;
     known.judge_host(line.version)?;
     let framing = known.framing.decide(line.version, limits.body)?;
     let expects_continue = known.expects_continue(line.version)?;
@@ -242,7 +246,7 @@ fn offset(head: &[u8], part: &[u8]) -> usize {
 
 /// The fields that concern the connection itself.
 #[derive(Debug, Default)]
-struct Known<'a> {
+struct KnownFields<'a> {
     framing: FramingFields<'a>,
     host: Option<&'a [u8]>,
     close: bool,
@@ -251,7 +255,7 @@ struct Known<'a> {
     expects_other: bool,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownFields<'a> {
     fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, Refusal> {
         let mut known = Self::default();
         for field in fields {
@@ -279,8 +283,8 @@ impl<'a> Known<'a> {
         Ok(known)
     }
 
-    /// A list of options (RFC 9110 section 7.6.1). `upgrade` is none of ours: what a client would rather speak is
-    /// ignored (section 7.8), and the answer is HTTP/1.1.
+    /// A list of options (RFC 9110 section 7.6.1). `upgrade` is none of ours: what a client would
+    /// rather speak is ignored (section 7.8), and the answer is HTTP/1.1.
     fn connection(&mut self, value: &[u8]) {
         // What most clients that send it say.
         if value.eq_ignore_ascii_case(b"keep-alive") {

@@ -1,8 +1,9 @@
 //! HTTP/1.1 as a state machine over bytes: no socket, no clock, no service (RFC 9112).
 //!
-//! [`Decoder`] is given bytes in pieces of any size and says what they mean; where a byte stream could be read in
-//! two ways, it is a [`Refusal`] and the connection ends. How the bytes were cut never changes the outcome, because
-//! every check looks at a line that is complete, or at a length that only grows.
+//! [`Decoder`] is given bytes in pieces of any size and says what they mean; where a byte stream
+//! could be read in two ways, it is a [`Refusal`] and the connection ends. How the bytes were cut
+//! never changes the outcome, because every check looks at a line that is complete, or at a length
+//! that only grows.
 
 mod chunked;
 mod decoder;
@@ -18,7 +19,8 @@ pub(crate) use framing::Framing;
 pub(crate) use head::Head;
 pub(crate) use refusal::Refusal;
 
-/// A piece of a head: offsets relative to its first byte, so that the head can be moved in its buffer.
+/// A piece of a head: offsets relative to its first byte, so that the head can be moved in its
+/// buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -26,7 +28,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Heads are bounded by a limit far below 4 GiB (`head::scan` enforces it), so the casts lose nothing.
+    /// Heads are bounded by a limit far below 4 GiB (`head::scan` enforces it), so the casts lose
+    /// nothing.
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) const fn new(start: usize, len: usize) -> Self {
         Self {

@@ -19,7 +19,8 @@ pub(crate) enum Refusal {
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
     NotImplemented(&'static str),
-    /// 503: the bodies that are being received or wait for their answers take all the memory there is for them.
+    /// 503: the bodies that are being received or wait for their answers take all the memory there
+    /// is for them.
     TooManyBodies,
     /// 505: a major version other than 1.
     Version,
@@ -42,7 +43,7 @@ impl Refusal {
         }
     }
 
-    /// What was wrong, for the person who reads the answer.
+    /// What was wrong, for the reader of the response.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Malformed(reason) | Self::NotImplemented(reason) => reason,

@@ -33,7 +33,8 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
         .ok_or(Refusal::Malformed("the request line has no version"))?;
     let version = parse_version(&line[start + len + 1..])?;
     let target = &line[start..start + len];
-    // Section 3.2 has no control byte, no space and no fragment in a target; bytes beyond ASCII must be encoded.
+    // Section 3.2 has no control byte, no space and no fragment in a target; bytes beyond ASCII
+    // must be encoded.
     if target.is_empty() || !target.iter().all(|&b| IN_TARGET[b as usize]) {
         return Err(Refusal::Malformed(
             "the request target has a byte that must be percent-encoded",
@@ -73,8 +74,8 @@ const IN_TARGET: [bool; 256] = {
     table
 };
 
-/// What may be in a host name or an IPv4 address beside percent-escapes (RFC 3986 section 3.2.2). The comma is left
-/// out: it is what remains of two Host fields that somebody has joined.
+/// What may be in a host name or an IPv4 address beside percent-escapes (RFC 3986 section 3.2.2).
+/// The comma is left out: it is what remains of two Host fields that an intermediary has joined.
 const IN_NAME: [bool; 256] = {
     let mut table = IN_TARGET;
     let others = br#"/?@,\"<>^`{|}[]:%"#;
@@ -122,18 +123,21 @@ fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
         .position(|&b| b == b'/' || b == b'?')
         .unwrap_or(rest.len());
     let authority = &rest[..len];
-    // RFC 9110 section 4.2.1: an http URL without a host is invalid; 4.2.4: so is one with user information.
+    // RFC 9110 section 4.2.1: an http URL without a host is invalid; 4.2.4: so is one with user
+    // information.
     if matches!(authority, [] | [b':', ..]) || !is_authority(authority) {
         return Err(BAD);
     }
-    // RFC 9110 section 7.4: an https resource is given only over a secured connection; 15.5.20: 421.
+    // RFC 9110 section 7.4: an https resource is given only over a secured connection; 15.5.20:
+    // 421.
     if is_secured {
         return Err(Refusal::Misdirected);
     }
     Ok((Some(Span::new(start, len)), start + len))
 }
 
-/// Splits at the first question mark. An absolute form without a path has an empty span here, which reads as "/".
+/// Splits at the first question mark. An absolute form without a path has an empty span here, which
+/// reads as "/".
 fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
     match memchr(b'?', &target[start..]) {
         Some(at) => {
@@ -147,8 +151,8 @@ fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
     }
 }
 
-/// Whether `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL part, no space, no
-/// user information. An empty host is one; only a URL must not have it.
+/// Whether `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL
+/// part, no space, no user information. An empty host is one; only a URL must not have it.
 pub(super) fn is_authority(value: &[u8]) -> bool {
     // The usual one is a name, or a name and a port.
     let Some(at) = value.iter().position(|&b| !IN_NAME[b as usize]) else {
@@ -181,7 +185,8 @@ fn is_escaped_name(mut rest: &[u8]) -> bool {
     }
 }
 
-/// What follows the opening bracket: an IPv6 address, or one of a version to come, the closing bracket, a port.
+/// What follows the opening bracket: an IPv6 address, or one of a version to come, the closing
+/// bracket, a port.
 fn is_literal(value: &[u8]) -> bool {
     let Some(end) = memchr(b']', value) else {
         return false;

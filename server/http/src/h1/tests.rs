@@ -1,4 +1,5 @@
-//! The decoder, with bytes: what is a request, what is refused and how, and that the cut of the input never matters.
+//! The decoder, with bytes: what is a request, what is refused and how, and that the cut of the
+//! input never matters.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -20,7 +21,8 @@ fn limits() -> Limits {
     }
 }
 
-/// What comes out of `pieces`, one word per event: the requests as the service would see them, then how it ended.
+/// What comes out of `pieces`, one word per event: the requests as the service would see them, then
+/// how it ended.
 fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     limits: &Limits,
@@ -379,7 +381,7 @@ fn a_decoder_that_is_used_again_knows_nothing_of_before() {
         feed(&mut decoder, input);
         assert!(decoder.renew(), "{input:?}");
         assert_eq!(decoder.phase(), Phase::Idle, "{input:?}");
-        assert_eq!(decoder.untouched(), None, "{input:?}");
+        assert_eq!(decoder.undecoded(), None, "{input:?}");
         assert_eq!(decoder.body_len(), 0, "{input:?}");
         assert_eq!(feed(&mut decoder, &good), expected, "{input:?}");
     }

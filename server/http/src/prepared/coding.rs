@@ -38,13 +38,14 @@ impl Coding {
         }
     }
 
-    /// What it adds to an entity tag: its name, and the revision of its encoder. The rest of the tag is of the content alone,
-    /// and another encoder, or another level, gives other bytes for it: a client that has half of one and resumes with the
-    /// other, told by If-Range that they are the same, would have neither (RFC 9110 section 8.8.1). So whatever changes what
+    /// What it adds to an entity tag: its name, and the revision of its encoder. The rest of the
+    /// tag is of the content alone, and another encoder, or another level, gives other bytes for
+    /// it: a client that has half of one and resumes with the other, told by If-Range that they are
+    /// the same, would have neither (RFC 9110 section 8.8.1). So every change of what
     /// [`Self::compress`] gives raises the number; the test at the end of this file notices.
     ///
-    /// Codings made beforehand have the number too, though their own bytes are in their tags: a client gets them once more
-    /// than it must when it is raised.
+    /// Codings made beforehand have the number too, though their own bytes are in their tags: a
+    /// client gets them once more than it must when it is raised.
     pub(super) const fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => "-br1",
@@ -82,8 +83,8 @@ impl Coding {
         })
     }
 
-    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. No more is decoded
-    /// than that takes, whatever `coded` would swell to.
+    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. No more is
+    /// decoded than that takes, whatever `coded` would swell to.
     #[must_use]
     pub fn yields(self, mut coded: &[u8], content: &[u8]) -> bool {
         let is_there = !coded.is_empty();
@@ -136,7 +137,7 @@ mod tests {
                 assert!(!coding.yields(&coded, &longer), "{coding:?}");
                 assert!(!coding.yields(content, content), "{coding:?}");
                 let trailed = [&coded[..], b"trail"].concat();
-                // Behind the end of a brotli stream nobody looks.
+                // The decoder does not read behind the end of a brotli stream.
                 let is_known = coding == Coding::Brotli;
                 assert_eq!(coding.yields(&trailed, content), is_known, "{coding:?}");
                 for cut in [0, 1, coded.len() / 2, coded.len() - 1] {
@@ -153,7 +154,8 @@ mod tests {
     #[test]
     fn a_window_that_clients_need_not_have_is_not_sent_to_them() {
         let content = vec![b'x'; 100];
-        // A frame with a window of 16 MiB: magic number, no flags, window, one raw block that is the last.
+        // A frame with a window of 16 MiB: magic number, no flags, window, one raw block that is
+        // the last.
         let frame = |window: u8| {
             let head = [0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x21, 0x03, 0];
             [&head[..], &content].concat()

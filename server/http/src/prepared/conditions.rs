@@ -1,4 +1,5 @@
-//! Conditional requests (RFC 9110 section 13): which conditions a request has, and what follows from them.
+//! Conditional requests (RFC 9110 section 13): which conditions a request has, and what follows
+//! from them.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,13 +8,13 @@ use super::etag::{ContentHash, only_tag, tags};
 use super::select::Preferences;
 use crate::request::Request;
 
-/// A date is a strong validator only if the content cannot have changed twice in its second without being noticed
-/// (section 8.8.2.2).
+/// A date is a strong validator only if the content cannot have changed twice in its second without
+/// being noticed (section 8.8.2.2).
 const STRONG_AFTER: Duration = Duration::from_secs(60);
 
 /// What the conditions come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ConditionResult {
     /// They hold: answer as if there were none, but for a range.
     Proceed,
     /// 304; for the named coding of the content if a tag named one, else for the selected one.
@@ -29,11 +30,12 @@ pub(super) enum IfRange {
     Absent,
     /// The client has a part of the present content, in this coding.
     Holds(Option<Coding>),
-    /// It has a part of another content, or nobody can tell.
+    /// It has a part of another content, or the client cannot tell.
     Fails,
 }
 
-/// Which of the fields that matter here a request has: found in one walk, because most requests have none of them.
+/// Which of the fields that matter here a request has: found in one walk, because most requests
+/// have none of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Conditions {
     if_match: bool,
@@ -89,48 +91,50 @@ impl Conditions {
         request: &Request<'_>,
         hash: &ContentHash,
         modified: Option<SystemTime>,
-    ) -> Outcome {
+    ) -> ConditionResult {
         if self.if_match {
             // Strong comparison (section 13.1.1); any coding of the present content will do.
             let holds = request.fields.get_all("if-match").any(|list| {
                 list == b"*" || tags(list).any(|tag| !tag.weak && hash.names(tag.opaque).is_some())
             });
             if !holds {
-                return Outcome::Failed;
+                return ConditionResult::Failed;
             }
         } else if self.if_unmodified_since
             && let (Some(modified), Some(date)) = (modified, date(request, "if-unmodified-since"))
             && modified > date
         {
-            return Outcome::Failed;
+            return ConditionResult::Failed;
         }
         if self.if_none_match {
-            // Weak comparison (section 13.1.2). With it If-Modified-Since is ignored, even if no tag matches.
+            // Weak comparison (section 13.1.2). With it If-Modified-Since is ignored, even if no
+            // tag matches.
             for list in request.fields.get_all("if-none-match") {
                 if list == b"*" {
-                    return Outcome::NotModified(None);
+                    return ConditionResult::NotModified(None);
                 }
                 let mut named = tags(list).filter_map(|tag| hash.names(tag.opaque));
                 if let Some(coding) = named.find(|coding| self.can_read(request, *coding)) {
-                    return Outcome::NotModified(Some(coding));
+                    return ConditionResult::NotModified(Some(coding));
                 }
             }
         } else if self.if_modified_since
             && let (Some(modified), Some(date)) = (modified, date(request, "if-modified-since"))
             && modified <= date
         {
-            return Outcome::NotModified(None);
+            return ConditionResult::NotModified(None);
         }
-        Outcome::Proceed
+        ConditionResult::Proceed
     }
 
-    /// Whether the client can read the content in this coding. A cache asks with the tags of all that it has kept, and
-    /// sends what the 304 names to whoever it asks for.
+    /// Whether the client can read the content in this coding. A cache asks with the tags of all
+    /// that it has kept, and sends what the 304 names to whoever it asks for.
     fn can_read(&self, request: &Request<'_>, coding: Option<Coding>) -> bool {
         coding.is_none_or(|coding| self.preferences(request).reads(coding))
     }
 
-    /// The Range field, if it applies: one of them, to GET, for which alone ranges are defined (section 14.2).
+    /// The Range field, if it applies: one of them, to GET, for which alone ranges are defined
+    /// (section 14.2).
     pub(super) fn range<'a>(&self, request: &Request<'a>) -> Option<&'a [u8]> {
         if !self.range || request.method != "GET" {
             return None;
@@ -167,15 +171,16 @@ impl Conditions {
     }
 }
 
-/// The value of a field that is no list; none if it is repeated, which makes one of it that is malformed.
+/// The value of a field that is no list; none if it is repeated, which makes one of it that is
+/// malformed.
 fn only<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
     let mut all = request.fields.get_all(name);
     let first = all.next();
     if all.next().is_some() { None } else { first }
 }
 
-/// A date field in any of the three formats (section 5.6.7); a malformed or repeated one is as if it were not there
-/// (sections 13.1.3, 13.1.4).
+/// A date field in any of the three formats (section 5.6.7); a malformed or repeated one is as if
+/// it were not there (sections 13.1.3, 13.1.4).
 fn date(request: &Request<'_>, name: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(std::str::from_utf8(only(request, name)?).ok()?).ok()
 }

@@ -1,4 +1,5 @@
-//! The content of a representation, in memory or in an open file: its bytes for a compressor, and what they weigh.
+//! The content of a representation, in memory or in an open file: its bytes for a compressor, and
+//! what they weigh.
 
 use std::borrow::Cow;
 use std::io;
@@ -20,7 +21,7 @@ pub(super) fn read(content: &Body) -> io::Result<Cow<'_, [u8]>> {
     }
 }
 
-/// Bytes of it that the process keeps for it; what is in a file is counted by whoever has opened that.
+/// Bytes of it that the process keeps for it; the opener of a file counts the rest.
 pub(super) fn weight(content: &Body) -> usize {
     match content {
         Body::Bytes(bytes) => bytes.len(),

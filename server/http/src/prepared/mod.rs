@@ -1,8 +1,8 @@
 //! A representation prepared once and sent many times (RFC 9110 sections 8, 12.5.3, 13 and 14).
 //!
-//! The heads of its 200 and 304 are rendered when it is made, and each content coding once, when the first client
-//! that can read it has come by: so a hit copies a few pointers. What a response is, is decided by the conditions of
-//! the request in the order of RFC 9110 section 13.2.2.
+//! The heads of its 200 and 304 are rendered when it is made, and each content coding once, when
+//! the first client that can read it has come by: so a hit copies a few pointers. What a response
+//! is, is decided by the conditions of the request in the order of RFC 9110 section 13.2.2.
 
 mod coding;
 mod conditions;
@@ -22,9 +22,9 @@ use bytes::Bytes;
 use crate::request::Request;
 use crate::response::{Body, Response, field_line, length_line, status_line};
 pub use coding::Coding;
-use conditions::{Conditions, IfRange, Outcome};
+use conditions::{ConditionResult, Conditions, IfRange};
 use etag::ContentHash;
-use partial::Whole;
+use partial::WholeBody;
 use select::Preferences;
 
 /// Bodies shorter than this are not compressed: head and packet cost more than what could be saved.
@@ -39,30 +39,35 @@ pub struct Parts<'a> {
     pub status: u16,
     /// Content-Type.
     pub media_type: &'a str,
-    /// Further fields, such as Cache-Control. Not Content-Type, Content-Length, ETag, Last-Modified, Accept-Ranges.
+    /// Further fields, such as Cache-Control. Not Content-Type, Content-Length, ETag,
+    /// Last-Modified, Accept-Ranges.
     pub fields: &'a [(&'a str, &'a str)],
     /// The content.
     pub body: Bytes,
-    /// When it last changed, if known; a time in the future counts as now (RFC 9110 section 8.8.2.1).
+    /// When it last changed, if known; a time in the future counts as now (RFC 9110 section
+    /// 8.8.2.1).
     pub last_modified: Option<SystemTime>,
     /// Whether compressing it is worth while: text is, images are not.
     pub compressible: bool,
 }
 
-/// The content of a [`Prepared`] that is not made from bytes in memory alone, for [`Prepared::with_content`].
+/// The content of a [`Prepared`] that is not made from bytes in memory alone, for
+/// [`Prepared::with_content`].
 #[derive(Clone, Debug)]
 pub struct Content {
-    /// What is sent to clients that read no coding. Of a file, the part must stay as it is while this is used: who
-    /// cannot promise that has to look at the file before each response (its body says whether it is one).
+    /// What is sent to clients that read no coding. Of a file, the part must stay as it is while
+    /// this is used: a caller that cannot promise that checks the file before each response (its
+    /// body says whether it is one).
     pub identity: Body,
-    /// The same content in codings that somebody has made beforehand.
+    /// The same content in codings that were made beforehand.
     pub codings: Vec<(Coding, Body)>,
 }
 
 /// A representation with its heads rendered. Shared between threads in an `Arc`.
 ///
-/// Its entity tag is the 128-bit xxh3 hash of its content, so it is the same after a restart; it is not proof against
-/// someone who makes collisions on purpose (who could only delay the sight of their own contribution).
+/// Its entity tag is the 128-bit xxh3 hash of its content, so it is the same after a restart; it is
+/// not proof against someone who makes collisions on purpose (who could only delay the sight of
+/// their own contribution).
 #[derive(Debug)]
 pub struct Prepared {
     status: u16,
@@ -100,8 +105,8 @@ impl Prepared {
         Self::build(hash, &parts, content)
     }
 
-    /// Renders the heads of `content`, which `parts.body` only tells from every other: its hash is the entity tag. It
-    /// must differ wherever the content or one of the codings given does.
+    /// Renders the heads of `content`, which `parts.body` only tells from every other: its hash is
+    /// the entity tag. It must differ wherever the content or one of the codings given does.
     #[must_use]
     pub fn with_content(parts: &Parts<'_>, content: Content) -> Self {
         Self::build(ContentHash::of(&parts.body), parts, content)
@@ -163,8 +168,8 @@ impl Prepared {
         prepared
     }
 
-    /// The response to `request`; `extra` is more field lines (each ending with CRLF), or empty. A plain 200 and a
-    /// 304 cost no allocation.
+    /// The response to `request`; `extra` is more field lines (each ending with CRLF), or empty. A
+    /// plain 200 and a 304 cost no allocation.
     #[must_use]
     pub fn respond(&self, request: &Request<'_>, extra: Bytes) -> Response {
         let conditions = Conditions::of(request);
@@ -186,22 +191,22 @@ impl Prepared {
             return self.full(selected);
         }
         match conditions.evaluate(request, &self.hash, self.last_modified) {
-            Outcome::Failed => Response::text(412, "precondition failed\n"),
-            Outcome::NotModified(None) => Self::not_modified(selected),
-            Outcome::NotModified(Some(coding)) => match self.made(coding) {
+            ConditionResult::Failed => Response::text(412, "precondition failed\n"),
+            ConditionResult::NotModified(None) => Self::not_modified(selected),
+            ConditionResult::NotModified(Some(coding)) => match self.made(coding) {
                 Some(variant) => Self::not_modified(variant),
                 // The client has a coding that this process has not made (again), or will not.
                 None => Response::prepared(304, self.head_304(coding), Bytes::new(), Body::Empty),
             },
-            Outcome::Proceed => match conditions.range(request) {
+            ConditionResult::Proceed => match conditions.range(request) {
                 Some(range) => self.partial(request, conditions, range, selected),
                 None => self.full(selected),
             },
         }
     }
 
-    /// The best coding that the client reads and that has not been made yet; none if there is nothing to gain. For
-    /// the caller to have it made in the background, by [`Prepared::make`].
+    /// The best coding that the client reads and that has not been made yet; none if there is
+    /// nothing to gain. For the caller to have it made in the background, by [`Prepared::make`].
     #[must_use]
     pub fn wanted(&self, request: &Request<'_>) -> Option<Coding> {
         if !self.compressible || self.codings.iter().all(|made| made.get().is_some()) {
@@ -219,8 +224,9 @@ impl Prepared {
             .fold(0, |bits, (at, _)| bits | 1 << at)
     }
 
-    /// Compresses the content, once: about 100 microseconds for 10 KB. Returns the bytes it added to
-    /// [`Prepared::weight`]; 0 if another call did it, or if it would not be smaller, which is remembered.
+    /// Compresses the content, once: about 100 microseconds for 10 KB. Returns the bytes it added
+    /// to [`Prepared::weight`]; 0 if another call did it, or if it would not be smaller, which is
+    /// remembered.
     pub fn make(&self, coding: Coding) -> usize {
         if !self.compressible {
             return 0;
@@ -301,8 +307,8 @@ impl Prepared {
         Response::prepared(304, variant.not_modified.clone(), Bytes::new(), Body::Empty)
     }
 
-    /// RFC 9110 section 14.2. Without If-Range the range is of the content without a coding, since a coding may be
-    /// made between two requests; If-Range names the one it is of.
+    /// RFC 9110 section 14.2. Without If-Range the range is of the content without a coding, since
+    /// a coding may be made between two requests; If-Range names the one it is of.
     fn partial(
         &self,
         request: &Request<'_>,
@@ -322,14 +328,15 @@ impl Prepared {
 
     /// The parts of `variant` that `range` asks for; none if it is answered in full.
     fn part_of(&self, variant: &Variant, range: &[u8]) -> Option<Response> {
-        // Content-Type is the first line of all; parts of a multipart response have it each for itself.
+        // Content-Type is the first line of all; parts of a multipart response have it each for
+        // itself.
         let (content_type, common) = self
             .common
             .split_at(memchr::memchr(b'\n', &self.common)? + 1);
         let mut fields = Vec::with_capacity(common.len() + 96);
         fields.extend_from_slice(common);
         self.render_variant(&mut fields, variant.coding);
-        let whole = Whole {
+        let whole = WholeBody {
             content_type,
             fields: &fields,
             body: &variant.body,

@@ -8,35 +8,36 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 
-use super::range::{PART_OVERHEAD, Part, Ranges, parse_ranges};
+use super::range::{ByteRange, PART_OVERHEAD, Ranges, parse_ranges};
 use crate::limits::MULTIPART;
 use crate::response::{Body, Response, field_line, length_line, status_line};
 
 /// The representation that parts are taken of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole<'a> {
+pub(super) struct WholeBody<'a> {
     /// Its Content-Type, a field line with its CRLF.
     pub(super) content_type: &'a [u8],
     /// The other field lines that a 206 shares with the 200 (section 15.3.7), each with its CRLF.
     pub(super) fields: &'a [u8],
     pub(super) body: &'a Body,
-    /// Whether its parts may be sent as multipart. Not if it has a content coding: that field would then seem to be
-    /// about the multipart content.
+    /// Whether its parts may be sent as multipart. Not if it has a content coding: that field would
+    /// then seem to be about the multipart content.
     pub(super) may_be_several: bool,
 }
 
 /// What is answered to the Range field `range`; none if it is the whole representation.
 ///
-/// Of several parts, only the first ones are sent when all would be more than [`MULTIPART`] bytes; the client asks
-/// again for what it still wants (section 14.2). One part alone can have any length, since nothing is copied for it.
-pub(super) fn respond(whole: &Whole<'_>, range: &[u8]) -> Option<Response> {
+/// Of several parts, only the first ones are sent when all would be more than [`MULTIPART`] bytes;
+/// the client asks again for what it still wants (section 14.2). One part alone can have any
+/// length, since nothing is copied for it.
+pub(super) fn respond(whole: &WholeBody<'_>, range: &[u8]) -> Option<Response> {
     let len = whole.body.len();
     let parts = match parse_ranges(range, len) {
         Ranges::Ignored => return None,
         Ranges::Unsatisfiable => return Some(unsatisfiable(len)),
         Ranges::Parts(parts) => parts,
     };
-    let costs = |part: &Part| part.len().saturating_add(PART_OVERHEAD);
+    let costs = |part: &ByteRange| part.len().saturating_add(PART_OVERHEAD);
     // Section 14.2: what would be no smaller in parts is sent whole.
     if parts.len() > 1 && parts.iter().map(costs).sum::<u64>() >= len {
         return None;
@@ -53,7 +54,7 @@ pub(super) fn respond(whole: &Whole<'_>, range: &[u8]) -> Option<Response> {
 }
 
 /// Section 15.3.7.1.
-fn single(whole: &Whole<'_>, part: Part) -> Response {
+fn single(whole: &WholeBody<'_>, part: ByteRange) -> Response {
     let mut head = Vec::with_capacity(whole.fields.len() + 256);
     status_line(&mut head, 206);
     head.extend_from_slice(whole.content_type);
@@ -73,7 +74,7 @@ fn single(whole: &Whole<'_>, part: Part) -> Response {
 }
 
 /// Section 15.3.7.2. Fails if the file cannot be read or has become shorter.
-fn multipart(whole: &Whole<'_>, parts: &[Part]) -> io::Result<Response> {
+fn multipart(whole: &WholeBody<'_>, parts: &[ByteRange]) -> io::Result<Response> {
     let boundary = boundary(whole, parts);
     let overhead = whole.content_type.len() + PART_OVERHEAD as usize;
     let bytes = parts.iter().map(|part| part.len() as usize + overhead);
@@ -109,8 +110,8 @@ fn unsatisfiable(len: u64) -> Response {
 }
 
 /// Section 14.4.
-fn content_range(head: &mut Vec<u8>, part: Part, len: u64) {
-    let Part { first, last } = part;
+fn content_range(head: &mut Vec<u8>, part: ByteRange, len: u64) {
+    let ByteRange { first, last } = part;
     field_line(
         head,
         "Content-Range",
@@ -119,13 +120,13 @@ fn content_range(head: &mut Vec<u8>, part: Part, len: u64) {
 }
 
 /// As indices of a content in memory, within which the part lies.
-fn bounds(part: Part) -> std::ops::Range<usize> {
+fn bounds(part: ByteRange) -> std::ops::Range<usize> {
     let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
     index(part.first)..index(part.last).saturating_add(1)
 }
 
 /// Appends the bytes of `part` to `to`.
-fn append(body: &Body, part: Part, to: &mut Vec<u8>) -> io::Result<()> {
+fn append(body: &Body, part: ByteRange, to: &mut Vec<u8>) -> io::Result<()> {
     match body {
         Body::Empty => {}
         Body::Bytes(bytes) => to.extend_from_slice(&bytes[bounds(part)]),
@@ -138,9 +139,10 @@ fn append(body: &Body, part: Part, to: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// A line that stands in no content (RFC 2046 section 5.1.1): 128 bits that nobody could have known when the content
-/// was written. The same parts of the same representation have the same, so that the same request has the same answer.
-fn boundary(whole: &Whole<'_>, parts: &[Part]) -> String {
+/// A line that stands in no content (RFC 2046 section 5.1.1): 128 bits that no author could have
+/// known when the content was written. The same parts of the same representation have the same, so
+/// that the same request has the same answer.
+fn boundary(whole: &WholeBody<'_>, parts: &[ByteRange]) -> String {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(<[RandomState; 2]>::default);
     let mut boundary = String::with_capacity(32);
     for key in &*KEYS {
@@ -180,7 +182,7 @@ mod tests {
     }
 
     fn ask(body: &Body, range: &str, may_be_several: bool) -> Option<Response> {
-        let whole = Whole {
+        let whole = WholeBody {
             content_type: TYPE.as_bytes(),
             fields: FIELDS.as_bytes(),
             body,

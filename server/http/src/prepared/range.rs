@@ -1,19 +1,20 @@
-//! Byte ranges (RFC 9110 sections 14.1.2 and 14.2): which parts of a content a Range field asks for.
+//! Byte ranges (RFC 9110 sections 14.1.2 and 14.2): which parts of a content a Range field asks
+//! for.
 
 use crate::limits::RANGES;
 
-/// What a further part costs on the wire beside its bytes: a delimiter and the fields of the part. Parts that are
-/// nearer to each other are sent as one (section 15.3.7.2).
+/// What a further part costs on the wire beside its bytes: a delimiter and the fields of the part.
+/// Parts that are nearer to each other are sent as one (section 15.3.7.2).
 pub(super) const PART_OVERHEAD: u64 = 128;
 
 /// The bytes `first..=last`.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ByteRange {
     pub(super) first: u64,
     pub(super) last: u64,
 }
 
-impl Part {
+impl ByteRange {
     pub(super) const fn len(self) -> u64 {
         self.last - self.first + 1
     }
@@ -36,13 +37,14 @@ impl Part {
 /// What a Range field comes to for a content of known length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ranges {
-    /// Another unit, malformed, or more ranges than [`RANGES`]: answered in full, as section 14.2 allows.
+    /// Another unit, malformed, or more ranges than [`RANGES`]: answered in full, as section 14.2
+    /// allows.
     Ignored,
     /// Nothing of the content is in any of them: 416.
     Unsatisfiable,
-    /// At least one part, in the order in which they were asked for (section 15.3.7.2). No two of them overlap or are
-    /// near each other, so all together are never more than the content.
-    Parts(Vec<Part>),
+    /// At least one part, in the order in which they were asked for (section 15.3.7.2). No two of
+    /// them overlap or are near each other, so all together are never more than the content.
+    Parts(Vec<ByteRange>),
 }
 
 /// Reads `bytes=` and a list of `first-last`, `first-` and `-length`.
@@ -75,14 +77,14 @@ pub(super) fn parse_ranges(value: &[u8], len: u64) -> Ranges {
 enum Range {
     Invalid,
     Outside,
-    Within(Part),
+    Within(ByteRange),
 }
 
 fn parse_range(spec: &[u8], len: u64) -> Range {
     let Some((first, last)) = split_once(spec, b'-') else {
         return Range::Invalid;
     };
-    let part = |first, last: u64| Part {
+    let part = |first, last: u64| ByteRange {
         first,
         last: last.min(len.saturating_sub(1)),
     };
@@ -99,8 +101,9 @@ fn parse_range(spec: &[u8], len: u64) -> Range {
     }
 }
 
-/// Adds `part`; with those that it overlaps or is near to it becomes one, in the place of the foremost of them.
-fn add(parts: &mut Vec<Part>, mut part: Part) {
+/// Adds `part`; with those that it overlaps or is near to it becomes one, in the place of the
+/// foremost of them.
+fn add(parts: &mut Vec<ByteRange>, mut part: ByteRange) {
     let mut place = parts.len();
     // One that has grown may reach parts that it did not reach before; each round takes one away.
     while let Some(at) = parts.iter().position(|other| other.is_near(part)) {
@@ -135,7 +138,7 @@ mod tests {
     fn parts<const N: usize>(parts: [(u64, u64); N]) -> Ranges {
         Ranges::Parts(
             parts
-                .map(|(first, last)| Part { first, last })
+                .map(|(first, last)| ByteRange { first, last })
                 .into_iter()
                 .collect(),
         )

@@ -6,10 +6,11 @@ use crate::request::Request;
 /// Quality in thousandths.
 type Quality = u16;
 
-/// The qualities of one request. Who refuses everything, the content without a coding included (`*;q=0`, or
-/// `identity;q=0` where no coding is made), gets it without one all the same: section 12.5.3 asks for that or 406, and
-/// section 12.1 leaves the choice to the server. Without an Accept-Encoding no coding is used: section 12.5.3 would allow any, but
-/// clients that send none seldom decode.
+/// The qualities of one request. Who refuses everything, the content without a coding included
+/// (`*;q=0`, or `identity;q=0` where no coding is made), gets it without one all the same: section
+/// 12.5.3 asks for that or 406, and section 12.1 leaves the choice to the server. Without an
+/// Accept-Encoding no coding is used: section 12.5.3 would allow any, but clients that send none
+/// seldom decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Preferences {
     codings: [Option<Quality>; Coding::ALL.len()],
@@ -69,7 +70,8 @@ impl Preferences {
             .filter(|quality| *quality > 0)
     }
 
-    /// The quality of `coding`, if the client reads it and does not like it less than the content as it is.
+    /// The quality of `coding`, if the client reads it and does not like it less than the content
+    /// as it is.
     pub(super) fn accepted(&self, coding: Coding) -> Option<Quality> {
         let quality = self.quality(coding)?;
         (quality >= self.identity.unwrap_or(0)).then_some(quality)
@@ -88,7 +90,8 @@ impl Preferences {
     }
 }
 
-/// `qvalue` (section 12.4.2) in thousandths; what is not one counts as 0, so that a coding is not sent by mistake.
+/// `qvalue` (section 12.4.2) in thousandths; what is not one counts as 0, so that a coding is not
+/// sent by mistake.
 fn quality(value: &[u8]) -> Quality {
     let digits = match value {
         [b'1'] => return 1000,

@@ -1,4 +1,4 @@
-//! New connections: a place at the table, or a word at the door.
+//! New connections: accepted, or answered with 503 over the limit.
 
 use std::cell::Cell;
 use std::io;
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
-use super::{LISTENER, Seat, Worker};
+use super::{ConnectionPermit, LISTENER, Worker};
 use crate::conn::Connection;
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS, REFUSALS_LINGERING};
 use crate::response::{Response, Service};
-use crate::shared::Place;
+use crate::worker_group::OpenConnection;
 
 impl<S: Service> Worker<S> {
-    /// Accepts what waits, up to a batch; the listener says again if there is more.
+    /// Accepts waiting connections, up to a batch; the listener has another event if more wait.
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             match self.accept_one() {
@@ -46,7 +46,8 @@ impl<S: Service> Worker<S> {
                 Ok(true)
             }
             Err(Errno::AGAIN) => Ok(false),
-            // These are about the connection that was about to be returned; the next may be well (accept(2)).
+            // These errors belong to the connection that would be returned; the next may be good
+            // (accept(2)).
             Err(errno) if is_about_one_connection(errno) => {
                 self.counters.accept_errors.add(1);
                 Ok(true)
@@ -55,7 +56,7 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// EMFILE and its like last until something is closed; trying on at once would only spin.
+    /// EMFILE and similar errors last until a descriptor is closed; trying at once would only spin.
     fn pause_accepting(&mut self) {
         if let Some(listener) = &self.listener
             && self.poller.unwatch(listener).is_ok()
@@ -78,55 +79,60 @@ impl<S: Service> Worker<S> {
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
         self.counters.accepted.add(1);
-        match self.shared.admit(self.limits.connections) {
-            Some(place) => {
-                let seat = Seat::new(Some(place), &self.open);
-                if let Some(mut connection) = self.seat(socket, peer, seat) {
+        match self.group.admit(self.limits.connections) {
+            Some(open) => {
+                let permit = ConnectionPermit::new(Some(open), &self.open);
+                if let Some(mut connection) = self.register(socket, peer, permit) {
                     connection.deadline = self.idle_until(Boottime::now());
-                    self.look_later(&mut connection);
+                    self.schedule_deadline(&mut connection);
                     self.connections.put(connection.token, connection);
                 }
             }
-            None => self.turn_away(socket, peer),
+            None => self.refuse_connection(socket, peer),
         }
     }
 
     /// A new connection that is watched; none if the kernel has no memory to watch it with.
-    fn seat(&mut self, socket: OwnedFd, peer: SocketAddr, seat: Seat) -> Option<Box<Connection>> {
+    fn register(
+        &mut self,
+        socket: OwnedFd,
+        peer: SocketAddr,
+        permit: ConnectionPermit,
+    ) -> Option<Box<Connection>> {
         let token = self.connections.reserve();
         if self.poller.watch(&socket, token).is_err() {
             self.counters.accept_errors.add(1);
             self.connections.release(token);
             return None;
         }
-        Some(Box::new(Connection::new(socket, peer, token, seat)))
+        Some(Box::new(Connection::new(socket, peer, token, permit)))
     }
 
     /// Answers a connection over the limit, without reading from it first.
-    fn turn_away(&mut self, socket: OwnedFd, peer: SocketAddr) {
+    fn refuse_connection(&mut self, socket: OwnedFd, peer: SocketAddr) {
         self.counters.over_limit.add(1);
-        self.tell(|service| service.refused(peer, 503));
+        self.notify(|service| service.refused(peer, 503));
         if self.lingering.get() >= REFUSALS_LINGERING {
             return;
         }
-        let seat = Seat::new(None, &self.lingering);
-        if let Some(connection) = self.seat(socket, peer, seat) {
+        let permit = ConnectionPermit::new(None, &self.lingering);
+        if let Some(connection) = self.register(socket, peer, permit) {
             let token = connection.token;
             self.connections.put(token, connection);
             let response = Response::text(503, "too many connections\n")
                 .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
             self.advance(token, |worker, connection| {
-                Some(worker.say_and_linger(connection, response))
+                Some(worker.respond_and_linger(connection, response))
             });
         }
     }
 }
 
-impl Seat {
-    fn new(place: Option<Place>, count: &Rc<Cell<usize>>) -> Self {
+impl ConnectionPermit {
+    fn new(open: Option<OpenConnection>, count: &Rc<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self {
-            _place: place,
+            _open: open,
             count: Rc::clone(count),
         }
     }

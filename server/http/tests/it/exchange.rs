@@ -4,7 +4,7 @@ use std::net::Shutdown;
 
 use millpond_http::Limits;
 
-use crate::support::{Seen, Server};
+use crate::support::{Server, ServiceCall};
 
 #[test]
 fn a_request() {
@@ -21,7 +21,7 @@ fn a_request() {
     assert_eq!(answer.field("connection"), None);
     assert_eq!(
         server.next_seen(),
-        Seen::Done {
+        ServiceCall::Done {
             target: "/hello?x".into(),
             status: 200,
             body_bytes: 6
@@ -57,7 +57,7 @@ fn a_hundred_pipelined_requests() {
         assert_eq!(client.response().text(), format!("/{n}"));
     }
     for n in 0..100 {
-        let Seen::Done { target, .. } = server.next_seen() else {
+        let ServiceCall::Done { target, .. } = server.next_seen() else {
             panic!()
         };
         assert_eq!(target, format!("/{n}"));
@@ -98,8 +98,8 @@ fn a_get_behind_a_slow_post_sees_what_it_did() {
         "/before",
         "what is ready does not wait"
     );
-    assert_eq!(server.next_seen(), Seen::Waiting);
-    let Seen::Done { target, .. } = server.next_seen() else {
+    assert_eq!(server.next_seen(), ServiceCall::Waiting);
+    let ServiceCall::Done { target, .. } = server.next_seen() else {
         panic!("the first is not done")
     };
     assert_eq!(target, "/before");
@@ -144,7 +144,7 @@ fn head_has_the_length_and_no_body() {
     assert_eq!(client.response().text(), "/next");
     assert_eq!(
         server.next_seen(),
-        Seen::Done {
+        ServiceCall::Done {
             target: "/hello".into(),
             status: 200,
             body_bytes: 0
@@ -177,7 +177,7 @@ fn a_client_that_only_listens_any_more_gets_its_answer() {
     let mut client = server.connect();
     client.get("/later");
     client.stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(server.next_seen(), Seen::Waiting);
+    assert_eq!(server.next_seen(), ServiceCall::Waiting);
     server.gate.add_permits(1);
     assert_eq!(client.response().status, 200);
     assert!(client.is_at_end());

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use millpond_http::Limits;
 
-use crate::support::{Seen, Server};
+use crate::support::{Server, ServiceCall};
 
 const LEN: usize = 20 << 20;
 
@@ -52,7 +52,7 @@ fn a_file_that_is_shorter_than_promised_is_cut_off() {
     assert_eq!(client.buffered(), LEN);
     assert_eq!(
         server.next_seen(),
-        Seen::Done {
+        ServiceCall::Done {
             target: "/file?1".into(),
             status: 200,
             body_bytes: LEN as u64

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use millpond_http::Limits;
 
-use crate::support::{Seen, Server};
+use crate::support::{Server, ServiceCall};
 
 #[test]
 fn a_request_in_flight_is_finished() {
     let mut server = Server::start(Limits::default());
     let mut client = server.connect();
     client.post("/later", "x");
-    assert_eq!(server.next_seen(), Seen::Waiting);
+    assert_eq!(server.next_seen(), ServiceCall::Waiting);
     let mut idle = server.connect();
     idle.get("/a");
     assert_eq!(idle.response().text(), "/a");
@@ -37,7 +37,7 @@ fn a_request_that_does_not_end_is_cut_off() {
     });
     let mut client = server.connect();
     client.get("/later");
-    assert_eq!(server.next_seen(), Seen::Waiting);
+    assert_eq!(server.next_seen(), ServiceCall::Waiting);
     server.shared.shutdown();
     server.join();
     assert!(client.is_at_end());
@@ -82,7 +82,7 @@ fn a_response_that_is_cut_off_is_told_of() {
     client.head();
     server.shared.shutdown();
     server.join();
-    let Seen::Done { body_bytes, .. } = server.next_seen() else {
+    let ServiceCall::Done { body_bytes, .. } = server.next_seen() else {
         panic!("not told of");
     };
     assert!((1..32 << 20).contains(&body_bytes), "{body_bytes}");

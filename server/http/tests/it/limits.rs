@@ -1,12 +1,12 @@
-//! Each limit exceeded on a real socket: the answer that belongs to it, the end of that connection, and a server that
-//! still serves.
+//! Each limit exceeded on a real socket: the answer that belongs to it, the end of that connection,
+//! and a server that still serves.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use millpond_http::Limits;
 
-use crate::support::{Client, Seen, Server};
+use crate::support::{Client, Server, ServiceCall};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -26,8 +26,8 @@ fn check(limits: Limits, input: &str, status: u16) {
         answer.head
     );
     assert!(client.is_at_end());
-    assert!(matches!(server.next_seen(), Seen::Done { .. }));
-    assert_eq!(server.next_seen(), Seen::Refused(status));
+    assert!(matches!(server.next_seen(), ServiceCall::Done { .. }));
+    assert_eq!(server.next_seen(), ServiceCall::Refused(status));
     let refused = server.shared.stats().refused;
     assert_eq!(
         refused
@@ -228,7 +228,7 @@ fn a_client_that_does_not_read_is_dropped() {
     });
     let mut client = server.connect();
     client.get("/big");
-    let Seen::Done {
+    let ServiceCall::Done {
         status, body_bytes, ..
     } = server.next_seen()
     else {
@@ -317,7 +317,8 @@ fn a_client_that_reads_slowly_and_steadily_is_served() {
     let mut client = server.connect();
     client.get("/big");
     let len = client.head().field("content-length").map(str::to_owned);
-    // So slowly that the kernel has no news of room for longer than the timeout; the pace is what this is about.
+    // So slowly that the kernel has no news of room for longer than the timeout; the pace is what
+    // this is about.
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(1500) {
         assert!(client.read() > 0, "cut off after {:?}", start.elapsed());
@@ -377,7 +378,7 @@ fn post(server: &Server, path: &str) -> Client {
 fn waiting(server: &Server, path: &str, count: usize) -> Vec<Client> {
     let wait = |_| {
         let client = post(server, path);
-        while server.next_seen() != Seen::Waiting {}
+        while server.next_seen() != ServiceCall::Waiting {}
         client
     };
     (0..count).map(wait).collect()
@@ -419,7 +420,9 @@ fn a_body_is_counted_no_longer_than_somebody_needs_it() {
     server.gate.add_permits(64);
     // Answered to nobody.
     for _ in 0..64 {
-        while !matches!(server.next_seen(), Seen::Done { target, .. } if target == "/later") {}
+        while !matches!(server.next_seen(), ServiceCall::Done { target, .. } if target == "/later")
+        {
+        }
     }
     let again = waiting(&server, "/later", 63);
     // What an answer does not need is not counted while it is made.

@@ -12,5 +12,5 @@ mod files;
 mod lifecycle;
 mod limits;
 mod protocol;
-mod repeats;
+mod response_cache;
 mod turns;

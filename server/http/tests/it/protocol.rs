@@ -1,11 +1,11 @@
-//! What RFC 9110 and RFC 9112 ask of a connection, seen from the other end of it. `docs/reference/conformance.md` says which
-//! rule has which test.
+//! What RFC 9110 and RFC 9112 ask of a connection, seen from the other end of it.
+//! `docs/reference/conformance.md` says which rule has which test.
 
 use std::net::Shutdown;
 
 use millpond_http::Limits;
 
-use crate::support::{Answer, Client, Seen, Server, prepared};
+use crate::support::{Answer, Client, Server, ServiceCall, prepared};
 
 fn server() -> Server {
     Server::start(Limits::default())
@@ -55,7 +55,7 @@ fn a_smuggled_request_is_never_answered() {
             "{fields:?}"
         );
         assert!(client.is_at_end(), "{fields:?}");
-        assert_eq!(server.next_seen(), Seen::Refused(400));
+        assert_eq!(server.next_seen(), ServiceCall::Refused(400));
         assert_eq!(server.shared.stats().requests, 0);
         server.check_serves();
     }
@@ -186,7 +186,7 @@ fn an_https_resource_is_not_given_without_tls() {
         (421, Some("close"))
     );
     assert!(client.is_at_end());
-    assert_eq!(server.next_seen(), Seen::Refused(421));
+    assert_eq!(server.next_seen(), ServiceCall::Refused(421));
 }
 
 #[test]

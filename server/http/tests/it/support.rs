@@ -1,4 +1,5 @@
-//! A server on a free port with a service that does what its paths say, and a client that speaks in bytes.
+//! A server on a free port with a service that does what its paths say, and a client that speaks in
+//! bytes.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -13,15 +14,15 @@ use std::time::Duration;
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{
-    Limits, Parts, Prepared, Reply, Request, Response, Service, Shared, Standing, listen,
-    run_worker,
+    Limits, Parts, Prepared, Reply, Request, Response, Service, Validity, ValidityCheck,
+    WorkerGroup, listen, run_worker,
 };
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 
 /// What the service saw.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ServiceCall {
     /// `/later`, `/careless` or `/block` was called and waits for the gate.
     Waiting,
     Done {
@@ -36,7 +37,7 @@ pub(crate) enum Seen {
 struct App {
     gate: Arc<Semaphore>,
     file: Option<Arc<File>>,
-    seen: Sender<Seen>,
+    seen: Sender<ServiceCall>,
     value: Rc<RefCell<String>>,
     /// Whether it wants to be told.
     is_told: bool,
@@ -56,14 +57,15 @@ pub(crate) fn prepared() -> Prepared {
     })
 }
 
-/// An answer that is good for as long as the value is the same; whether it is good when that is `panic` makes one.
+/// An answer that is good for as long as the value is the same; whether it is good when that is
+/// `panic` makes one.
 struct SameValue {
     value: Rc<RefCell<String>>,
     was: String,
 }
 
-impl Standing for SameValue {
-    fn stands(&self, _received: Boottime) -> bool {
+impl ValidityCheck for SameValue {
+    fn is_valid(&self, _received: Boottime) -> bool {
         assert_ne!(*self.value.borrow(), "panic", "asked for");
         *self.value.borrow() == self.was
     }
@@ -78,8 +80,8 @@ impl App {
     }
 
     /// The same, but nothing else of the worker goes on meanwhile.
-    fn block(gate: &Semaphore, seen: &Sender<Seen>) -> Response {
-        seen.send(Seen::Waiting).unwrap();
+    fn block(gate: &Semaphore, seen: &Sender<ServiceCall>) -> Response {
+        seen.send(ServiceCall::Waiting).unwrap();
         loop {
             match gate.try_acquire() {
                 Ok(permit) => break permit.forget(),
@@ -88,25 +90,8 @@ impl App {
         }
         Response::text(200, "blocked")
     }
-}
 
-impl Service for App {
-    fn call_again(&self, request: &Request<'_>) -> (Reply, Option<Box<dyn Standing>>) {
-        let is_kept = matches!(request.path, "/kept" | "/large");
-        let standing = is_kept.then(|| {
-            Box::new(SameValue {
-                value: Rc::clone(&self.value),
-                was: self.value.borrow().clone(),
-            }) as _
-        });
-        (self.call(request), standing)
-    }
-
-    fn wants_done(&self) -> bool {
-        self.is_told
-    }
-
-    fn call(&self, request: &Request<'_>) -> Reply {
+    fn reply(&self, request: &Request<'_>) -> Reply {
         self.calls.set(self.calls.get() + 1);
         match request.path {
             "/kept" => Response::text(200, &self.value.borrow()).into(),
@@ -120,7 +105,7 @@ impl Service for App {
             "/echo" => Response::builder(200).body(request.body.clone()).into(),
             "/value" => Response::text(200, &self.value.borrow()).into(),
             "/later" => {
-                self.seen.send(Seen::Waiting).unwrap();
+                self.seen.send(ServiceCall::Waiting).unwrap();
                 Reply::later(Self::later(
                     Arc::clone(&self.gate),
                     Rc::clone(&self.value),
@@ -128,7 +113,7 @@ impl Service for App {
                 ))
             }
             "/careless" => {
-                self.seen.send(Seen::Waiting).unwrap();
+                self.seen.send(ServiceCall::Waiting).unwrap();
                 let gate = Arc::clone(&self.gate);
                 Reply::later(async move {
                     gate.acquire().await.unwrap().forget();
@@ -156,13 +141,32 @@ impl Service for App {
             path => Response::text(200, path).into(),
         }
     }
+}
+
+impl Service for App {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        match self.reply(request) {
+            Reply::Ready(response) if matches!(request.path, "/kept" | "/large") => {
+                let validity = SameValue {
+                    value: Rc::clone(&self.value),
+                    was: self.value.borrow().clone(),
+                };
+                Reply::Reusable(response, Validity::Check(Box::new(validity)))
+            }
+            reply => reply,
+        }
+    }
+
+    fn wants_done(&self) -> bool {
+        self.is_told
+    }
 
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
         if request.path == "/panic-in-log" {
             panic!("asked for");
         }
         // A test that has ended does not listen any more.
-        let _ = self.seen.send(Seen::Done {
+        let _ = self.seen.send(ServiceCall::Done {
             target: request.target.to_owned(),
             status,
             body_bytes,
@@ -170,16 +174,16 @@ impl Service for App {
     }
 
     fn refused(&self, _peer: SocketAddr, status: u16) {
-        let _ = self.seen.send(Seen::Refused(status));
+        let _ = self.seen.send(ServiceCall::Refused(status));
     }
 }
 
 /// A running worker; it is shut down and awaited when dropped.
 pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<WorkerGroup>,
     pub(crate) gate: Arc<Semaphore>,
-    pub(crate) seen: Receiver<Seen>,
+    pub(crate) seen: Receiver<ServiceCall>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -211,7 +215,7 @@ impl Server {
     fn on(listener: TcpListener, limits: Limits, file: Option<File>, is_told: bool) -> Self {
         let addr = listener.local_addr().unwrap();
         let (sender, seen) = mpsc::channel();
-        let (shared, gate) = (Shared::new(), Arc::new(Semaphore::new(0)));
+        let (shared, gate) = (WorkerGroup::new(), Arc::new(Semaphore::new(0)));
         let thread = std::thread::spawn({
             let (shared, gate) = (Arc::clone(&shared), Arc::clone(&gate));
             move || {
@@ -258,7 +262,7 @@ impl Server {
     }
 
     #[track_caller]
-    pub(crate) fn next_seen(&self) -> Seen {
+    pub(crate) fn next_seen(&self) -> ServiceCall {
         self.seen.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 

@@ -1,4 +1,5 @@
-//! Responses of one turn of the event loop: sent together, in order, and none behind what may take long.
+//! Responses of one turn of the event loop: sent together, in order, and none behind what may take
+//! long.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -7,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_http::Limits;
 
-use crate::support::{Client, Seen, Server};
+use crate::support::{Client, Server, ServiceCall};
 
-/// Stops the worker in the middle of a request: what is sent until the gate lets it go on is ready in one turn.
+/// Stops the worker in the middle of a request: what is sent until the gate lets it go on is ready
+/// in one turn.
 fn hold(server: &Server) -> Client {
     let mut client = server.connect();
     client.get("/block");
@@ -18,7 +20,7 @@ fn hold(server: &Server) -> Client {
 }
 
 fn skip_to_waiting(server: &Server) {
-    while server.next_seen() != Seen::Waiting {}
+    while server.next_seen() != ServiceCall::Waiting {}
 }
 
 #[test]
@@ -31,7 +33,8 @@ fn more_connections_than_one_send_takes_each_get_their_answers_in_order() {
     }
     let mut held = hold(&server);
     for (n, client) in clients.iter_mut().enumerate() {
-        // The last of three is half a request for every third client, which must not hold back the first two.
+        // The last of three is half a request for every third client, which must not hold back the
+        // first two.
         client.get(&format!("/{n}/1"));
         client.get(&format!("/{n}/2"));
         client.send(if n % 3 == 0 { "GET /" } else { "" });
@@ -137,7 +140,8 @@ fn what_was_kept_is_not_given_to_whoever_asked_after_a_change_in_the_same_turn()
         let is_after = answers[7..].iter().all(|answer| answer.text() == after);
         in_order += usize::from(is_after);
     }
-    // The kernel need not tell of them in the order in which they were sent, though it nearly always does.
+    // The kernel need not tell of them in the order in which they were sent, though it nearly
+    // always does.
     assert!(in_order >= 10, "{in_order}");
 }
 
@@ -210,7 +214,8 @@ fn a_request_behind_an_answer_that_the_socket_does_not_take_waits_its_turn() {
     let server = Server::with_small_sockets();
     let mut client = server.connect();
     client.get("/medium");
-    // Another connection has had its turn, so this one's is over, and the rest of its answer is back with it.
+    // Another connection has had its turn, so this one's is over, and the rest of its answer is
+    // back with it.
     server.check_serves();
     client.get("/after");
     server.check_serves();
@@ -218,7 +223,7 @@ fn a_request_behind_an_answer_that_the_socket_does_not_take_waits_its_turn() {
     assert_eq!(client.response().body.len(), 200 << 10);
     assert_eq!(client.response().text(), "/after");
     assert_eq!(client.response().body.len(), 200 << 10);
-    let seen = |target: &str, body_bytes| Seen::Done {
+    let seen = |target: &str, body_bytes| ServiceCall::Done {
         target: target.to_owned(),
         status: 200,
         body_bytes,
@@ -258,7 +263,8 @@ fn a_pipeline_without_end_leaves_others_their_turn() {
 fn a_pipeline_of_files_without_end_leaves_others_their_turn() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(b"f").unwrap();
-    // A read is filled by exactly one turn of requests, each of which is sent before the next is looked at.
+    // A read is filled by exactly one turn of requests, each of which is sent before the next is
+    // looked at.
     let head = "GET /file HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
     let server = Server::with_file(Limits::default(), Some(file));
     leave_others_their_turn(&server, "/file", 256 - head.len());

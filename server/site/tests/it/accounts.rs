@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base_clock::Boottime;
-use millpond_http::{OwnedRequest, Service as _};
+use millpond_http::{OwnedRequest, Reply, Service as _};
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -117,20 +117,29 @@ fn an_answer_that_was_kept_ends_with_its_session(kind: Kind) {
     for target in ["/api/notes", "/members"] {
         assert_ne!(get(&site, target, &ann).status, 303, "filled");
         let now = Boottime::now();
-        let at = |received| request(target, &ann).from_peer(([127, 0, 0, 1], 1).into(), received);
-        let (_, standing) = service.call_again(&at(now).as_request());
-        let standing = standing.expect("a hit can be repeated");
-        assert!(standing.stands(now), "{target}");
+        let validity_at = |received| {
+            let request = request(target, &ann)
+                .from_peer(([127, 0, 0, 1], 1).into(), received)
+                .wanting_validity();
+            match service.call(&request.as_request()) {
+                Reply::Reusable(_, validity) => Some(validity),
+                Reply::Ready(_) | Reply::Later(_) => None,
+            }
+        };
+        let validity = validity_at(now).expect("a hit can be repeated");
+        assert!(validity.is_valid(now), "{target}");
         let later = now.plus(Duration::from_secs(2 * 3600));
-        assert!(!standing.stands(later), "{target}: the session is over");
-        let (_, standing) = service.call_again(&at(later).as_request());
-        assert!(standing.is_none_or(|standing| standing.stands(later)));
+        assert!(!validity.is_valid(later), "{target}: the session is over");
+        let late = validity_at(later);
+        assert!(late.is_none_or(|validity| validity.is_valid(later)));
     }
     // To a request of that time it is an answer for nobody.
     let later = Boottime::now().plus(Duration::from_secs(2 * 3600));
     let late = request("/members", &ann).from_peer(([127, 0, 0, 1], 1).into(), later);
     match service.call(&late.as_request()) {
-        millpond_http::Reply::Ready(response) => assert_eq!(response.status(), 303),
-        millpond_http::Reply::Later(_) => panic!("nothing is looked up for a session that is over"),
+        Reply::Ready(response) => assert_eq!(response.status(), 303),
+        Reply::Reusable(..) | Reply::Later(_) => {
+            panic!("nothing is looked up for a session that is over")
+        }
     }
 }

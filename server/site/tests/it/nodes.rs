@@ -1,7 +1,7 @@
 //! Several nodes on one database: a visitor sees on each what he has written through another (COHERENCE, rule 19).
 
 use lab_pgtest::Database;
-use millpond_http::{OwnedRequest, Service as _};
+use millpond_http::{OwnedRequest, Reply, Service as _};
 use millpond_site::Options;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -199,8 +199,8 @@ fn an_answer_is_kept_for_who_has_written_once_the_feed_has_passed_it() {
     let service = second.site.service();
     let is_kept = |cookie: &str| {
         let request = OwnedRequest::new("GET", "/a").field("Host", "site.test");
-        let request = request.field("Cookie", cookie);
-        service.call_again(&request.as_request()).1.is_some()
+        let request = request.field("Cookie", cookie).wanting_validity();
+        matches!(service.call(&request.as_request()), Reply::Reusable(..))
     };
     assert!(is_kept("a=1"), "the old page, which others may have");
     assert!(!is_kept(&cookie));

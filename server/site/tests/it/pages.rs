@@ -212,6 +212,7 @@ fn two_hundred_at_once_are_one_fill() {
                             .from_peer(([127, 0, 0, 1], 1).into(), base_clock::Boottime::now());
                         match service.call(&request.as_request()) {
                             Reply::Ready(response) => assert_eq!(response.status(), 200),
+                            Reply::Reusable(..) => panic!("no validity was asked for"),
                             Reply::Later(future) => waiting.push(tokio::task::spawn_local(future)),
                         }
                     }
@@ -259,4 +260,22 @@ fn what_does_not_exist_evicts_nothing_that_does() {
         "{} bytes",
         stats.bytes
     );
+}
+
+#[test]
+fn all_workers_send_the_body_that_the_store_holds() {
+    use millpond_http::{Body, Reply, Service as _};
+    let site = TestSite::new(READ);
+    assert_eq!(site.get("/read?id=1").status, 200);
+    let request = OwnedRequest::new("GET", "/read?id=1").wanting_validity();
+    let bodies = [site.site.service(), site.site.service()].map(|worker| {
+        let Reply::Reusable(response, _) = worker.call(&request.as_request()) else {
+            panic!("a page in the store is a hit that can be repeated");
+        };
+        let Body::Bytes(body) = response.body().clone() else {
+            panic!("a page is in memory");
+        };
+        body
+    });
+    assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Standing};
+use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Validity};
 use millpond_site::{Config, Options, Problem, Site, SiteService};
 
 /// Tables that most tests use.
@@ -19,11 +19,11 @@ pub(crate) struct TestSite {
     pub(crate) site: Arc<Site>,
     service: SiteService,
     runtime: tokio::runtime::LocalRuntime,
-    /// The last answer to each request, and what it stands on.
-    kept: RefCell<HashMap<String, Kept>>,
+    /// The last answer to each request, with its validity.
+    kept: RefCell<HashMap<String, ValidResponse>>,
 }
 
-type Kept = (Response, Box<dyn Standing>);
+type ValidResponse = (Response, Validity);
 
 /// An answer, read whole.
 pub(crate) struct Answer {
@@ -140,32 +140,32 @@ impl TestSite {
         Self::open(dir, Options::default())
     }
 
-    /// Asks, and checks that whatever was said before, and is still said to stand, is said again.
+    /// Asks, and checks that an earlier response that is still valid is given again.
     pub(crate) fn ask(&self, request: &OwnedRequest) -> Answer {
         let name = format!("{request:?}");
         let mut kept = self.kept.borrow_mut();
         let before = kept.remove(&name);
-        let still = |(response, standing): Kept| {
-            standing
-                .stands(Boottime::now())
-                .then_some((response, standing))
+        let still = |(response, validity): ValidResponse| {
+            let is_valid = validity.is_valid(Boottime::now());
+            is_valid.then_some((response, validity))
         };
         let before = before.and_then(still);
         let now = Boottime::now();
         let request = request
             .clone()
-            .from_peer(SocketAddr::from(([127, 0, 0, 1], 1)), now);
-        let (reply, standing) = self.service.call_again(&request.as_request());
-        let reply = match reply {
-            Reply::Ready(response) => response,
-            Reply::Later(future) => self.runtime.block_on(future),
+            .from_peer(SocketAddr::from(([127, 0, 0, 1], 1)), now)
+            .wanting_validity();
+        let (reply, validity) = match self.service.call(&request.as_request()) {
+            Reply::Ready(response) => (response, None),
+            Reply::Reusable(response, validity) => (response, Some(validity)),
+            Reply::Later(future) => (self.runtime.block_on(future), None),
         };
         // What changes while it is asked may be seen or not.
         if let Some((before, _)) = before.and_then(still) {
             assert_eq!(bytes_of(&before), bytes_of(&reply), "{name}");
         }
-        if let Some(standing) = standing {
-            kept.insert(name, (reply.clone(), standing));
+        if let Some(validity) = validity {
+            kept.insert(name, (reply.clone(), validity));
         }
         let body = match reply.body() {
             Body::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),

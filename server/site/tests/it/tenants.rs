@@ -8,7 +8,7 @@ use std::{
 };
 
 use lab_torture::Choices;
-use millpond_http::{Limits, Shared, listen_group, run_worker};
+use millpond_http::{Limits, WorkerGroup, listen_group, run_worker};
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -157,7 +157,7 @@ fn pipelined_and_repeated_on_two_workers(kind: Kind) {
     let (site, cookies) = site(kind);
     let listeners = listen_group(SocketAddr::from(([127, 0, 0, 1], 0)), 2).unwrap();
     let address = listeners[0].local_addr().unwrap();
-    let shared = Shared::new();
+    let shared = WorkerGroup::new();
     thread::scope(|scope| {
         for listener in listeners {
             let (shared, site) = (shared.clone(), site.site.clone());

@@ -323,7 +323,7 @@ fn the_fence_looks_at_what_is_made_ahead_and_who_asks_meanwhile_waits_for_it() {
     // It saw the first change and not the second.
     assert!(matches!(poll_once(early), Poll::Ready(Landed::Value(_))));
     assert!(matches!(poll_once(late), Poll::Ready(Landed::Again)));
-    assert_eq!(store.get(b"hot", NOW), Err(Why::Invalidated));
+    assert_eq!(store.get(b"hot", NOW).err(), Some(Why::Invalidated));
     assert_eq!(make(&store, b"hot", ROW, 2), Outcome::Stored);
     assert_eq!(store.get(b"hot", NOW).map(|stone| stone.number), Ok(2));
     let mut outlived = store.lead_ahead(b"other", NOW).expect("nobody makes it");

@@ -331,7 +331,7 @@ fn a_value_that_says_it_weighs_everything_harms_nothing() {
             (Ok(1), Err(Why::Absent))
         );
         let value = store.get(b"key", NOW).expect("it is there");
-        store.grow(b"key", &value, weight);
+        store.grow(b"key", value.value(), weight);
         let stats = store.stats();
         assert_eq!((stats.entries, stats.bytes, stats.tags), (0, 0, 0));
     }
@@ -347,7 +347,7 @@ fn a_value_that_grows_is_counted_once_and_only_while_it_is_stored() {
     put(&store, b"key", &[]);
     let (before, old) = (
         store.stats().bytes,
-        store.get(b"key", NOW).expect("it is there"),
+        store.get(b"key", NOW).expect("it is there").value().clone(),
     );
     store.grow(b"key", &old, 1000);
     assert_eq!(store.stats().bytes, before + 1000);

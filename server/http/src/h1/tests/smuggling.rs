@@ -1,8 +1,9 @@
-//! Request smuggling: one byte stream that two readers take for different requests (RFC 9112 section 11.2).
+//! Request smuggling: one byte stream that two readers take for different requests (RFC 9112
+//! section 11.2).
 //!
-//! Each case follows from a rule of the grammar, broken or stretched. It is either refused, so that nothing behind it
-//! is read, or has the one reading that the grammar gives it. In no case does the request for `/smuggled`, which some
-//! other reader would see, come out.
+//! Each case follows from a rule of the grammar, broken or stretched. It is either refused, so that
+//! nothing behind it is read, or has the one reading that the grammar gives it. In no case does the
+//! request for `/smuggled`, which some other reader would see, come out.
 
 use super::{decode, limits};
 

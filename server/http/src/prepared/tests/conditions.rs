@@ -70,7 +70,8 @@ fn conditions() {
     assert_eq!(page.respond(&post.as_request(), Bytes::new()).status(), 200);
 }
 
-/// A cache asks with the tags of all that it has kept, and may send what the 304 names to the client that it asks for.
+/// A cache asks with the tags of all that it has kept, and may send what the 304 names to the
+/// client that it asks for.
 #[test]
 fn a_304_names_only_what_the_client_can_read() {
     let plain = page().etag().to_owned();

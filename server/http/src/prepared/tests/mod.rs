@@ -1,4 +1,5 @@
-//! Prepared representations: what each combination of conditions, ranges and codings is answered with.
+//! Prepared representations: what each combination of conditions, ranges and codings is answered
+//! with.
 
 mod codings;
 mod conditions;

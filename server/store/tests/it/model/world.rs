@@ -15,7 +15,7 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_store::{
-    Change, Class, Config, Fill, Held, Joined, Landed, Need, Permit, Sink, Store, Tag, Value,
+    Change, Class, Config, Fill, Hit, Joined, Landed, Need, Permit, Sink, Store, Tag, Value,
     Waiting,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -87,7 +87,7 @@ pub(super) struct World<S: Source> {
     asking: Vec<Asking>,
     alive: Arc<AtomicUsize>,
     /// What was found under each key, for requests that are repeated.
-    held: BTreeMap<[u8; 2], Held<Read, S>>,
+    repeated: BTreeMap<[u8; 2], Hit<Read, S>>,
     pub(super) hits: usize,
     pub(super) landed: usize,
     pub(super) combined: usize,
@@ -137,7 +137,7 @@ impl<S: Source> World<S> {
             flying: Vec::new(),
             asking: Vec::new(),
             alive: Arc::default(),
-            held: BTreeMap::new(),
+            repeated: BTreeMap::new(),
             hits: 0,
             landed: 0,
             combined: 0,
@@ -179,7 +179,7 @@ impl<S: Source> World<S> {
             Step::GiveUp(n) => drop(pick(&mut self.asking, n)),
             Step::Grow(n, bytes) => {
                 if let Ok(value) = self.store.get(&key(n), moment(self.now)) {
-                    self.store.grow(&key(n), &value, bytes.into());
+                    self.store.grow(&key(n), value.value(), bytes.into());
                 }
             }
         }
@@ -233,26 +233,26 @@ impl<S: Source> World<S> {
     fn get(&mut self, n: usize) -> TestCaseResult {
         let owed = self.owed(true);
         let now = moment(self.now);
-        // What stands is what would be found.
-        let held = self.held.remove(&key(n)).filter(|held| held.stands(now));
-        let found = self.store.hold(&key(n), now);
-        prop_assert_eq!(self.store.get(&key(n), now).is_ok(), found.is_ok());
-        if let Some(held) = held {
+        // A hit that is still valid is what a look-up finds.
+        let earlier = self.repeated.remove(&key(n));
+        let earlier = earlier.filter(|hit| hit.is_valid(now));
+        let found = self.store.get(&key(n), now);
+        if let Some(earlier) = earlier {
             let is_found = found
                 .as_ref()
-                .map(|found| Arc::ptr_eq(found.value(), held.value()));
+                .map(|found| Arc::ptr_eq(found.value(), earlier.value()));
             prop_assert_eq!(is_found, Ok(true));
         }
-        self.held.extend(found.ok().map(|found| (key(n), found)));
-        if let Ok(value) = self.store.get(&key(n), now) {
+        if let Ok(hit) = found {
             self.hits += 1;
-            prop_assert!(value.expires.is_none_or(|end| moment(self.now) < end));
-            self.check(&value, &owed)?;
+            prop_assert!(hit.expires.is_none_or(|end| moment(self.now) < end));
+            self.check(hit.value(), &owed)?;
+            self.repeated.insert(key(n), hit);
         }
         let page = n % PAGES.len();
-        if let Ok(value) = self.store.get(&page_key(page), moment(self.now)) {
-            self.check(&value, &owed)?;
-            self.check_one_state(&[value])?;
+        if let Ok(hit) = self.store.get(&page_key(page), moment(self.now)) {
+            self.check(hit.value(), &owed)?;
+            self.check_one_state(&[hit.value().clone()])?;
         }
         Ok(())
     }

@@ -117,10 +117,10 @@ impl<S: Source> World<S> {
             });
             prop_assert_eq!(outcome, Outcome::Stored);
         }
-        // Nothing that was pushed out stands.
+        // No hit whose entry was evicted is valid.
         let now = moment(self.now);
-        prop_assert!(!self.held.values().any(|held| held.stands(now)));
-        self.held.clear();
+        prop_assert!(!self.repeated.values().any(|hit| hit.is_valid(now)));
+        self.repeated.clear();
         let stats = self.store.stats();
         prop_assert_eq!(
             (stats.entries, stats.tags, stats.flights, stats.waiting),

@@ -1,43 +1,45 @@
-//! What the workers of one server share: the count of connections, the shutdown, and counters.
+//! The workers of one server: the count of connections, the shutdown, and the counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::Mailbox;
 
-/// Shared by all workers of a server. Only the count of connections is written by several threads; every worker has
-/// counters of its own, so that a request touches no cache line of another core.
+/// WorkerGroup by all workers of a server. Only the count of connections is written by several
+/// threads; every worker has counters of its own, so that a request touches no cache line of
+/// another core.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct WorkerGroup {
     open: AtomicUsize,
     shutdown: AtomicBool,
-    workers: Mutex<Vec<Known>>,
+    workers: Mutex<Vec<RegisteredWorker>>,
 }
 
 /// A worker, ended ones included.
 #[derive(Debug)]
-struct Known {
+struct RegisteredWorker {
     counters: Arc<Counters>,
     mailbox: Arc<Mailbox>,
 }
 
-impl Shared {
+impl WorkerGroup {
     /// For one server.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Asks all workers to finish: no new connections, idle ones are closed, requests in flight are answered within
-    /// [`Limits::drain_timeout`](crate::Limits::drain_timeout). Cannot be taken back. Not for signal handlers.
+    /// Asks all workers to finish: no new connections, idle ones are closed, requests in flight are
+    /// answered within [`Limits::drain_timeout`](crate::Limits::drain_timeout). Cannot be taken
+    /// back. Not for signal handlers.
     pub fn shutdown(&self) {
         self.shutdown.store(true, Ordering::SeqCst);
-        for worker in self.known().iter() {
+        for worker in self.workers().iter() {
             worker.mailbox.ring();
         }
     }
 
-    /// Whether [`Shared::shutdown`] was called.
+    /// Whether [`WorkerGroup::shutdown`] was called.
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.shutdown.load(Ordering::SeqCst)
@@ -49,48 +51,49 @@ impl Shared {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// The sums over all workers, ended ones included. Not one moment's state: workers go on meanwhile.
+    /// The sums over all workers, ended ones included. Not one moment's state: workers go on
+    /// meanwhile.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
             open: self.open(),
             ..Stats::default()
         };
-        for worker in self.known().iter() {
+        for worker in self.workers().iter() {
             worker.counters.add_to(&mut stats);
         }
         stats
     }
 
-    /// Counters for a worker, whose `mailbox` is rung at a shutdown. One that was asked for before is not rung for.
+    /// Counters for a worker, whose `mailbox` is rung at a shutdown that is asked for later.
     pub(crate) fn register(&self, mailbox: &Arc<Mailbox>) -> Arc<Counters> {
         let counters = Arc::<Counters>::default();
-        self.known().push(Known {
+        self.workers().push(RegisteredWorker {
             counters: Arc::clone(&counters),
             mailbox: Arc::clone(mailbox),
         });
         counters
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn workers(&self) -> MutexGuard<'_, Vec<RegisteredWorker>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one of `limit` places, until it is dropped.
-    pub(crate) fn admit(self: &Arc<Self>, limit: usize) -> Option<Place> {
+    /// Counts one more open connection, unless `limit` are open.
+    pub(crate) fn admit(self: &Arc<Self>, limit: usize) -> Option<OpenConnection> {
         if self.open.fetch_add(1, Ordering::Relaxed) < limit {
-            return Some(Place(Arc::clone(self)));
+            return Some(OpenConnection(Arc::clone(self)));
         }
         self.open.fetch_sub(1, Ordering::Relaxed);
         None
     }
 }
 
-/// A connection's place under the limit.
+/// Counts an open connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Shared>);
+pub(crate) struct OpenConnection(Arc<WorkerGroup>);
 
-impl Drop for Place {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -104,7 +107,7 @@ pub struct Stats {
     pub open: usize,
     /// Connections accepted, those over the limit included.
     pub accepted: u64,
-    /// Connections answered with 503, or closed at once, for want of a place.
+    /// Connections answered with 503, or closed at once, over the limit.
     pub over_limit: u64,
     /// Failures of `accept`, such as too few file descriptors.
     pub accept_errors: u64,
@@ -126,7 +129,8 @@ pub struct Stats {
     pub body_timeouts: u64,
     /// Responses that were read too slowly (the connection was closed).
     pub write_timeouts: u64,
-    /// Waits for news that ended before the thread would have slept ([`Limits::spins`](crate::Limits::spins)).
+    /// Waits for events that ended before the thread would have slept
+    /// ([`Limits::spins`](crate::Limits::spins)).
     pub waits_awake: u64,
 }
 

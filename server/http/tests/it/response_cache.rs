@@ -1,13 +1,14 @@
-//! Requests that come again byte for byte: answered without being parsed, and never with what does not stand.
+//! Requests that come again byte for byte: answered without being parsed, and never with what is
+//! not valid.
 
 use std::net::Shutdown;
 
 use millpond_http::Limits;
 
-use crate::support::{Seen, Server};
+use crate::support::{Server, ServiceCall};
 
 #[test]
-fn an_answer_is_repeated_until_it_does_not_stand() {
+fn a_response_is_repeated_until_it_is_not_valid() {
     let server = Server::untold();
     let mut client = server.connect();
     let calls = |client: &mut crate::support::Client| {
@@ -27,7 +28,7 @@ fn an_answer_is_repeated_until_it_does_not_stand() {
         let asked = calls(&mut client) - before - 1;
         assert!(asked <= 2, "the service was asked {asked} times");
     }
-    // The value as it was before stands again, and is another answer.
+    // The value as it was before is valid again, and is another answer.
     client.post("/set", "one");
     client.response();
     client.get("/kept");
@@ -129,7 +130,7 @@ fn whoever_is_told_of_requests_is_told_of_each() {
             client.response();
         }
         for _ in 0..5 {
-            let done = Seen::Done {
+            let done = ServiceCall::Done {
                 target: target.to_owned(),
                 status: 200,
                 body_bytes: len,
@@ -146,19 +147,21 @@ fn a_lone_request_whose_answer_the_socket_does_not_take_gets_all_of_it() {
     let asked = 40;
     for _ in 0..asked {
         client.get("/large");
-        // Another connection has had its turn, so this one's is over: its answer is sent, or as much of it as there is room for.
+        // Another connection has had its turn, so this one's is over: its answer is sent, or as
+        // much of it as there is room for.
         server.check_serves();
     }
     for _ in 0..asked {
         assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
     }
     // Told of each once, with all of its bytes.
-    let large = |done: &Seen| matches!(done, Seen::Done { target, .. } if target == "/large");
+    let large =
+        |done: &ServiceCall| matches!(done, ServiceCall::Done { target, .. } if target == "/large");
     let mut told = 0;
     while told < asked {
         let done = server.next_seen();
         if large(&done) {
-            let whole = Seen::Done {
+            let whole = ServiceCall::Done {
                 target: "/large".to_owned(),
                 status: 200,
                 body_bytes: 20 << 10,

@@ -1,7 +1,8 @@
 //! The one deadline of an event loop, as a descriptor of its set (timerfd_create(2)).
 //!
-//! A deadline that is the timeout of each wait is a timer of the kernel's that every wait sets up and takes down again, for seconds that it
-//! never lives to see. This one is set when the deadline comes nearer, and rings by itself.
+//! A deadline that is the timeout of each wait is a timer of the kernel's that every wait sets up
+//! and takes down again, for seconds that it never lives to see. This one is set when the deadline
+//! comes nearer, and rings by itself.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,13 +15,13 @@ use rustix::time::{
 
 /// Ends a wait at a moment, or before.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct DeadlineTimer {
     timer: OwnedFd,
     /// When it rings; never, if it has rung.
     at: Boottime,
 }
 
-impl Alarm {
+impl DeadlineTimer {
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         Ok(Self {
@@ -35,7 +36,7 @@ impl Alarm {
     }
 
     /// Rings at `at` or before; at once if that has passed.
-    pub(super) fn ring_by(&mut self, at: Boottime) -> io::Result<()> {
+    pub(super) fn expire_by(&mut self, at: Boottime) -> io::Result<()> {
         if at >= self.at {
             return Ok(());
         }
@@ -55,7 +56,7 @@ impl Alarm {
     }
 
     /// It has rung.
-    pub(super) fn rang(&mut self) {
+    pub(super) fn expired(&mut self) {
         self.at = Boottime::NEVER;
     }
 }
@@ -66,28 +67,28 @@ mod tests {
 
     use super::*;
 
-    fn has_rung(alarm: &Alarm) -> bool {
-        rustix::io::read(alarm.timer(), &mut [0; 8]).is_ok()
+    fn has_expired(deadline_timer: &DeadlineTimer) -> bool {
+        rustix::io::read(deadline_timer.timer(), &mut [0; 8]).is_ok()
     }
 
     #[test]
     fn it_rings_at_the_earliest_of_what_was_asked_and_again_when_it_is_asked_again() {
-        let mut alarm = Alarm::new().unwrap();
+        let mut deadline_timer = DeadlineTimer::new().unwrap();
         let soon = || Boottime::now().plus(Duration::from_millis(2));
-        alarm.ring_by(Boottime::NEVER).unwrap();
+        deadline_timer.expire_by(Boottime::NEVER).unwrap();
         let late = Boottime::now().plus(Duration::from_secs(3600));
-        alarm.ring_by(late).unwrap();
-        assert!(!has_rung(&alarm));
+        deadline_timer.expire_by(late).unwrap();
+        assert!(!has_expired(&deadline_timer));
         for at in [soon(), Boottime::from_nanos(0), soon()] {
-            alarm.ring_by(at).unwrap();
+            deadline_timer.expire_by(at).unwrap();
             // A later one changes nothing.
-            alarm.ring_by(late).unwrap();
-            while !has_rung(&alarm) {
+            deadline_timer.expire_by(late).unwrap();
+            while !has_expired(&deadline_timer) {
                 std::thread::yield_now();
             }
             assert!(Boottime::now() >= at);
-            alarm.rang();
+            deadline_timer.expired();
         }
-        assert!(!has_rung(&alarm));
+        assert!(!has_expired(&deadline_timer));
     }
 }

@@ -1,0 +1,434 @@
+//! Responses to requests that arrive again byte for byte.
+//!
+//! Most requests for a page or a file have the same bytes as an earlier one: clients of one kind,
+//! proxies and programs send the same head each time. Such a head needs no second parsing, routing
+//! or look-up. The cache has the response, head and body, and sends it as it is, once its
+//! [validity](crate::Validity) has confirmed it. A request that has no entry, or whose entry is not
+//! valid, is parsed and given to the service; so the cache gives no response that the service would
+//! not give.
+//!
+//! Only complete heads of GET without content are cached, at their second appearance, so that heads
+//! that arrive once cost a hash and no memory.
+
+use base_clock::Boottime;
+use memchr::memmem::Finder;
+use twox_hash::XxHash3_64;
+
+use super::cached_response::CachedResponse;
+use crate::limits::REPEATED_BYTES;
+use crate::prefetch::prefetch;
+
+/// With this number, a thousand different responses seldom meet in one set.
+const SETS: usize = 2048;
+const WAYS: usize = 4;
+/// Sets of heads that appeared once. Each remembers its last few heads, because two heads of one
+/// set that arrive in turn would otherwise each be new every time.
+const SEEN: usize = 4096;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct CacheSet {
+    tags: [u32; WAYS],
+    responses: [Option<CachedResponse>; WAYS],
+}
+
+/// See the [module](self).
+pub(crate) struct ResponseCache {
+    sets: Box<[CacheSet]>,
+    seen: Box<[[u32; WAYS]]>,
+    seed: u64,
+    bytes: usize,
+    /// The set that the next sweep looks through.
+    next: usize,
+    end_of_head: Finder<'static>,
+}
+
+/// Sets that are searched for entries that are over, each time a response is cached.
+const SWEPT: usize = 16;
+
+/// The hash and the length of a request's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestHash {
+    value: u64,
+    len: usize,
+}
+
+impl RequestHash {
+    /// Whether the request has this length: a request behind empty lines does not have the bytes
+    /// that were hashed.
+    pub(super) const fn has_len(self, len: usize) -> bool {
+        self.len == len
+    }
+
+    const fn set(self) -> usize {
+        (self.value as usize) % SETS
+    }
+
+    /// Never the tag of an empty way.
+    const fn tag(self) -> u32 {
+        (self.value >> 32) as u32 | 1
+    }
+}
+
+impl ResponseCache {
+    /// An empty cache. The seed keeps clients from choosing requests that fall into one set.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            sets: (0..SETS).map(|_| CacheSet::default()).collect(),
+            seen: vec![[0; WAYS]; SEEN].into(),
+            seed,
+            bytes: 0,
+            next: 0,
+            end_of_head: Finder::new(b"\r\n\r\n"),
+        }
+    }
+
+    /// The head with which `input` begins, if it is complete.
+    pub(super) fn head<'i>(&self, input: &'i [u8]) -> Option<&'i [u8]> {
+        self.end_of_head
+            .find(input)
+            .map(|at| &input[..at + b"\r\n\r\n".len()])
+    }
+
+    /// The hash of `input`; none unless it is exactly one complete head. Prefetches the set.
+    pub(super) fn hash_alone(&self, input: &[u8]) -> Option<RequestHash> {
+        let is_alone = self.head(input)?.len() == input.len();
+        is_alone.then(|| {
+            let hash = self.hash(input);
+            prefetch(&self.sets[hash.set()]);
+            hash
+        })
+    }
+
+    /// The hash of a request whose head is complete.
+    #[inline]
+    pub(super) fn hash(&self, request: &[u8]) -> RequestHash {
+        RequestHash {
+            value: XxHash3_64::oneshot_with_seed(self.seed, request),
+            len: request.len(),
+        }
+    }
+
+    /// Prefetches the entry. Called before [`ResponseCache::prefetch_response`], with other work in
+    /// between.
+    pub(super) fn prefetch_entry(&self, hash: RequestHash) {
+        if let Some(entry) = self.sets[hash.set()].likely(hash) {
+            prefetch(entry);
+        }
+    }
+
+    /// Prefetches the response. Called before the look-up, with other work in between.
+    pub(super) fn prefetch_response(&self, hash: RequestHash) {
+        if let Some(Some(response)) = self.sets[hash.set()].likely(hash) {
+            response.prefetch();
+        }
+    }
+
+    /// The response to `request`, which was received at `received`; `tail` is the end of a head in
+    /// this second. Drops a response that is not valid.
+    pub(super) fn get(
+        &mut self,
+        hash: RequestHash,
+        request: &[u8],
+        received: Boottime,
+        tail: &[u8],
+    ) -> Option<&CachedResponse> {
+        let set = &mut self.sets[hash.set()];
+        let is_match = |way: &usize| {
+            let response = set.responses[*way].as_ref();
+            set.tags[*way] == hash.tag() && response.is_some_and(|it| it.is_for(request))
+        };
+        let entry = (0..WAYS)
+            .find(is_match)
+            .map(|way| &mut set.responses[way])?;
+        let is_invalid = |response: &mut CachedResponse| {
+            response.is_used = response.is_valid(received, tail);
+            !response.is_used
+        };
+        // The request was seen often enough for its next response to be cached at once.
+        if let Some(old) = entry.take_if(is_invalid) {
+            self.bytes -= old.weight();
+        }
+        entry.as_ref()
+    }
+
+    /// Whether the request appeared before; remembers that it appeared.
+    pub(super) fn appeared_before(&mut self, request: RequestHash) -> bool {
+        let seen = &mut self.seen[(request.value >> 20) as usize % SEEN];
+        let tag = request.tag();
+        if seen.contains(&tag) {
+            return true;
+        }
+        seen.rotate_right(1);
+        seen[0] = tag;
+        false
+    }
+
+    /// Caches the response to the request with this hash, for as long as it is valid.
+    pub(super) fn insert(&mut self, hash: RequestHash, response: CachedResponse) {
+        // A response that is over may hold memory that its source has dropped.
+        (0..SWEPT).for_each(|_| self.sweep(|old| old.is_over()));
+        while self.bytes + response.weight() > REPEATED_BYTES {
+            // Drops the responses that no request hit since the last sweep of their set.
+            self.sweep(|old| !std::mem::take(&mut old.is_used));
+        }
+        self.bytes += response.weight();
+        let set = &mut self.sets[hash.set()];
+        let way = set.way();
+        set.tags[way] = hash.tag();
+        if let Some(old) = set.responses[way].replace(response) {
+            self.bytes -= old.weight();
+        }
+    }
+
+    /// Drops the responses of the next set for which `is_dropped` is true.
+    fn sweep(&mut self, mut is_dropped: impl FnMut(&mut CachedResponse) -> bool) {
+        for response in &mut self.sets[self.next].responses {
+            if let Some(old) = response.take_if(&mut is_dropped) {
+                self.bytes -= old.weight();
+            }
+        }
+        self.next = (self.next + 1) % SETS;
+    }
+}
+
+impl CacheSet {
+    /// The first entry with the tag of `hash`: nearly always that of the request, if it has one.
+    fn likely(&self, hash: RequestHash) -> Option<&Option<CachedResponse>> {
+        let way = (0..WAYS).find(|way| self.tags[*way] == hash.tag())?;
+        Some(&self.responses[way])
+    }
+
+    /// The way for another response: an empty one, or one whose response was not used lately.
+    fn way(&mut self) -> usize {
+        let empty = self.responses.iter().position(Option::is_none);
+        empty.unwrap_or_else(|| {
+            let is_unused = |response: &mut Option<CachedResponse>| {
+                response
+                    .as_mut()
+                    .is_some_and(|response| !std::mem::take(&mut response.is_used))
+            };
+            self.responses.iter_mut().position(is_unused).unwrap_or(0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use bytes::Bytes;
+
+    use super::super::cached_response::{RepeatedResponse, ResponseParts};
+    use super::super::output::COPIED;
+    use super::*;
+    use crate::Limits;
+    use crate::h1::{Decoder, Event};
+    use crate::limits::REPEATED_ANSWER;
+    use crate::validity::{Validity, ValidityCheck};
+
+    struct Switch(Rc<Cell<bool>>);
+
+    impl ValidityCheck for Switch {
+        fn is_valid(&self, _received: Boottime) -> bool {
+            self.0.get()
+        }
+
+        fn is_over(&self) -> bool {
+            !self.0.get()
+        }
+    }
+
+    const NOW: Boottime = Boottime::from_nanos(1);
+    const TAIL: &[u8] = b"Date: 1\r\n\r\n";
+
+    fn keep(cache: &mut ResponseCache, request: &str, body: Bytes, is_valid: &Rc<Cell<bool>>) {
+        let hash = missed(cache, request);
+        let mut decoder = Decoder::new();
+        let limits = Limits::default();
+        decoder.space(&limits)[..request.len()].copy_from_slice(request.as_bytes());
+        decoder.received(request.len());
+        let Event::Request(head, _) = decoder.next(&limits) else {
+            panic!("{request:?}");
+        };
+        let parts = ResponseParts {
+            status: 200,
+            head: [b"head\r\n", b""],
+            tail: TAIL,
+            body,
+        };
+        let validity = Validity::Check(Box::new(Switch(Rc::clone(is_valid))));
+        if let Some(response) = CachedResponse::new(&decoder, &head, parts, validity) {
+            cache.insert(hash, response);
+        }
+    }
+
+    /// The response that the cache has, as it is sent.
+    fn get(cache: &mut ResponseCache, request: &str, tail: &[u8]) -> Option<RepeatedResponse> {
+        let hash = cache.hash(request.as_bytes());
+        let found = cache.get(hash, request.as_bytes(), NOW, tail);
+        found.map(|response| response.repeat(false))
+    }
+
+    fn text(response: &RepeatedResponse) -> &str {
+        std::str::from_utf8(response.text()).unwrap()
+    }
+
+    fn missed(cache: &mut ResponseCache, request: &str) -> RequestHash {
+        assert!(get(cache, request, TAIL).is_none());
+        cache.hash_alone(request.as_bytes()).unwrap()
+    }
+
+    fn asking(target: &str) -> String {
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
+    }
+
+    fn counted(cache: &ResponseCache) -> usize {
+        let kept = cache.sets.iter().flat_map(|set| &set.responses).flatten();
+        kept.map(|kept| kept.weight()).sum()
+    }
+
+    #[test]
+    fn a_response_is_given_for_as_long_as_it_is_valid() {
+        let mut cache = ResponseCache::new(7);
+        let is_valid = Rc::new(Cell::new(true));
+        let request = asking("/");
+        keep(&mut cache, &request, "body".into(), &is_valid);
+        let answer = get(&mut cache, &request, b"Date: 2\r\n\r\n").unwrap();
+        assert_eq!(text(&answer), "head\r\nDate: 2\r\n\r\nbody");
+        let later = get(&mut cache, &request, b"Date: 3\r\n\r\n").unwrap();
+        assert_eq!(text(&later), "head\r\nDate: 3\r\n\r\nbody");
+        assert_eq!(text(&answer), "head\r\nDate: 2\r\n\r\nbody", "on its way");
+        assert!(get(&mut cache, &asking("/?"), TAIL).is_none());
+        is_valid.set(false);
+        assert!(get(&mut cache, &request, TAIL).is_none());
+        is_valid.set(true);
+        assert!(get(&mut cache, &request, TAIL).is_none(), "forgotten");
+        assert_eq!((cache.bytes, counted(&cache)), (0, 0));
+    }
+
+    #[test]
+    fn only_what_comes_twice_appeared_before() {
+        let mut cache = ResponseCache::new(7);
+        let request = asking("/");
+        let first = missed(&mut cache, &request);
+        assert!(!cache.appeared_before(first));
+        let second = missed(&mut cache, &request);
+        assert!(cache.appeared_before(second));
+        // A thousand in turn are not in each other's way.
+        let mut wanted = |target: usize| {
+            let hash = missed(&mut cache, &asking(&target.to_string()));
+            cache.appeared_before(hash)
+        };
+        assert_eq!((0..1000).filter(|n| wanted(*n)).count(), 0);
+        assert!((0..1000).filter(|n| wanted(*n)).count() > 990);
+    }
+
+    #[test]
+    fn the_bytes_are_bounded_and_counted() {
+        let mut cache = ResponseCache::new(7);
+        let is_valid = Rc::new(Cell::new(true));
+        let body = Bytes::from(vec![b'x'; REPEATED_ANSWER / 2]);
+        for n in 0..3 * REPEATED_BYTES / body.len() {
+            keep(
+                &mut cache,
+                &asking(&format!("/{n}")),
+                body.clone(),
+                &is_valid,
+            );
+            assert!(cache.bytes <= REPEATED_BYTES);
+        }
+        assert_eq!(cache.bytes, counted(&cache));
+        assert!(cache.bytes > REPEATED_BYTES / 2);
+        let large = asking("/large");
+        keep(
+            &mut cache,
+            &large,
+            vec![0; REPEATED_ANSWER + 1].into(),
+            &is_valid,
+        );
+        assert!(get(&mut cache, &large, TAIL).is_none());
+    }
+
+    #[test]
+    fn what_is_over_does_not_stay_until_it_is_asked_for() {
+        let mut cache = ResponseCache::new(7);
+        let over = Rc::new(Cell::new(true));
+        for n in 0..500 {
+            keep(
+                &mut cache,
+                &asking(&format!("/old/{n}")),
+                "old".into(),
+                &over,
+            );
+        }
+        over.set(false);
+        let is_valid = Rc::new(Cell::new(true));
+        for n in 0..SETS / SWEPT {
+            keep(
+                &mut cache,
+                &asking(&format!("/{n}")),
+                "new".into(),
+                &is_valid,
+            );
+        }
+        assert_eq!(Rc::strong_count(&over), 1);
+        assert_eq!(cache.bytes, counted(&cache));
+    }
+
+    #[test]
+    fn a_head_ends_where_an_empty_line_is() {
+        let cache = ResponseCache::new(7);
+        assert_eq!(cache.head(b"GET / HTTP/1.1\r\nHost: a\r\n"), None);
+        let two = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /2";
+        assert_eq!(cache.head(two), Some(&two[..two.len() - 6]));
+    }
+
+    #[test]
+    fn one_body_serves_its_source_and_all_workers() {
+        let source = Bytes::from(vec![b'x'; COPIED + 1]);
+        let is_valid = Rc::new(Cell::new(true));
+        let request = asking("/");
+        let mut workers = [ResponseCache::new(7), ResponseCache::new(8)];
+        for cache in &mut workers {
+            keep(cache, &request, source.clone(), &is_valid);
+            for _ in 0..3 {
+                let response = get(cache, &request, TAIL).unwrap();
+                assert_eq!(text(&response), "head\r\nDate: 1\r\n\r\n");
+                assert_eq!(response.body().as_ptr(), source.as_ptr(), "no copy");
+            }
+            // The body counts for each worker, which may keep it longer than its source does.
+            assert!(cache.bytes > source.len());
+        }
+        assert!(!source.is_unique());
+        is_valid.set(false);
+        for cache in &mut workers {
+            assert!(get(cache, &request, TAIL).is_none());
+        }
+        assert!(source.is_unique(), "no worker keeps a reference");
+    }
+
+    #[test]
+    fn a_part_of_a_body_does_not_keep_the_whole() {
+        let source = Bytes::from(vec![b'x'; 1 << 20]);
+        let mut decoder = Decoder::new();
+        let limits = Limits::default();
+        let request = asking("/");
+        decoder.space(&limits)[..request.len()].copy_from_slice(request.as_bytes());
+        decoder.received(request.len());
+        let Event::Request(head, _) = decoder.next(&limits) else {
+            panic!("{request:?}");
+        };
+        let parts = ResponseParts {
+            status: 206,
+            head: [b"head\r\n", b""],
+            tail: TAIL,
+            body: source.slice(..COPIED + 1),
+        };
+        let validity = Validity::Check(Box::new(Switch(Rc::new(Cell::new(true)))));
+        let part = CachedResponse::new(&decoder, &head, parts, validity).unwrap();
+        assert!(source.is_unique());
+        assert_eq!(part.repeat(false).body().len(), COPIED + 1);
+    }
+}
