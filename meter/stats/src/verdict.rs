@@ -337,6 +337,10 @@ mod tests {
         ceiling_per_s: 1_300.0,
         ..SLOW
     };
+    static EXCEEDED: Calibration = Calibration {
+        ceiling_per_s: 900.0,
+        ..SLOW
+    };
     static SHARED: Calibration = Calibration {
         same_core: true,
         lower_bound: true,
@@ -411,6 +415,7 @@ mod tests {
             "only 1200/s",
         );
         check(|e| e.calibration = Some(&FAST), Verdict::Valid, "");
+        check(|e| e.calibration = Some(&EXCEEDED), Verdict::Valid, "");
         check(|e| e.calibration = Some(&SHARED), Verdict::Valid, "");
         check(|e| e.cut_short = true, Verdict::Suspect, "stopped");
         check(

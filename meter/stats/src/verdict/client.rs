@@ -30,6 +30,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
     }
     if let Some(known) = evidence.calibration.filter(|known| !known.lower_bound)
         && is_near(known, evidence.achieved_rate)
+        && !is_exceeded(known, evidence.achieved_rate)
     {
         found.push((
             Verdict::Suspect,
@@ -58,6 +59,13 @@ pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
                 known.ceiling_per_s
             ));
         }
+        if !known.lower_bound && is_exceeded(known, evidence.achieved_rate) {
+            notes.push(format!(
+                "the client reached {:.0} % of the {:.0}/s of its calibration: the calibration was too low to show a ceiling",
+                evidence.achieved_rate / known.ceiling_per_s * 100.0,
+                known.ceiling_per_s
+            ));
+        }
         let service = evidence.latency_us.service.and_then(|service| service.p50);
         if let Some(service) = service.filter(|&service| service < MOSTLY * known.floor_us) {
             notes.push(format!(
@@ -78,6 +86,11 @@ pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
 
 fn is_near(known: &Calibration, rate: f64) -> bool {
     rate > NEAR * known.ceiling_per_s
+}
+
+/// Whether the run itself shows that the client can do more than its calibration says.
+fn is_exceeded(known: &Calibration, rate: f64) -> bool {
+    rate > known.ceiling_per_s
 }
 
 /// From what share of a figure, and from what time, the client's own lateness counts.
