@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use millrace_load::{Plan, Process, Run, Schedule, Stop};
+use millrace_client::{Plan, Process, Schedule, Stop};
+use millrace_runs::Run;
 use serde_json::json;
 
 use crate::{
@@ -62,7 +63,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         }),
         ..Plan::new(format!("http://127.0.0.1:{port}/?delay={DELAYS}"))
     };
-    let run = millrace_load::run(&plan, None, &AtomicBool::new(false))
+    let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     if run.accounting.good == 0 {
         return Err(format!("no good answer: {:?}", run.reasons));

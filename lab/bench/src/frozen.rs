@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use millrace_load::{Plan, Process, Run, Schedule, Stop, Verdict};
+use millrace_client::{Plan, Process, Schedule, Stop};
+use millrace_runs::Run;
+use millrace_stats::Verdict;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -85,7 +87,7 @@ fn measure(server: &Server) -> Result<Run> {
     };
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let measured = scope.spawn(|| millrace_load::run(&plan, None, &stop));
+        let measured = scope.spawn(|| millrace_runs::run(&plan, None, &stop));
         let froze = freeze(server);
         // Without the standstill the rest of the run would tell nothing.
         stop.store(froze.is_err(), Ordering::Relaxed);
@@ -108,7 +110,7 @@ fn freeze(server: &Server) -> Result<()> {
 
 impl Found {
     fn of(run: &Run) -> Result<Self> {
-        let p99 = |times: Option<millrace_load::Latency>| {
+        let p99 = |times: Option<millrace_stats::Latency>| {
             let known = times.and_then(|times| times.p99);
             known.ok_or("too few requests for a 99th percentile")
         };

@@ -6,7 +6,7 @@
 
 use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
-use millrace_load::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+use millrace_client::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 use serde_json::{Value, json};
 
 use crate::{
@@ -136,7 +136,7 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         }),
         ..Plan::new(server.url())
     };
-    let run = millrace_load::run(&plan, None, &AtomicBool::new(false))
+    let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     let log = server.stop().map_err(|error| error.to_string())?;
     let origin = run.client.started_ns as f64 - WARMUP.as_nanos() as f64;

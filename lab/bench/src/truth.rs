@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
-use millrace_load::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+use millrace_client::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 use serde_json::json;
 
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         }),
         ..Plan::new(server.url())
     };
-    let run = millrace_load::run(&plan, None, &AtomicBool::new(false))
+    let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     let log = server.stop().map_err(|error| error.to_string())?;
     if log.answers.len() as u64 != run.accounting.good || log.lost > 0 {

@@ -1,6 +1,7 @@
 //! What is said about the client beside a run: its verdict's reasons, notes and calibration.
 
-use millrace_load::{Run, Verdict};
+use millrace_runs::Run;
+use millrace_stats::Verdict;
 
 use crate::measured::sentence;
 use crate::number::{bytes, micros, rate};

@@ -1,6 +1,7 @@
 //! A search for the capacity as a report.
 
-use millrace_load::{Capacity, CapacityTrial, Found, Stage, Verdict};
+use millrace_runs::Capacity;
+use millrace_stats::{CapacityTrial, Found, Stage, Verdict};
 
 use crate::number::{count, micros, percent, rate};
 use crate::{

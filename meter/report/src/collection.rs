@@ -3,7 +3,8 @@
 mod charts;
 mod summary;
 
-use millrace_load::{Capacity, Comparison, Diagnosis, Lab, Run, Sweep, Verdict};
+use millrace_runs::{Capacity, Comparison, Diagnosis, Lab, Run, Sweep};
+use millrace_stats::Verdict;
 
 use crate::number::{micros, rate};
 use crate::{

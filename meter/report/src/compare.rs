@@ -1,6 +1,7 @@
 //! A comparison of two servers as a report.
 
-use millrace_load::{Block, Comparison, Decision, Effect, Metric, Ratio, Verdict};
+use millrace_runs::Comparison;
+use millrace_stats::{Block, Decision, Effect, Metric, Ratio, Verdict};
 
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
@@ -226,7 +227,7 @@ fn opinions(comparison: &Comparison) -> Table {
 }
 
 fn conditions(comparison: &Comparison) -> Table {
-    let subject = |subject: &millrace_load::Subject| {
+    let subject = |subject: &millrace_stats::Subject| {
         let pids: Vec<String> = subject.pids.iter().map(u32::to_string).collect();
         match pids.as_slice() {
             [] => subject.url.clone(),

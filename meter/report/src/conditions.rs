@@ -1,6 +1,6 @@
 //! What figures were found under: a table of names and values at the end of a report.
 
-use millrace_load::Host;
+use millrace_runs::Host;
 
 use crate::{Column, Table};
 

@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use millrace_load::{Block, Capacity, Comparison, Diagnosis, Lab, Level, Run, Side, Stage};
+use millrace_runs::{Capacity, Comparison, Diagnosis, Lab, Level, Run};
+use millrace_stats::{Block, Side, Stage};
 
 use crate::{Found, summary_csv};
 

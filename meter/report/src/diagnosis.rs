@@ -1,6 +1,7 @@
 //! A diagnosis: its levels, what limits the server, and what the database behind it did.
 
-use millrace_load::{Diagnosis, Level, Verdict};
+use millrace_runs::{Diagnosis, Level};
+use millrace_stats::Verdict;
 
 use crate::limits::{demands_table, findings_table, levels_text, none};
 use crate::measured::sentence;
@@ -108,7 +109,7 @@ fn levels_table(diagnosis: &Diagnosis) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use millrace_load::{Postgres, Run};
+    use millrace_runs::{Postgres, Run};
 
     use super::*;
 

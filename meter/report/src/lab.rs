@@ -1,6 +1,7 @@
 //! An experiment with several servers as a report.
 
-use millrace_load::{Lab, LabFinding, LabLevel, LabServer, Ratio, Spread, Text, Verdict};
+use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, Spread, Text};
+use millrace_stats::{Ratio, Verdict};
 
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};

@@ -1,6 +1,6 @@
 //! The graphs of an experiment: bars for one level, lines over several.
 
-use millrace_load::{Lab, LabFinding, LabLevel, Spread};
+use millrace_runs::{Lab, LabFinding, LabLevel, Spread};
 
 use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Unit};
 

@@ -1,6 +1,7 @@
 //! An experiment with several levels at a glance: servers down, levels across.
 
-use millrace_load::{Lab, LabFinding, LabLevel, Ratio};
+use millrace_runs::{Lab, LabFinding, LabLevel};
+use millrace_stats::Ratio;
 
 use crate::{Column, Table, Unit};
 

@@ -1,6 +1,6 @@
 //! The limits of an experiment: what was demanded, what was found, and whether it holds.
 
-use millrace_load::{Lab, LabBound, LabInterval, LabLimit, LabMetric, LabOutcome};
+use millrace_runs::{Lab, LabBound, LabInterval, LabLimit, LabMetric, LabOutcome};
 
 use crate::{Column, Table};
 
@@ -102,7 +102,7 @@ fn outcome(outcome: LabOutcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use millrace_load::LabLevel;
+    use millrace_runs::LabLevel;
 
     use super::*;
 

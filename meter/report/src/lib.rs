@@ -1,6 +1,6 @@
 //! Reports: figures, tables and graphs as one self-contained HTML file, and tables for a terminal.
 //!
-//! It knows how results are shown, and of `millrace-load` only its stored format. It must not know how anything was
+//! It knows how results are shown, and of `millrace-runs` only its stored format. It must not know how anything was
 //! measured or served, and it does no IO: a report goes out as a `String`. The HTML needs no script and no network,
 //! follows the reader's light or dark preference, fits a phone, prints, and has every graph as a table too. All text
 //! that is handed in is escaped.

@@ -1,8 +1,7 @@
 //! What limits a server: the findings, what a request takes of each resource, and what the host did.
 
-use millrace_load::{
-    Capacity, Demand, Demands, Finding, PerRequest, Probe, Probed, Run, Summary, Sweep,
-};
+use millrace_runs::{Capacity, Probe, Probed, Run, Summary, Sweep};
+use millrace_stats::{Demand, Demands, Finding, PerRequest};
 
 use crate::measured::sentence;
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
@@ -316,7 +315,7 @@ pub fn probe_report(probe: &Probe) -> Report {
     let mut report = Report::new("Samples of a host", "Without a run beside them");
     let (first, last) = (probe.samples.first(), probe.samples.last());
     let all = first.zip(last).and_then(|(first, last)| {
-        let at = millrace_load::Moment::Monotonic;
+        let at = millrace_runs::Moment::Monotonic;
         probe.within(at(first.mono_ns), at(last.mono_ns))
     });
     if let Some(summary) = &all {
@@ -334,7 +333,7 @@ pub(crate) fn none() -> String {
 
 #[cfg(test)]
 mod tests {
-    use millrace_load::{Probed, Summary};
+    use millrace_runs::{Probed, Summary};
 
     use super::{NOTHING, UNSEEN, none_named};
 

@@ -4,7 +4,9 @@ mod charts;
 mod merged;
 mod words;
 
-use millrace_load::{Errors, Latency, Loop, Point, Protocol, Run, Timeline, Verdict};
+use millrace_client::Errors;
+use millrace_runs::{Loop, Protocol, Run};
+use millrace_stats::{Latency, Point, Timeline, Verdict};
 
 use crate::kinds::kind_name;
 use crate::number::{bytes, count, micros, percent, plain, rate};

@@ -1,6 +1,6 @@
 //! What was seen of a PostgreSQL server during a run, as tables.
 
-use millrace_load::{MeanMax, Postgres, Run};
+use millrace_runs::{MeanMax, Postgres, Run};
 
 use crate::number::{bytes, count, micros, plain, seconds};
 use crate::{Column, Section, Table};
@@ -180,7 +180,7 @@ fn join(one: &str, other: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use millrace_load::{PgCounters, PgGap, PgPerRequest, PgProbe, PgSummary, PgWait};
+    use millrace_runs::{PgCounters, PgGap, PgPerRequest, PgProbe, PgSummary, PgWait};
 
     use super::*;
     use crate::text_table;

@@ -1,6 +1,6 @@
 //! What the probe of a host adds to graphs: what a request costs there, CPU idle, and network use.
 
-use millrace_load::{Run, Sweep};
+use millrace_runs::{Run, Sweep};
 
 use crate::sweep_charts::{level_axis, over, ways};
 use crate::{Axis, BarChart, Bars, LineChart, Scale, Section, Unit};

@@ -1,8 +1,7 @@
 //! A sweep as a report and as a table.
 
-use millrace_load::{
-    By, Direction, Estimate, Hysteresis, Latency, Met, Run, Step, Sweep, Usl, Verdict,
-};
+use millrace_runs::{By, Direction, Hysteresis, Run, Step, Sweep};
+use millrace_stats::{Estimate, Latency, Met, Usl, Verdict};
 
 use crate::measured::sentence;
 use crate::number::{count, micros, plain, power, rate};

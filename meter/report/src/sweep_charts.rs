@@ -1,6 +1,7 @@
 //! The graphs of a sweep: what happens over its levels.
 
-use millrace_load::{By, Direction, Estimate, LevelPower, Run, Step, Sweep};
+use millrace_runs::{By, Direction, LevelPower, Run, Step, Sweep};
+use millrace_stats::Estimate;
 
 use crate::sweep::{errors, times};
 use crate::{Axis, Line, LineChart, Unit};

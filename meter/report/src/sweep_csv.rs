@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use millrace_load::{Direction, Step, Sweep};
+use millrace_runs::{Direction, Step, Sweep};
 
 use crate::csv::{cell, times};
 

@@ -1,6 +1,7 @@
 //! The levels of a sweep that are good for something: the highest X/R, and where an objective ceases to hold.
 
-use millrace_load::{Attained, By, Edge, Met, Power, Sweep};
+use millrace_runs::{Attained, By, Edge, Power, Sweep};
+use millrace_stats::Met;
 
 use crate::Figure;
 use crate::number::{micros, plain, rate};

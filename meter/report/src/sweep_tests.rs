@@ -1,9 +1,9 @@
 //! A sweep made up beforehand, as it is shown.
 
-use millrace_load::{
-    Accounting, Attained, Crossing, Edge, Hysteresis, Judged, Latencies, LevelPower, LevelRange,
-    Observation, Power, TopRate,
+use millrace_runs::{
+    Attained, Crossing, Edge, Hysteresis, Judged, LevelPower, LevelRange, Power, TopRate,
 };
+use millrace_stats::{Accounting, Latencies, Observation};
 
 use super::*;
 use crate::{sweep_csv, sweep_limits_text, text_table};
@@ -255,7 +255,7 @@ fn rows_have_the_columns_that_are_named() {
 fn probed() -> Sweep {
     let mut sweep = sweep();
     for step in &mut sweep.steps {
-        let mut probed = millrace_load::Probed::default();
+        let mut probed = millrace_runs::Probed::default();
         let summary = probed.summary.insert(Default::default());
         summary.span_s = 1.0;
         summary.cores = vec![Default::default(); 2];
@@ -280,8 +280,8 @@ fn what_limits_the_server_stands_behind_the_steps() {
     let text = sweep_limits_text(&sweep).unwrap();
     assert!(text.starts_with("limited by: nothing that shows"), "{text}");
     sweep.remarks = vec!["<b>odd".into()];
-    sweep.bottleneck = Some(vec![millrace_load::Finding {
-        name: millrace_load::Limit::Serialised,
+    sweep.bottleneck = Some(vec![millrace_stats::Finding {
+        name: millrace_stats::Limit::Serialised,
         weight: 1.0,
         evidence: vec!["it <b>stays".into()],
         bound_per_s: Some(3500.0),

@@ -1,6 +1,7 @@
 //! Sessions, pauses and classes of a run, and what the statistics decided.
 
-use millrace_load::{ClassFigures, Latency, Run};
+use millrace_runs::{ClassFigures, Run};
+use millrace_stats::Latency;
 
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
 use crate::{Column, Table};

@@ -12,7 +12,7 @@ const HOUSES: [&str; 3] = ["server", "meter", "base"];
 
 /// Each package with those that it may depend on. A new line or a new name here is a change of the
 /// architecture: it belongs in ARCHITECTURE.md too.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 14] = [
     (
         "millpond",
         &[
@@ -22,7 +22,9 @@ const EDGES: [(&str, &[&str]); 12] = [
             "millpond-http",
             "millpond-store",
             "millrace-report",
-            "millrace-load",
+            "millrace-runs",
+            "millrace-client",
+            "millrace-stats",
             "base-chart",
             "base-clock",
         ],
@@ -44,15 +46,38 @@ const EDGES: [(&str, &[&str]); 12] = [
         "millrace",
         &[
             "millrace-report",
-            "millrace-load",
+            "millrace-runs",
+            "millrace-client",
+            "millrace-stats",
             "base-chart",
             "base-probe",
             "base-clock",
         ],
     ),
     // What measures shares no code with what it measures: a fault in both would hide itself.
-    ("millrace-report", &["millrace-load", "base-chart"]),
-    ("millrace-load", &["base-probe", "base-clock"]),
+    (
+        "millrace-report",
+        &[
+            "millrace-runs",
+            "millrace-client",
+            "millrace-stats",
+            "base-chart",
+        ],
+    ),
+    (
+        "millrace-runs",
+        &[
+            "millrace-client",
+            "millrace-stats",
+            "base-probe",
+            "base-clock",
+        ],
+    ),
+    (
+        "millrace-client",
+        &["millrace-stats", "base-probe", "base-clock"],
+    ),
+    ("millrace-stats", &["base-probe", "base-clock"]),
     // The only code that both programs may use.
     ("base-probe", &["base-clock"]),
     ("base-chart", &[]),
@@ -234,14 +259,14 @@ mod tests {
         );
         assert_eq!(
             offences(
-                "meter/load",
+                "meter/runs",
                 "[build-dependencies]\nmillpond-http.workspace = true\n"
             ),
             1
         );
         assert_eq!(
             offences(
-                "meter/load",
+                "meter/runs",
                 "[dev-dependencies]\nmillpond-http.workspace = true\n"
             ),
             0

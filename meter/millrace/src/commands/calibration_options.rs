@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::values;
 use clap::Args;
-use millrace_load::{Calibration, Error, Plan, Stop};
+use millrace_client::{Error, Plan, Stop};
+use millrace_stats::Calibration;
 
 use super::headings::CLIENT;
 use crate::failure::{Failure, Outcome};
@@ -49,7 +50,7 @@ impl CalibrationOptions {
             None => return Ok(None),
         };
         line.show("measuring the client itself");
-        let found = millrace_load::calibrate(plan, length, stop);
+        let found = millrace_runs::calibrate(plan, length, stop);
         line.clear();
         Ok(match found {
             Ok(calibration) => calibration,

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use millrace_load::{
-    CapacityNews, CapacityPlan, CapacityProgress, CapacityTrial, Found, Objective, Plan, Schedule,
-    Stage, Stop, Verdict,
-};
+use millrace_client::{Plan, Schedule, Stop};
 use millrace_report::{
     capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
 };
+use millrace_runs::{CapacityNews, CapacityPlan, CapacityProgress};
+use millrace_stats::{CapacityTrial, Found, Objective, Stage, Verdict};
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
@@ -117,7 +116,7 @@ impl Capacity {
                     });
                 }
             };
-            millrace_load::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
+            millrace_runs::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
         };
         capacity.command = command_line::typed();
         let text = summary(&capacity);
@@ -150,7 +149,7 @@ impl Capacity {
 }
 
 /// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
-fn summary(capacity: &millrace_load::Capacity) -> String {
+fn summary(capacity: &millrace_runs::Capacity) -> String {
     let mut text = text_table(&capacity_table(capacity));
     for reason in &capacity.reasons {
         text.push_str(&format!("{}: {reason}\n", capacity.verdict));
@@ -160,7 +159,7 @@ fn summary(capacity: &millrace_load::Capacity) -> String {
     text
 }
 
-fn conclude(capacity: &millrace_load::Capacity) -> Outcome {
+fn conclude(capacity: &millrace_runs::Capacity) -> Outcome {
     let is_whole = !matches!(
         capacity.found,
         Found::Stopped | Found::Invalid | Found::ClientLimit

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millrace_load::{
-    BLOCKS, CompareProgress, Comparison, Decision, Detect, MOST_BLOCKS, Metric, Plan, Process,
-    Schedule, Side, Stop, Subject, Verdict,
-};
+use millrace_client::{Plan, Process, Schedule, Stop};
 use millrace_report::{compare_csv, compare_report, compare_table, text_table};
+use millrace_runs::{CompareProgress, Comparison};
+use millrace_stats::{BLOCKS, Decision, Detect, MOST_BLOCKS, Metric, Side, Subject, Verdict};
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
@@ -135,7 +134,7 @@ impl Compare {
                 };
                 live.show(place, &progress.run, || progress_line(progress, &names));
             };
-            millrace_load::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millrace_runs::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         comparison.command = command_line::typed();
         let text = summary(&comparison);
@@ -152,7 +151,7 @@ impl Compare {
             .max(self.blocks)
     }
 
-    fn comparison(&self) -> Outcome<millrace_load::Compare> {
+    fn comparison(&self) -> Outcome<millrace_runs::Compare> {
         self.single.refuse("--duration")?;
         let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
             name: name.clone(),
@@ -177,7 +176,7 @@ impl Compare {
         };
         let both = self.workload.apply([plan.clone(), other], self.seed)?;
         let [a, b] = both.map(|plan| plan.workload);
-        Ok(millrace_load::Compare {
+        Ok(millrace_runs::Compare {
             workloads: a.zip(b).map(|(a, b)| [a, b]),
             blocks: self.blocks,
             detect: self.detect.map(|share| Detect {
@@ -188,7 +187,7 @@ impl Compare {
             }),
             metric: self.metric.map(Metric::from),
             limit: self.limit,
-            ..millrace_load::Compare::new(
+            ..millrace_runs::Compare::new(
                 subject(&self.a, &self.pid_a),
                 subject(&self.b, &self.pid_b),
                 plan,

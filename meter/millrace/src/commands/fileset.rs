@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use millrace_load::{DIRECTORY_BYTES, FileSet};
+use millrace_client::{DIRECTORY_BYTES, FileSet};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Progress, say};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::values;
 use clap::{Args, Subcommand};
-use millrace_load::{
-    Experiment, Fault, Lab as Found, LabOptions, LabOutcome, LabProgress, Ladder, Missing,
-    Programs, Verdict,
-};
 use millrace_report::{lab_csv, lab_report, lab_tables, number, text_table};
+use millrace_runs::{
+    Experiment, Fault, Lab as Found, LabOptions, LabOutcome, LabProgress, Ladder, Missing, Programs,
+};
+use millrace_stats::Verdict;
 
 use super::results::ResultOptions;
 use crate::command_line;
@@ -136,7 +136,7 @@ impl Run {
                     line.log(progress_line(progress));
                 }
             };
-            millrace_load::lab(&experiment, &options, &mut show, &events.stop)
+            millrace_runs::lab(&experiment, &options, &mut show, &events.stop)
                 .map_err(Failure::new)?
         };
         found.command = command_line::typed();

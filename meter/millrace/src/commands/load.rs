@@ -10,13 +10,13 @@ use super::headings::{BESIDE, WORKLOAD};
 use super::loop_options::{Asked, LoopOptions};
 use super::only_options::SENDING;
 use clap::{Args, Subcommand, ValueEnum};
-use millrace_load::{
-    DiagnoseProgress, Diagnosis, Met, Objective, Order, Plan, Run, Stop, Verdict, diagnosed,
-};
+use millrace_client::{Order, Plan, Stop};
 use millrace_report::{
     diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
     probe_table, run_csv, run_report, run_table, text_table,
 };
+use millrace_runs::{DiagnoseProgress, Diagnosis, Run, diagnosed};
+use millrace_stats::{Met, Objective, Verdict};
 
 use super::pace_options::PaceOptions;
 use super::postgres_options::PostgresOptions;
@@ -140,7 +140,7 @@ impl Load {
                 self.url.as_deref().unwrap_or_default()
             ));
             let is_watching = live.is_watching();
-            let mut show = |run: &millrace_load::Progress| {
+            let mut show = |run: &millrace_client::Progress| {
                 let place = Place {
                     part: String::new(),
                     fraction: run.fraction,
@@ -148,11 +148,11 @@ impl Load {
                 };
                 live.show(place, run, || progress_line(run));
             };
-            let progress: Option<&mut dyn FnMut(&millrace_load::Progress)> = match is_watching {
+            let progress: Option<&mut dyn FnMut(&millrace_client::Progress)> = match is_watching {
                 true => Some(&mut show),
                 false => None,
             };
-            millrace_load::run(&plan, progress, &events.stop).map_err(Failure::new)?
+            millrace_runs::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
         run.command = command_line::typed();
         let mut table = text_table(&run_table(&run)) + &limits_text(&run);
@@ -245,7 +245,7 @@ impl Load {
                 };
                 live.show(place, run, || format!("{part}: {}", progress_line(run)));
             };
-            millrace_load::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millrace_runs::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
         diagnosis.command = command_line::typed();
         let text = diagnosis_text(&diagnosis);
@@ -262,7 +262,7 @@ impl Load {
 
 /// Says whether the run has reached `objective`; `at` says where it was made, if there were others.
 fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
-    match objective.judge(run) {
+    match run.meets(&objective) {
         Met::Yes => {
             note(format!("{objective}{at}: reached"));
             return Ok(());
@@ -295,7 +295,7 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot {what} {}: {error}", path.display()))
 }
 
-fn progress_line(progress: &millrace_load::Progress) -> String {
+fn progress_line(progress: &millrace_client::Progress) -> String {
     format!(
         "{} {:.0} %  {} requests  {}  {} errors",
         doing(progress.phase),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::values;
 use clap::Args;
-use millrace_load::{Auto, Plan, Process, Schedule, Stop};
+use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 
 use super::headings::LOOP;
 use crate::failure::{Failure, Outcome};

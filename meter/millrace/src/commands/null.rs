@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use millrace_load::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
+use millrace_client::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
@@ -134,7 +134,7 @@ fn delay(text: &str) -> Result<Delay, String> {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    millrace_load::duration(text)
+    millrace_stats::duration(text)
         .ok_or_else(|| format!("`{text}` is no length of time, such as 100us, 2ms or 1.5s"))
 }
 

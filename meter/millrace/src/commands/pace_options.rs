@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::values;
 use clap::Args;
-use millrace_load::{Pace, Plan, Think};
+use millrace_client::{Pace, Plan, Think};
 
 use super::headings::LOOP;
 

@@ -1,8 +1,8 @@
 //! The option that watches a PostgreSQL server during a run.
 
 use clap::Args;
-use millrace_load::Run;
 use millrace_report::{postgres_tables, text_table};
+use millrace_runs::Run;
 
 use super::headings::BESIDE;
 

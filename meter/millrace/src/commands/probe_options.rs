@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::values;
 use base_probe::{Options, Probe, Prober};
 use clap::Args;
-use millrace_load::ProbePlan;
+use millrace_client::ProbePlan;
 
 use super::headings::BESIDE;
 use crate::events::Events;

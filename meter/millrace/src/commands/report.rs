@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use base_probe::{Moment, Probe};
 use clap::Args;
-use millrace_load::{Run, Verdict};
 use millrace_report::{
     Found, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
     text_table,
 };
+use millrace_runs::Run;
+use millrace_stats::Verdict;
 
 use super::headings::OUTPUT;
 use super::results::{FileOptions, write_to};
@@ -91,7 +92,7 @@ impl Report {
     }
 
     /// Runs are numbered in the order of the files.
-    fn why_not(&self, error: &millrace_load::MergeError) -> Failure {
+    fn why_not(&self, error: &millrace_runs::MergeError) -> Failure {
         let files = self.files.iter().enumerate();
         let names: Vec<String> = files
             .map(|(n, path)| format!("{} is {}", n + 1, path.display()))

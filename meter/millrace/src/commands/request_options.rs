@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millrace_load::{Plan, Process};
+use millrace_client::{Plan, Process};
 
 use super::headings::{CLIENT, REQUEST};
 use super::transport_options::TransportOptions;

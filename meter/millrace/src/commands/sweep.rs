@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use super::values;
 use clap::{ArgGroup, Args};
-use millrace_load::{
-    By, Ladder, News, Objective, Plan, Schedule, Step, Stop, Sweep as Found, SweepPlan,
-    SweepProgress, Verdict,
-};
+use millrace_client::{Plan, Schedule, Stop};
 use millrace_report::{
     Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_limits_text,
     sweep_report, sweep_row, text_table,
 };
+use millrace_runs::{By, Ladder, News, Step, Sweep as Found, SweepPlan, SweepProgress};
+use millrace_stats::{Objective, Verdict};
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
@@ -137,7 +136,7 @@ impl Sweep {
                     });
                 }
             };
-            let found = millrace_load::sweep(&plan, Some(&mut watch), &events.stop);
+            let found = millrace_runs::sweep(&plan, Some(&mut watch), &events.stop);
             (found.map_err(Failure::new)?, live.finish())
         };
         if was_screen {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use millrace_load::{Bandwidth, Plan, Trust};
+use millrace_client::{Bandwidth, Plan, Trust};
 
 use super::headings::{REQUEST, SERVER};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A length of time with its unit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    millrace_load::duration(text)
+    millrace_stats::duration(text)
         .ok_or_else(|| "a number with a unit is needed, such as 500ms, 10s or 2min".to_owned())
 }
 

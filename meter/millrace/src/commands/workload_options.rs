@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use millrace_load::{Learned, Plan, Replay, Workload};
+use millrace_client::{Learned, Plan, Replay, Workload};
 
 use super::headings::WORKLOAD;
 use super::only_options::MEASURING;

@@ -1,7 +1,8 @@
 //! How a view is drawn: what matters most first, as far as the terminal has rows.
 
-use millrace_load::{Latency, Progress as Run};
+use millrace_client::Progress as Run;
 use millrace_report::number;
+use millrace_stats::Latency;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

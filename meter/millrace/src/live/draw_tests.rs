@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millrace_load::{Glimpse, Phase};
+use millrace_client::{Glimpse, Phase};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

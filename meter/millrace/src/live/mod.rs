@@ -14,7 +14,7 @@ pub(crate) use options::LiveOptions;
 pub(crate) use terminal::restore;
 pub(crate) use view::{Place, Steps, doing, remaining};
 
-use millrace_load::Progress as Run;
+use millrace_client::Progress as Run;
 
 use crate::output::{Progress, note};
 use terminal::Screen;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use millrace_load::{Phase, Progress as Run};
+use millrace_client::{Phase, Progress as Run};
 use millrace_report::number;
 
 /// Rates that are kept: a minute of four a second, as wide as a very wide terminal.

@@ -1,6 +1,6 @@
 //! Graphs that hold several runs against each other.
 
-use millrace_load::{Loop, Run};
+use millrace_runs::{Loop, Run};
 
 use crate::sweep_charts::means;
 use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Section, Unit, probed};

@@ -1,8 +1,7 @@
 //! Several results as comma-separated values: a line for each run, step or trial.
 
-use millrace_load::{
-    CapacityTrial, Comparison, Lab, LabRun, Latency, Loop, Run, Side, Trial, Verdict,
-};
+use millrace_runs::{Comparison, Lab, LabRun, Loop, Run};
+use millrace_stats::{CapacityTrial, Latency, Side, Trial, Verdict};
 
 use super::Found;
 use crate::csv::{cell, times, word};

@@ -1,6 +1,7 @@
 //! The graphs of a run.
 
-use millrace_load::{Loop, Point, Run};
+use millrace_runs::{Loop, Run};
+use millrace_stats::Point;
 
 use super::complete;
 use base_chart::COLOURS;

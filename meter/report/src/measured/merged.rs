@@ -1,6 +1,6 @@
 //! The runs that a run was merged from.
 
-use millrace_load::{Part, Run};
+use millrace_runs::{Part, Run};
 
 use super::none;
 use crate::number::{count, rate};

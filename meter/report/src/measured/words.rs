@@ -1,6 +1,6 @@
 //! Parts of a run in words.
 
-use millrace_load::{Connections, Run};
+use millrace_runs::{Connections, Run};
 
 use crate::number::count;
 

@@ -1,9 +1,9 @@
 //! What stands beside the main times of an open loop, for each class and over time.
 
-use millrace_load::{
-    ClassFigures, Errors, Latencies, Latency, Loop, Point, Quantile, Run, Timeline,
-};
+use millrace_client::Errors;
 use millrace_report::{Section, run_csv, run_sections};
+use millrace_runs::{ClassFigures, Loop, Run};
+use millrace_stats::{Latencies, Latency, Point, Quantile, Timeline};
 
 fn latency(p99: f64) -> Option<Latency> {
     Some(Latency {

@@ -1,9 +1,10 @@
 //! Several results on one page, what a probe adds, and rows for a spreadsheet.
 
-use millrace_load::{Probed, Run, Verdict};
 use millrace_report::{
     Found, collection_report, collection_table, run_csv, run_report, summary_csv,
 };
+use millrace_runs::{Probed, Run};
+use millrace_stats::Verdict;
 
 use crate::{HOSTILE, run};
 
@@ -60,7 +61,7 @@ fn results_stand_beside_each_other_and_then_each_by_itself() {
 fn open_loops_at_different_rates_are_drawn_against_them() {
     let at = |rate: f64| {
         found("run", move |run| {
-            run.kind = millrace_load::Loop::Open;
+            run.kind = millrace_runs::Loop::Open;
             run.offered_rate = Some(rate);
             run.latency_us.response = run.latency_us.service;
         })

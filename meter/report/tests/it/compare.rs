@@ -1,10 +1,10 @@
 //! The report of a comparison.
 
-use millrace_load::{
-    Block, Comparison, Decision, Detect, Effect, Host, Metric, PATTERN, Ratio, Sample, Side,
-    Subject, Trial, Verdict,
-};
 use millrace_report::{compare_report, compare_table, text_table};
+use millrace_runs::{Comparison, Host};
+use millrace_stats::{
+    Block, Decision, Detect, Effect, Metric, PATTERN, Ratio, Sample, Side, Subject, Trial, Verdict,
+};
 
 fn comparison() -> Comparison {
     let block = |n: usize, change: f64| Block {

@@ -4,14 +4,12 @@ mod classes;
 mod collection;
 mod compare;
 
-use millrace_load::{
-    Accounting, Client, Connections, Host, Latencies, Latency, Little, Point, Quantile, Run,
-    Timeline, Verdict,
-};
 use millrace_report::{
     Axis, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section, Table, Unit,
     run_report, run_sections, run_table, text_table,
 };
+use millrace_runs::{Client, Connections, Host, Run};
+use millrace_stats::{Accounting, Latencies, Latency, Little, Point, Quantile, Timeline, Verdict};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{1b}";
 
@@ -70,7 +68,7 @@ fn run() -> Run {
         achieved_rate: 41_243.7,
         good_rate: 41_234.5,
         bytes: 3_412_000_000,
-        errors: millrace_load::Errors {
+        errors: millrace_client::Errors {
             by_kind: [("status_5xx".to_owned(), 92), ("timeout".to_owned(), 0)].into(),
         },
         error_examples: [("status_5xx".to_owned(), HOSTILE.to_owned())].into(),

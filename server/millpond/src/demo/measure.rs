@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millrace_load::{Plan, Run, Stop};
+use millrace_client::{Plan, Stop};
+use millrace_runs::Run;
 
 use super::client::{Answer, Client};
 use crate::failure::{Failure, Outcome};
@@ -177,7 +178,7 @@ fn load(server: SocketAddr, path: &str, connections: usize, stop: &AtomicBool) -
         threads: 1,
         ..Plan::new(format!("http://{server}{path}"))
     };
-    let run = millrace_load::run(&plan, None, stop).map_err(Failure::new)?;
+    let run = millrace_runs::run(&plan, None, stop).map_err(Failure::new)?;
     check(stop)?;
     if run.errors.total() > 0 {
         return Err(Failure::new(format!(

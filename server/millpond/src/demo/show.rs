@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use millrace_load::{Host, Run};
 use millrace_report::number::{bytes, count, micros, rate, times};
 use millrace_report::{BarChart, Bars, Column, Figure, Report, Scale, Section, Table, Unit};
+use millrace_runs::{Host, Run};
 
 use super::measure::{Contest, Cost, REQUESTS, ROUNDS};
 use crate::output::say;

@@ -1,0 +1,74 @@
+//! Measurements of each class of a workload, beside those of the whole run.
+
+use crate::outcome::Kind;
+use base_clock::Nanos;
+use millrace_stats::hdr::FINE;
+use millrace_stats::series::Series;
+use millrace_stats::timings::{Timing, Timings};
+
+/// What one thread measures of one class.
+pub struct ClassTimes {
+    /// The times of its requests.
+    pub times: Timings,
+    /// The same over time.
+    pub series: Series,
+    /// Requests issued.
+    pub issued: u64,
+    /// Those with a complete answer.
+    pub answered: u64,
+    /// Those with a good answer.
+    pub good: u64,
+    /// Those that will not be answered.
+    pub failed: u64,
+    /// Those that were past their deadline before they could be sent.
+    pub shed: u64,
+    /// What was no good answer, by kind.
+    pub errors: [u64; Kind::ALL.len()],
+    /// Bytes of the answers, heads included.
+    pub bytes: u64,
+}
+
+impl ClassTimes {
+    /// `series` as [`Series::of_class`] makes it.
+    pub fn new(series: Series) -> Self {
+        Self {
+            times: Timings::new(FINE, series.is_open),
+            series,
+            issued: 0,
+            answered: 0,
+            good: 0,
+            failed: 0,
+            shed: 0,
+            errors: [0; Kind::ALL.len()],
+            bytes: 0,
+        }
+    }
+
+    /// A complete answer of `bytes`.
+    pub fn answered(&mut self, bytes: u64, is_good: bool) {
+        self.answered += 1;
+        self.bytes += bytes;
+        self.good += u64::from(is_good);
+    }
+
+    /// A request ended `at` after the start of the measured part.
+    pub fn finished(&mut self, at: Nanos, cycle: Nanos, timing: &Timing) {
+        self.times.record(timing);
+        self.series.record(at, cycle, timing);
+    }
+
+    /// Adds what another thread measured.
+    pub fn merge(&mut self, other: Self) {
+        self.times.add(&other.times);
+        self.series.merge(other.series);
+        self.issued += other.issued;
+        self.answered += other.answered;
+        self.good += other.good;
+        self.failed += other.failed;
+        self.shed += other.shed;
+        for (mine, count) in self.errors.iter_mut().zip(other.errors) {
+            *mine += count;
+        }
+        self.bytes += other.bytes;
+    }
+}

@@ -1,0 +1,187 @@
+//! A plan is carried out: threads are started, watched and harvested.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread::Scope;
+
+use socket2::SockAddr;
+
+use crate::auto::{AutoFigures, Director, Pulse};
+use crate::awake::Awake;
+use crate::engine::{self, Harvest, Part, Shared};
+use crate::glimpse::Glimpses;
+use crate::own::Own;
+use crate::progress::{self, Progress};
+use crate::recorder::Live;
+use crate::request::Requests;
+use crate::tickets::{Agreed, Gate, Tickets};
+use crate::transport::Target;
+use crate::{Error, Plan, limits};
+
+/// What the names of client threads begin with.
+pub const THREAD: &str = "load-";
+
+/// A plan that has been checked, with all that is needed before its first thread starts.
+pub struct Prepared<'a> {
+    plan: &'a Plan,
+    requests: Requests,
+    target: Target,
+    _awake: Option<Awake>,
+}
+
+/// What came of a plan.
+pub struct Sent {
+    /// What each thread brought home; at least one.
+    pub harvests: Vec<Harvest>,
+    /// What the statistics decided, if the plan left that to them.
+    pub auto: Option<Decided>,
+}
+
+/// What the statistics decided about warm-up and length.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided {
+    /// The figures. The length of the measured part is 0: it is known from what the threads brought home.
+    pub figures: AutoFigures,
+    /// Whether the end was decided, and the run not stopped before that.
+    pub is_decided: bool,
+}
+
+impl<'a> Prepared<'a> {
+    /// Checks a plan, renders its requests and finds its server.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out.
+    pub fn new(plan: &'a Plan) -> Result<Self, Error> {
+        let url = plan.check()?;
+        let requests = Requests::render(plan, &url)?;
+        limits::descriptors(plan.connections)?;
+        Ok(Self {
+            plan,
+            requests,
+            _awake: Awake::hold(plan.awake)?,
+            target: Target::find(plan, &url)?,
+        })
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> &SockAddr {
+        self.target.address()
+    }
+
+    /// Sends what the plan says and returns when that is done, or soon after `stop` is set with what there is by then.
+    /// `progress` is called about four times a second from the calling thread.
+    ///
+    /// # Errors
+    /// A thread could not be started, or not do its part.
+    pub fn carry_out(
+        &self,
+        mut progress: Option<&mut dyn FnMut(&Progress)>,
+        stop: &AtomicBool,
+    ) -> Result<Sent, Error> {
+        let plan = self.plan;
+        let threads = threads(plan);
+        let own = Own::find();
+        let (tickets, gate, live) = (
+            Tickets::new(plan.stop, stop),
+            Gate::new(threads),
+            Live {
+                pulse: plan.auto.as_ref().map(Pulse::new),
+                ..Live::default()
+            },
+        );
+        let agreed = Agreed::new(base_clock::nanos(plan.ramp_down));
+        let mut director = plan
+            .auto
+            .zip(live.pulse.as_ref())
+            .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
+        let glimpses = Glimpses::new(threads, progress.is_some());
+        let shared = Shared {
+            plan,
+            target: &self.target,
+            requests: &self.requests,
+            own: &own,
+            tickets: &tickets,
+            gate: &gate,
+            live: &live,
+            agreed: director.is_some().then_some(&agreed),
+            glimpses: &glimpses,
+        };
+        let (sender, harvests) = mpsc::channel();
+        let results = std::thread::scope(|scope| {
+            launch(scope, &shared, threads, &sender);
+            drop(sender);
+            progress::watch(&shared, &mut director, &harvests, &mut progress)
+        });
+        let harvests = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if harvests.len() < threads {
+            return Err(Error::Thread);
+        }
+        let opened_at = gate.opened_at().unwrap_or_default();
+        let auto = director.map(|director| Decided {
+            figures: director.figures(opened_at, 0.0),
+            is_decided: director.is_decided(),
+        });
+        Ok(Sent { harvests, auto })
+    }
+}
+
+/// Starts all client threads, each with a way to bring home what it found. If one cannot be started, the others end as well.
+fn launch<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    shared: &'scope Shared<'_>,
+    threads: usize,
+    sender: &mpsc::Sender<Result<Harvest, Error>>,
+) {
+    for thread in 0..threads {
+        let mine = sender.clone();
+        // The receiver outlives the scope.
+        let body = move || drop(mine.send(client(shared, thread, threads)));
+        let started = std::thread::Builder::new()
+            .name(format!("{THREAD}{thread}"))
+            .spawn_scoped(scope, body);
+        if let Err(source) = started {
+            (thread..threads).for_each(|_| drop(shared.gate.arrival()));
+            shared.tickets.abort();
+            drop(sender.send(Err(Error::System {
+                what: "start a thread",
+                source,
+            })));
+            return;
+        }
+    }
+}
+
+/// Threads that a run of `plan` has.
+pub fn threads(plan: &Plan) -> usize {
+    let threads = if plan.threads == 0 {
+        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
+    } else {
+        plan.threads
+    };
+    threads.min(plan.connections)
+}
+
+/// One client thread; if it cannot do its part, the others end as well.
+fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest, Error> {
+    let arrival = shared.gate.arrival();
+    let connections = shared.plan.connections;
+    // The first threads take one more where the division leaves a remainder.
+    let share = connections / threads + usize::from(thread < connections % threads);
+    let pinned = shared
+        .plan
+        .cores
+        .as_ref()
+        .map_or(Ok(()), |cores| limits::pin(cores[thread % cores.len()]));
+    let result = pinned.and_then(|()| {
+        let part = Part {
+            thread,
+            threads,
+            connections: share,
+        };
+        engine::run(shared, part, arrival)
+    });
+    if result.is_err() {
+        shared.tickets.abort();
+    }
+    result
+}

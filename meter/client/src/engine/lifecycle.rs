@@ -1,0 +1,365 @@
+//! How connections are opened, closed, replaced and given up.
+
+use rustix::event::epoll;
+use rustix::net::sockopt::socket_error;
+
+use super::open::Open;
+use super::users::{Ended, Users};
+use super::{Engine, Part, interest};
+use crate::Error;
+use crate::Stop;
+use crate::classes::ClassTimes;
+use crate::connection::State;
+use crate::outcome::Kind;
+use crate::recorder::Recorder;
+use crate::tickets::Times;
+use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
+use base_clock::{MS, Nanos, nanos};
+use millrace_stats::series::Series;
+
+/// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
+/// the kernel would wait a second before it tries again.
+const OPENING: usize = 64;
+
+impl Engine<'_> {
+    /// Opens all connections before the first request, so that connecting is no part of what is measured. Without
+    /// keep-alive there is nothing to open, for each request brings its own connection; and with a ramp each connection
+    /// is opened when its turn has come.
+    pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
+        if !self.shared.plan.keep_alive || self.starts_one_by_one() {
+            return Ok(());
+        }
+        let mut next = 0;
+        loop {
+            let opening = |engine: &Self| {
+                engine.connections[..next]
+                    .iter()
+                    .filter(|c| c.is_opening())
+                    .count()
+            };
+            let mut busy = opening(self);
+            while busy < OPENING
+                && next < self.connections.len()
+                && !self.shared.tickets.is_stopped()
+            {
+                self.connect(next, base_clock::now());
+                busy += usize::from(self.connections[next].is_opening());
+                next += 1;
+            }
+            if busy == 0 || self.shared.tickets.is_stopped() {
+                return Ok(());
+            }
+            self.turn(events, base_clock::now() + 10 * MS)?;
+        }
+    }
+
+    /// Whether a ramp starts the connections of a closed loop one after the other.
+    fn starts_one_by_one(&self) -> bool {
+        self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
+    }
+
+    /// All threads are ready: sends the first requests.
+    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
+        let plan = self.shared.plan;
+        let duration = match plan.stop {
+            // The statistics may decide that it is much shorter.
+            Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
+            Stop::Duration(_) | Stop::Requests(_) => None,
+        };
+        let schedule = plan.schedule.as_ref();
+        let recorder = Recorder::new(times.start, times.end, duration, schedule.is_some());
+        let before = std::mem::replace(&mut self.recorder, recorder);
+        self.recorder.connects = before.connects;
+        self.recorder.connect = before.connect;
+        let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
+        if classes > 1 {
+            self.recorder.classes = (0..classes)
+                .map(|_| ClassTimes::new(Series::of_class(classes, duration, schedule.is_some())))
+                .collect();
+        }
+        self.recorder.turn(base_clock::now(), false);
+        if let Some(pulse) = &self.shared.live.pulse {
+            pulse.begin(opened_at);
+        }
+        self.times = times;
+        self.started = true;
+        let (ramp, share) = (nanos(plan.ramp_up), (part.thread, part.threads));
+        self.open = schedule.map(|schedule| Open::new(schedule, opened_at, ramp, share));
+        self.users = Users::new(plan, part.thread, part.connections);
+        let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
+        for id in 0..self.connections.len() {
+            self.connections[id].free_at = base_clock::now();
+            // The places of all threads come in turn.
+            let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
+            let start = opened_at + (ramp as f64 * place) as Nanos;
+            match (&mut self.users, &self.connections[id].state) {
+                (Some(users), _) if is_closed => users.arm_first(id, start),
+                _ if one_by_one => self.starts.push_back((start, id)),
+                (_, State::Open(_)) => self.refill(id),
+                _ => self.begin(id),
+            }
+        }
+    }
+
+    /// Starts the connections of a ramp whose turn has come.
+    pub(super) fn start_in_turn(&mut self) {
+        while let Some(&(at, id)) = self.starts.front()
+            && at <= base_clock::now()
+        {
+            self.starts.pop_front();
+            self.connections[id].free_at = at;
+            self.begin(id);
+        }
+    }
+
+    /// Opens a connection for what is pending on this place, or for a new request; rests when the run is over.
+    pub(super) fn begin(&mut self, id: usize) {
+        let now = base_clock::now();
+        if self.connections[id].pending.is_empty() {
+            if self.open.is_some() {
+                return self.rest(id, now);
+            }
+            if self.users.is_some() {
+                return self.prepare(id, now);
+            }
+            if !self.issue(id, now) {
+                self.connections[id].close();
+                return;
+            }
+        }
+        let requests = self.shared.requests;
+        let users = self.users.as_ref().filter(|users| users.has_workload());
+        self.connections[id].rewind(|index| match users {
+            Some(users) => users.bytes(id),
+            None => requests.bytes(index),
+        });
+        self.connect(id, now);
+    }
+
+    pub(super) fn connect(&mut self, id: usize, now: Nanos) {
+        self.connections[id].attempted = true;
+        self.connections[id].renew(self.shared.plan.per_connection);
+        match self.shared.target.connect() {
+            Ok(socket) => {
+                let data = epoll::EventData::new_u64(id as u64);
+                if epoll::add(&self.epoll, &socket, data, interest(true, true)).is_err() {
+                    return self.fail(
+                        id,
+                        Kind::ConnectFailed,
+                        Some("the kernel's limit of watched sockets is reached"),
+                    );
+                }
+                self.connections[id].watches_room = true;
+                self.connections[id].state = State::Connecting(socket, now);
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// The attempt to connect has ended.
+    pub(super) fn connected(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let State::Connecting(socket, since) =
+            std::mem::replace(&mut connection.state, State::Idle)
+        else {
+            return;
+        };
+        if let Ok(Err(errno)) | Err(errno) = socket_error(&socket) {
+            let (kind, example) = kind_of_connect(errno);
+            return self.fail(id, kind, example);
+        }
+        match self.shared.target.begin(socket) {
+            Ok(Begun::Open(wire)) => self.opened(id, wire, since),
+            Ok(Begun::Shaking(session)) => {
+                connection.state = State::Shaking(session, since);
+                self.shake(id);
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// Takes the TLS handshake further.
+    pub(super) fn shake(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        let State::Shaking(session, _) = &mut connection.state else {
+            return;
+        };
+        match session.shake() {
+            Ok(Shaken::Done) => {
+                if let State::Shaking(session, since) =
+                    std::mem::replace(&mut connection.state, State::Idle)
+                {
+                    self.opened(id, Wire::Tls(session), since);
+                }
+            }
+            Ok(state) => {
+                let wants_room = state == Shaken::WantsRoom;
+                if connection.watches_room != wants_room {
+                    connection.watches_room = wants_room;
+                    self.watch(id);
+                }
+            }
+            Err((kind, example)) => self.fail(id, kind, example),
+        }
+    }
+
+    /// A connection that was begun at `since` carries bytes.
+    fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
+        if self.shared.plan.http2 {
+            return self.greet(id, wire, since);
+        }
+        self.connections[id].state = State::Open(wire);
+        self.ready(id, since);
+    }
+
+    /// A connection that was begun at `since` is ready for requests.
+    pub(super) fn ready(&mut self, id: usize, since: Nanos) {
+        let connection = &mut self.connections[id];
+        connection.established = true;
+        self.no_connection = None;
+        let now = base_clock::now();
+        if self.open.is_some() {
+            connection.free_at = now;
+            // What waited for this connection waited for the server.
+            for request in connection.pending.iter_mut().filter(|r| r.sent_at == 0) {
+                request.free_at = now;
+            }
+        }
+        self.recorder.connected(now.saturating_sub(since));
+        if self.open.is_some() || !self.started {
+            // What is pending comes before what waits: under TLS nothing else may ever wake the thread for it.
+            self.write(id);
+        }
+        if self.started {
+            self.refill(id);
+        }
+    }
+
+    /// The connection has come to an end.
+    pub(super) fn ended(&mut self, id: usize, end: Received) {
+        match end {
+            Received::Closed | Received::CutOff if self.connections[id].http2.is_some() => {
+                self.closed_streams(id);
+            }
+            Received::Failed((kind, example)) => self.fail(id, kind, example),
+            Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
+                id,
+                Kind::ClosedEarly,
+                Some("a body that may be cut short: the connection ended without close_notify"),
+            ),
+            _ => self.closed(id),
+        }
+    }
+
+    /// The server has closed the connection.
+    fn closed(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        if let Some(answer) = connection.parser.closed() {
+            self.take_answer(id, &answer, base_clock::now());
+            self.reopen(id);
+        } else if !connection.pending.is_empty() {
+            self.fail(id, Kind::ClosedEarly, None);
+        } else {
+            connection.close();
+            if self.started {
+                self.begin_again(id, base_clock::now());
+            }
+        }
+    }
+
+    /// Begins anew, after a pause if that has been fruitless before.
+    pub(super) fn begin_again(&mut self, id: usize, now: Nanos) {
+        match self.connections[id].pause() {
+            0 => self.begin(id),
+            pause => {
+                self.connections[id].state = State::Paused(now + pause);
+                self.next_sweep = self.next_sweep.min(now + pause);
+            }
+        }
+    }
+
+    /// A connection has had its last answer: a new one takes its place, with the requests that were sent after that
+    /// answer and that the server will not look at.
+    pub(super) fn reopen(&mut self, id: usize) {
+        self.count_resent(id);
+        self.connections[id].close();
+        self.begin(id);
+    }
+
+    /// Counts the requests that were sent and are pending on the connection that takes another's place.
+    pub(super) fn count_resent(&mut self, id: usize) {
+        let pending = self.connections[id].pending.iter();
+        let resent = pending.filter(|request| request.measured && request.sent_at != 0);
+        self.recorder.resent += resent.count() as u64;
+    }
+
+    /// Bytes came that answer nothing: whatever follows cannot be told apart from an answer.
+    pub(super) fn unsolicited(&mut self, id: usize, now: Nanos) {
+        self.recorder.unsolicited(now, self.shared.live);
+        self.fail(
+            id,
+            Kind::BadResponse,
+            Some("bytes before the request was sent"),
+        );
+    }
+
+    /// Gives up a connection with all that is pending on it.
+    pub(super) fn fail(&mut self, id: usize, kind: Kind, example: Option<&'static str>) {
+        let now = base_clock::now();
+        let connection = &mut self.connections[id];
+        let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
+        connection.recall();
+        for request in connection.pending.drain(..) {
+            if let Some(pace) = &mut connection.pace {
+                pace.failed(&request);
+            }
+            self.recorder
+                .failed(&request, kind, example, now, self.shared.live);
+            self.outstanding -= 1;
+            if let Some(users) = &mut self.users {
+                let ended = Ended {
+                    request: &request,
+                    good: false,
+                    now,
+                };
+                users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
+            }
+        }
+        connection.close();
+        connection.free_at = now;
+        if is_about_connecting {
+            self.no_connection = Some((kind, example));
+        }
+        if !self.started {
+            return;
+        }
+        self.begin_again(id, now);
+    }
+
+    /// Looks for what has waited too long, and for pauses that are over.
+    pub(super) fn sweep(&mut self, now: Nanos) {
+        self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
+        if self.open.is_some() {
+            self.serve_waiting(now);
+        }
+        if self.is_over(now) {
+            self.stopped_at.get_or_insert(now);
+        }
+        for id in 0..self.connections.len() {
+            if self.shared.plan.http2 {
+                self.expire_streams(id, now);
+            }
+            match &self.connections[id].state {
+                State::Paused(until) if *until <= now => self.begin(id),
+                State::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
+                _ => {
+                    let since = self.connections[id].waits_since();
+                    if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
+                        let example = self.connections[id].awaits();
+                        self.fail(id, Kind::Timeout, example);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What can be seen of a run while it runs, for a live view.
+//!
+//! Each client thread leaves a copy of its histograms for whoever watches, four times a second and only if somebody does. It
+//! never waits: where the watcher is just reading, it comes again in its next turn. A copy takes some fifteen
+//! microseconds, the first two some hundreds more, for memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+
+use crate::outcome::Kind;
+use crate::recorder::Recorder;
+use base_clock::{MS, Nanos};
+use millrace_stats::latency::{Latency, summary};
+use millrace_stats::series::histogram;
+
+/// Time between two copies of a thread.
+const PAUSE: Nanos = 250 * MS;
+/// Kinds of error that a glimpse names.
+const KINDS: usize = 4;
+
+/// What all threads of a run have measured so far, at most a quarter of a second ago.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Glimpse {
+    /// From the scheduled send to the complete answer, of good answers; a closed loop has none.
+    pub response: Option<Latency>,
+    /// From the actual send to the complete answer, of good answers.
+    pub service: Option<Latency>,
+    /// Connections that are open now.
+    pub connected: u64,
+    /// The most frequent kinds of error with their counts, the most frequent first.
+    pub errors: [Option<(&'static str, u64)>; KINDS],
+    /// Share of one core that the busiest client thread has used, from 0 to 1.
+    pub busiest_thread: f64,
+}
+
+/// The copies of all threads; none if nobody watches.
+pub(crate) struct Glimpses(Vec<Place>);
+
+/// One thread's place.
+struct Place {
+    /// When the next copy is due.
+    due: AtomicU64,
+    copy: Mutex<Copied>,
+}
+
+struct Copied {
+    response: Histogram<u64>,
+    service: Histogram<u64>,
+    errors: [u64; Kind::ALL.len()],
+    connected: u64,
+    busy: f64,
+}
+
+impl Glimpses {
+    /// Places for `threads` threads, if somebody watches.
+    pub(crate) fn new(threads: usize, is_watched: bool) -> Self {
+        let place = |_| Place {
+            due: AtomicU64::new(0),
+            copy: Mutex::new(Copied {
+                response: histogram(3),
+                service: histogram(3),
+                errors: [0; Kind::ALL.len()],
+                connected: 0,
+                busy: 0.0,
+            }),
+        };
+        let threads = if is_watched { threads } else { 0 };
+        Self((0..threads).map(place).collect())
+    }
+
+    /// Called by a client thread in every turn of its loop; leaves a copy when one is due. `connected` is asked for only then.
+    pub(crate) fn leave(
+        &self,
+        thread: usize,
+        now: Nanos,
+        recorder: &Recorder,
+        connected: impl FnOnce() -> usize,
+    ) {
+        let Some(place) = self.0.get(thread) else {
+            return;
+        };
+        if now < place.due.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(mut copy) = place.copy.try_lock() {
+            copy.take(recorder, connected() as u64);
+            place
+                .due
+                .store(base_clock::now() + PAUSE, Ordering::Relaxed);
+        }
+    }
+
+    /// All threads together.
+    pub(crate) fn look(&self) -> Glimpse {
+        let (mut response, mut service) = (histogram(3), histogram(3));
+        let mut errors = [0; Kind::ALL.len()];
+        let mut glimpse = Glimpse::default();
+        for place in &self.0 {
+            let copy = place.copy.lock().unwrap_or_else(PoisonError::into_inner);
+            // All have the same bounds, so nothing can fall outside.
+            let _ = response.add(&copy.response);
+            let _ = service.add(&copy.service);
+            for (sum, count) in errors.iter_mut().zip(copy.errors) {
+                *sum += count;
+            }
+            glimpse.connected += copy.connected;
+            glimpse.busiest_thread = glimpse.busiest_thread.max(copy.busy);
+        }
+        Glimpse {
+            response: summary(&response),
+            service: summary(&service),
+            errors: most_frequent(&errors),
+            ..glimpse
+        }
+    }
+}
+
+impl Copied {
+    fn take(&mut self, recorder: &Recorder, connected: u64) {
+        // A copy of memory; to empty the old one and to add would be several times slower.
+        if let Some(open) = &recorder.open {
+            self.response = open.response.clone();
+        }
+        self.service = recorder.service.clone();
+        self.errors = recorder.errors;
+        self.connected = connected;
+        self.busy = recorder.busy();
+    }
+}
+
+fn most_frequent(counts: &[u64; Kind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
+    let mut kinds: Vec<(&'static str, u64)> = Kind::ALL
+        .iter()
+        .map(|kind| (kind.key(), counts[*kind as usize]))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut first = [None; KINDS];
+    for (place, kind) in first.iter_mut().zip(kinds) {
+        *place = Some(kind);
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base_clock::SECOND;
+
+    #[test]
+    fn a_copy_is_left_four_times_a_second_and_only_if_somebody_watches() {
+        let recorder = Recorder::new(0, SECOND, None, false);
+        Glimpses::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
+        let glimpses = Glimpses::new(1, true);
+        glimpses.leave(0, base_clock::now(), &recorder, || 7);
+        glimpses.leave(0, base_clock::now(), &recorder, || panic!("too early"));
+        let glimpse = glimpses.look();
+        assert_eq!((glimpse.connected, glimpse.service), (7, None));
+    }
+
+    #[test]
+    fn the_most_frequent_errors_come_first() {
+        let mut counts = [0; Kind::ALL.len()];
+        counts[Kind::Timeout as usize] = 3;
+        counts[Kind::Reset as usize] = 9;
+        let first = most_frequent(&counts);
+        assert_eq!(first[..3], [Some(("reset", 9)), Some(("timeout", 3)), None]);
+    }
+}

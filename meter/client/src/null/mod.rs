@@ -1,0 +1,263 @@
+//! The null server: the least that an HTTP server can do, for measuring the client.
+//!
+//! It answers every request with the same bytes, at once, after delays or after work that it is told, and can log when each request
+//! was received by the kernel, when it was read and when its answer was sent. What a client finds against it is the client's own: its highest rate, its
+//! shortest time, and, against the log, the error of its percentiles. The heads of requests are searched for their end
+//! and three fields, not validated: it is no server for anything else.
+
+mod connection;
+mod delay;
+mod scan;
+mod stamps;
+mod worker;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use socket2::{Domain, Socket, Type};
+
+use crate::Error;
+pub use delay::Delay;
+use worker::Worker;
+
+/// Connections that the kernel holds until they are accepted; it takes no more than `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+/// The largest answer.
+const LARGEST: usize = 1 << 30;
+
+/// What a null server is to be.
+#[derive(Clone, Debug)]
+pub struct NullPlan {
+    /// Where it listens; port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// Bytes of the body of its answers.
+    pub body: usize,
+    /// How long it waits between reading a request and sending the answer.
+    pub delay: Delay,
+    /// How long a thread is then busy with each answer, by the clock, one after the other. So many it makes in a second however slow its
+    /// core is, but for the system calls and for the time in which the core is taken away. What it has not come to read yet waits in
+    /// the kernel. At most a second.
+    pub work: Duration,
+    /// Threads, each with an epoll loop and its share of the connections; at least 1.
+    pub threads: usize,
+    /// Cores to pin the threads to, in turn; empty is none.
+    pub cores: Vec<usize>,
+    /// Whether they never sleep: what comes is read then, and not when the core has woken up. Takes the cores wholly.
+    pub spin: bool,
+    /// Answers that each thread keeps in its log, 32 bytes each; the newest replace the oldest. With a log the kernel is asked to stamp
+    /// what comes, which it then does for all sockets of the machine.
+    pub log: usize,
+}
+
+impl Default for NullPlan {
+    /// An empty body from one thread at once, on a port of 127.0.0.1 that the kernel chooses, without a log.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            body: 0,
+            delay: Delay::None,
+            work: Duration::ZERO,
+            threads: 1,
+            cores: Vec::new(),
+            spin: false,
+            log: 0,
+        }
+    }
+}
+
+/// One answer of a null server. Times are nanoseconds of `CLOCK_MONOTONIC`, which all processes of a machine share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NullAnswer {
+    /// When the end of the request's head had been read.
+    pub arrived_ns: u64,
+    /// When the answer was handed to the system. The delay that was really made is the difference, which has the work in it.
+    pub answered_ns: u64,
+    /// When the kernel had received the last packet that was read with it, whatever the server's thread did: over loopback on the sender's
+    /// core. None for what came before it had begun to say so, which it does some moments after the server was started.
+    pub received_ns: Option<u64>,
+}
+
+/// What a null server did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NullLog {
+    /// The answers in the order in which their requests arrived.
+    pub answers: Vec<NullAnswer>,
+    /// Older answers for which the log had no room.
+    pub lost: u64,
+}
+
+/// A running null server. It ends when it is stopped or dropped.
+#[derive(Debug)]
+pub struct NullServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<Result<NullLog, Error>>>,
+}
+
+/// What the threads of one server share.
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    /// Requests that have had their delay.
+    number: AtomicU64,
+    doors: Vec<Door>,
+}
+
+/// How a thread is given connections, and told to look.
+#[derive(Debug)]
+struct Door {
+    wake: OwnedFd,
+    inbox: Mutex<Vec<OwnedFd>>,
+}
+
+impl Door {
+    fn knock(&self) {
+        // Fails only if the counter is full, and then the thread has reason to look already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+impl NullServer {
+    /// Starts a server; it listens when this returns.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out, or the system refuses the address, a core, a thread or a descriptor.
+    pub fn start(plan: &NullPlan) -> Result<Self, Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if plan.threads == 0 || plan.threads > 1024 {
+            return refuse("a null server has from 1 to 1024 threads");
+        }
+        if plan.body > LARGEST {
+            return refuse("the answers of a null server have at most 1 GiB");
+        }
+        if plan.work > Duration::from_secs(1) {
+            return refuse("a null server works at most a second for an answer");
+        }
+        if matches!(&plan.delay, Delay::Listed(list) if list.is_empty()) {
+            return refuse("the list of delays is empty");
+        }
+        let listener = listen(plan.listen)?;
+        if plan.log > 0 {
+            stamps::ask(&listener).map_err(failed("have the kernel stamp what comes"))?;
+        }
+        let address = listener.local_addr().map_err(failed("ask for the port"))?;
+        let doors = (0..plan.threads).map(|_| door());
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            number: AtomicU64::new(0),
+            doors: doors.collect::<Result<_, _>>()?,
+        });
+        let mut server = Self {
+            address,
+            shared: Arc::clone(&shared),
+            workers: Vec::with_capacity(plan.threads),
+        };
+        let mut listener = Some(OwnedFd::from(listener));
+        let (pinned, results) = mpsc::channel();
+        for thread in 0..plan.threads {
+            let worker = Worker::new(plan, &shared, thread, listener.take())?;
+            let core = plan.cores.get(thread % plan.cores.len().max(1)).copied();
+            let pinned = pinned.clone();
+            let body = move || {
+                let result = core.map_or(Ok(()), crate::limits::pin);
+                let is_pinned = result.is_ok();
+                // Whoever starts the server waits for this.
+                let _ = pinned.send(result);
+                drop(pinned);
+                if is_pinned {
+                    worker.run()
+                } else {
+                    Ok(NullLog::default())
+                }
+            };
+            let started = std::thread::Builder::new()
+                .name(format!("null-{thread}"))
+                .spawn(body);
+            server
+                .workers
+                .push(started.map_err(failed("start a thread"))?);
+        }
+        drop(pinned);
+        results.iter().collect::<Result<(), _>>()?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its root.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Ends it, with its connections, and gives its log.
+    ///
+    /// # Errors
+    /// A thread had failed meanwhile.
+    pub fn stop(mut self) -> Result<NullLog, Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<NullLog, Error> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.doors.iter().for_each(Door::knock);
+        let mut log = NullLog::default();
+        for worker in self.workers.drain(..) {
+            let part = worker.join().map_err(|_| Error::Thread)??;
+            log.answers.extend(part.answers);
+            log.lost += part.lost;
+        }
+        log.answers.sort_unstable();
+        Ok(log)
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        // Nobody is left to be told of a thread that failed.
+        let _ = self.end();
+    }
+}
+
+/// The length of the head of an answer with a body of `body` bytes.
+pub fn head_length(body: usize) -> usize {
+    connection::head(body).len()
+}
+
+fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
+    let cannot =
+        |source: std::io::Error| Error::Plan(format!("cannot listen on {address}: {source}"));
+    let open = || {
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::STREAM.nonblocking().cloexec(),
+            None,
+        )?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    };
+    open().map_err(cannot)
+}
+
+fn door() -> Result<Door, Error> {
+    let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    Ok(Door {
+        wake: wake
+            .map_err(std::io::Error::from)
+            .map_err(failed("create an eventfd"))?,
+        inbox: Mutex::default(),
+    })
+}
+
+fn failed(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::System { what, source }
+}

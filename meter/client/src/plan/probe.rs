@@ -1,0 +1,29 @@
+//! What is sampled on the host beside a run.
+
+use std::time::Duration;
+
+/// What is sampled while a run lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbePlan {
+    /// Time between two samples, from 100 ms to 1 s.
+    pub interval: Duration,
+    /// The server's processes, by their ids.
+    pub pids: Vec<i32>,
+    /// The server's processes, by the ports that they listen on. Without these and `pids` it is the port of the URL, if
+    /// the URL's address is one of this machine's.
+    pub ports: Vec<u16>,
+    /// Whether to open counters of `perf_event_open` for the server's threads.
+    pub perf: bool,
+}
+
+impl Default for ProbePlan {
+    /// Four samples a second of whoever listens on the URL's port.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(250),
+            pids: Vec::new(),
+            ports: Vec::new(),
+            perf: true,
+        }
+    }
+}

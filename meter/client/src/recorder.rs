@@ -1,0 +1,418 @@
+//! What one thread measures. Nothing here is shared but two counters for the progress line.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hdrhistogram::Histogram;
+
+use crate::auto::Pulse;
+use crate::classes::ClassTimes;
+use crate::outcome::{Fault, Kind};
+use crate::response::Answer;
+use crate::tickets::Times;
+use crate::work::Work;
+use base_clock::Nanos;
+use millrace_stats::series::{LONGEST, Series, histogram};
+use millrace_stats::timings::Timing;
+
+/// Counters that the progress line reads while the threads run.
+#[derive(Default)]
+pub struct Live {
+    /// Measured requests that have ended.
+    pub finished: AtomicU64,
+    /// Those that ended otherwise than with a good answer.
+    pub errors: AtomicU64,
+    /// Only of a run whose parts are decided while it goes on.
+    pub(crate) pulse: Option<Pulse>,
+}
+
+/// One thread's measurements.
+pub struct Recorder {
+    /// Service times of good answers.
+    pub service: Histogram<u64>,
+    /// What only an open loop has.
+    pub open: Option<Box<OpenTimes>>,
+    /// Times that connections took to be established.
+    pub connect: Histogram<u64>,
+    /// What was no good answer, by kind.
+    pub errors: [u64; Kind::ALL.len()],
+    /// A word more on the first of each kind.
+    pub examples: [Option<&'static str>; Kind::ALL.len()],
+    /// The measured part over time.
+    pub series: Series,
+    /// Requests issued.
+    pub issued: u64,
+    /// Requests issued after the measured part, which nothing else here counts.
+    pub after: u64,
+    /// Requests with a complete answer.
+    pub answered: u64,
+    /// Requests with a good answer.
+    pub good: u64,
+    /// Requests that will not be answered.
+    pub failed: u64,
+    /// Requests that were past their deadline before they could be sent.
+    pub shed: u64,
+    /// Answers complete in the measured time, those to requests of the warm-up among them.
+    pub answered_in_time: u64,
+    /// Good answers among these.
+    pub good_in_time: u64,
+    /// Bytes of answers, heads included.
+    pub bytes: u64,
+    /// Connections opened, whenever that was.
+    pub connects: u64,
+    /// Requests sent again because the server closed the connection after an earlier answer.
+    pub resent: u64,
+    /// Requests of sessions that ended before their turn came.
+    pub abandoned: u64,
+    /// Sessions and pauses.
+    pub visits: Visits,
+    /// Only where there is more than one class.
+    pub classes: Vec<ClassTimes>,
+    /// When the last measured request ended.
+    pub last: Nanos,
+    start: Nanos,
+    end: Nanos,
+    /// CPU time of the measured part.
+    pub work: Work,
+    /// When the requests in flight were last counted.
+    sampled_at: Nanos,
+}
+
+/// Times that count from when a request was due.
+pub struct OpenTimes {
+    /// To the complete answer, of good answers.
+    pub response: Histogram<u64>,
+    /// To the actual send, of all that were sent.
+    pub send_lag: Histogram<u64>,
+    /// The part of it until a connection was ready.
+    pub waiting: Histogram<u64>,
+    /// The rest: the client's own.
+    pub lateness: Histogram<u64>,
+}
+
+impl OpenTimes {
+    fn new() -> Self {
+        Self {
+            response: histogram(3),
+            send_lag: histogram(3),
+            waiting: histogram(3),
+            lateness: histogram(3),
+        }
+    }
+
+    fn record(&mut self, request: &Pending, timing: &Timing) {
+        if let Some(response) = timing.response {
+            self.response.saturating_record(response);
+        }
+        let Some(send_lag) = timing.send_lag else {
+            return;
+        };
+        let ready = request.free_at.max(request.due);
+        let times = [
+            (&mut self.send_lag, send_lag),
+            (&mut self.waiting, ready - request.due),
+            (&mut self.lateness, request.sent_at.saturating_sub(ready)),
+        ];
+        for (histogram, time) in times {
+            histogram.saturating_record(time.min(LONGEST));
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        // All have the same bounds, so nothing can fall outside.
+        let _ = self.response.add(other.response);
+        let _ = self.send_lag.add(other.send_lag);
+        let _ = self.waiting.add(other.waiting);
+        let _ = self.lateness.add(other.lateness);
+    }
+}
+
+/// Sums over the measured requests of users who pause, and over their sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visits {
+    /// Planned pauses before requests, and how many requests that were.
+    pub pauses: u128,
+    /// Requests that had one.
+    pub paused: u64,
+    /// Requests after which the next was already due when the answer came.
+    pub missed_cycles: u64,
+    /// Sessions whose first request was measured.
+    pub started: u64,
+    /// Sessions whose last request was measured and had a good answer.
+    pub completed: u64,
+    /// Sessions that ended early with a measured request that had no good answer.
+    pub broken_off: u64,
+}
+
+impl Visits {
+    fn add(&mut self, other: Self) {
+        self.pauses += other.pauses;
+        self.paused += other.paused;
+        self.missed_cycles += other.missed_cycles;
+        self.started += other.started;
+        self.completed += other.completed;
+        self.broken_off += other.broken_off;
+    }
+}
+
+/// A request that is issued and not finished.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// The request of the plan that was chosen.
+    pub index: u32,
+    /// The class of a workload that it belongs to.
+    pub class: u16,
+    /// Warm-up requests are not measured.
+    pub measured: bool,
+    /// When it was to be sent: by the schedule, or in a closed loop when its place on a connection became free.
+    pub due: Nanos,
+    /// When the place on the connection that it uses became free; for a connection of its own, when that was open.
+    pub free_at: Nanos,
+    /// When its first byte was handed to the system; 0 before.
+    pub sent_at: Nanos,
+    /// The planned pause before it, in a closed loop with pauses: with the time from `due` on it is a cycle of its
+    /// connection. What the client adds to the pause by being late is not in it, so that Little's law shows it.
+    pub pause: Nanos,
+}
+
+impl Recorder {
+    /// For a measured part from `start` to `end`; `duration` is its length where that is known.
+    pub fn new(start: Nanos, end: Nanos, duration: Option<Nanos>, is_open: bool) -> Self {
+        Self {
+            service: histogram(3),
+            open: is_open.then(|| Box::new(OpenTimes::new())),
+            connect: histogram(3),
+            errors: [0; Kind::ALL.len()],
+            examples: [None; Kind::ALL.len()],
+            series: Series::new(duration, is_open),
+            issued: 0,
+            after: 0,
+            answered: 0,
+            good: 0,
+            failed: 0,
+            shed: 0,
+            answered_in_time: 0,
+            good_in_time: 0,
+            bytes: 0,
+            connects: 0,
+            resent: 0,
+            abandoned: 0,
+            visits: Visits::default(),
+            classes: Vec::new(),
+            last: start,
+            start,
+            end,
+            work: Work::default(),
+            sampled_at: start,
+        }
+    }
+
+    /// The measured part begins and ends at these times, which were not known before.
+    pub(crate) fn adopt(&mut self, times: Times) {
+        if self.start != times.start {
+            (self.start, self.last, self.sampled_at) = (times.start, times.start, times.start);
+        }
+        self.end = times.end;
+    }
+
+    /// A request is issued that is due `at`.
+    #[inline]
+    pub(crate) fn issue(&mut self, measured: bool, at: Nanos) {
+        self.issued += u64::from(measured);
+        self.after += u64::from(!measured && at >= self.end);
+    }
+
+    /// A request of a user, by its pause and its class.
+    pub fn made(&mut self, request: &Pending) {
+        if !request.measured {
+            return;
+        }
+        self.visits.pauses += u128::from(request.pause);
+        self.visits.paused += 1;
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.issued += 1;
+        }
+    }
+
+    /// There are `in_flight` requests that were due and have not ended; that is taken to have been so since the last sample.
+    pub fn sample(&mut self, now: Nanos, in_flight: usize) {
+        let until = now.min(self.end);
+        if until > self.sampled_at {
+            let since = until - self.sampled_at;
+            self.series
+                .sample(until - self.start, since, in_flight as u64);
+            self.sampled_at = until;
+        }
+    }
+
+    /// Called in every turn of the loop; `is_empty` says that a thread which spins had nothing to do in it.
+    pub fn turn(&mut self, now: Nanos, is_empty: bool) {
+        self.work.turn(now, self.start, is_empty);
+    }
+
+    /// Share of a core that this thread has worked since the measured part began.
+    pub fn busy(&self) -> f64 {
+        let span = base_clock::now().saturating_sub(self.start);
+        match span {
+            0 => 0.0,
+            _ => (self.work.cpu().work as f64 / span as f64).min(1.0),
+        }
+    }
+
+    /// A connection was established and took so long.
+    pub fn connected(&mut self, took: Nanos) {
+        self.connects += 1;
+        self.connect.saturating_record(took.clamp(1, LONGEST));
+    }
+
+    /// A complete answer; `end` says whether it is a good one, and if not, why.
+    pub fn answered(
+        &mut self,
+        request: &Pending,
+        answer: &Answer,
+        end: Result<(), Fault>,
+        now: Nanos,
+        live: &Live,
+    ) {
+        let good = end.is_ok();
+        let timing = Timing::of(
+            [request.due, request.sent_at, now],
+            good,
+            self.open.is_some(),
+        );
+        if let (Some(pulse), Some(time)) = (&live.pulse, timing.main()) {
+            pulse.record(now, time);
+        }
+        // Whatever was in flight when the measured part began is as much of its throughput as what is in flight at its end
+        // is not.
+        let in_time = u64::from((self.start..=self.end).contains(&now));
+        self.answered_in_time += in_time;
+        self.good_in_time += in_time * u64::from(good);
+        if !request.measured {
+            return;
+        }
+        self.answered += 1;
+        self.bytes += answer.bytes;
+        self.good += u64::from(good);
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.answered(answer.bytes, good);
+        }
+        if let Err((kind, example)) = end {
+            self.bad(request, kind, example, live);
+        }
+        self.finished(request, &timing, now, live);
+    }
+
+    /// A request that will not be answered.
+    pub fn failed(
+        &mut self,
+        request: &Pending,
+        kind: Kind,
+        example: Option<&'static str>,
+        now: Nanos,
+        live: &Live,
+    ) {
+        if request.measured {
+            self.failed += 1;
+            if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+                class.failed += 1;
+            }
+            self.bad(request, kind, example, live);
+            self.gone(request, now, live);
+        }
+    }
+
+    /// A request that was past its deadline before it could be sent.
+    pub fn shed(&mut self, request: &Pending, now: Nanos, live: &Live) {
+        if request.measured {
+            self.shed += 1;
+            if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+                class.shed += 1;
+            }
+            self.bad(request, Kind::Shed, None, live);
+            self.gone(request, now, live);
+        }
+    }
+
+    /// Bytes that no request asked for.
+    pub fn unsolicited(&mut self, now: Nanos, live: &Live) {
+        if (self.start..=self.end).contains(&now) {
+            self.error(Kind::Unsolicited, None, live);
+        }
+    }
+
+    /// What kept a request from a good answer, which is also its class's.
+    fn bad(&mut self, request: &Pending, kind: Kind, example: Option<&'static str>, live: &Live) {
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.errors[kind as usize] += 1;
+        }
+        self.error(kind, example, live);
+    }
+
+    fn error(&mut self, kind: Kind, example: Option<&'static str>, live: &Live) {
+        self.errors[kind as usize] += 1;
+        let slot = &mut self.examples[kind as usize];
+        *slot = slot.or(example);
+        live.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request has ended without an answer.
+    fn gone(&mut self, request: &Pending, now: Nanos, live: &Live) {
+        let timing = Timing::of(
+            [request.due, request.sent_at, now],
+            false,
+            self.open.is_some(),
+        );
+        self.finished(request, &timing, now, live);
+    }
+
+    fn finished(&mut self, request: &Pending, timing: &Timing, now: Nanos, live: &Live) {
+        if let Some(service) = timing.service {
+            self.service.saturating_record(service);
+        }
+        if let Some(open) = &mut self.open {
+            open.record(request, timing);
+        }
+        let at = now.saturating_sub(self.start);
+        let cycle = now.saturating_sub(request.due) + request.pause;
+        if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
+            class.finished(at, cycle, timing);
+        }
+        self.series.record(at, cycle, timing);
+        self.last = self.last.max(now);
+        live.finished.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Recorder {
+    /// Adds what another thread measured.
+    pub fn merge(&mut self, other: Self) {
+        // Both histograms have the same bounds, so nothing can fall outside.
+        let _ = self.service.add(other.service);
+        let _ = self.connect.add(other.connect);
+        if let (Some(open), Some(others)) = (&mut self.open, other.open) {
+            open.merge(*others);
+        }
+        for (kind, count) in other.errors.into_iter().enumerate() {
+            self.errors[kind] += count;
+            self.examples[kind] = self.examples[kind].or(other.examples[kind]);
+        }
+        self.series.merge(other.series);
+        self.issued += other.issued;
+        self.after += other.after;
+        self.answered += other.answered;
+        self.good += other.good;
+        self.failed += other.failed;
+        self.shed += other.shed;
+        self.answered_in_time += other.answered_in_time;
+        self.good_in_time += other.good_in_time;
+        self.bytes += other.bytes;
+        self.connects += other.connects;
+        self.resent += other.resent;
+        self.abandoned += other.abandoned;
+        self.visits.add(other.visits);
+        for (mine, class) in self.classes.iter_mut().zip(other.classes) {
+            mine.merge(class);
+        }
+        self.last = self.last.max(other.last);
+    }
+}

@@ -1,0 +1,321 @@
+//! Responses (RFC 9112) as a state machine: it is fed what the socket gave and says where an answer ends.
+//!
+//! It owns no socket and no clock, and at most [`HEAD`] bytes: a head that came in pieces. Whatever could be read two
+//! ways is refused, because a client that guesses measures something else than it says.
+
+use crate::chunked::Chunked;
+use crate::sink::Sink;
+
+/// Longest response head.
+const HEAD: usize = 64 * 1024;
+/// Most fields in a head.
+const FIELDS: usize = 128;
+/// Most interim (1xx) responses before the real one.
+const INTERIM: u8 = 16;
+
+/// Why a response is none, in a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+/// A complete answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Whether the connection may carry another one.
+    pub reusable: bool,
+    /// Bytes of head and body as they came over the connection.
+    pub bytes: u64,
+}
+
+/// One connection's reader of responses.
+#[derive(Debug)]
+pub struct Parser {
+    state: State,
+    /// The beginning of a head whose end has not arrived.
+    carry: Vec<u8>,
+    /// Length of `carry` at which a parse is tried though no empty line was seen, so that garbage is noticed early
+    /// and a head that comes byte by byte is not parsed at every byte.
+    retry: usize,
+    interim: u8,
+    answer: Answer,
+}
+
+#[derive(Debug)]
+enum State {
+    Head,
+    Length(u64),
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// The head of a response, as a [`Sink`] sees it.
+pub struct Head<'a> {
+    /// From the status line to the empty line.
+    pub bytes: &'a [u8],
+}
+
+/// What a complete head says about what follows.
+struct Next {
+    length: usize,
+    status: u16,
+    reusable: bool,
+    body: Body,
+}
+
+enum Body {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Parser {
+    /// A parser before its first byte.
+    pub fn new() -> Self {
+        Self {
+            state: State::Head,
+            carry: Vec::new(),
+            retry: 0,
+            interim: 0,
+            answer: FRESH,
+        }
+    }
+
+    /// Takes bytes up to the end of one response: how many were taken, and the answer if it is complete. Without an
+    /// answer all bytes were taken. `head` says that the request was a HEAD; `sink` is handed the content.
+    pub fn feed<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        head: bool,
+        sink: &mut S,
+    ) -> Result<(usize, Option<Answer>), Malformed> {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            let (used, complete) = match &mut self.state {
+                State::Head => match self.head(rest, head, sink)? {
+                    Some((used, complete)) => (used, complete),
+                    None => (rest.len(), false),
+                },
+                State::Length(left) => {
+                    let used = (*left).min(rest.len() as u64);
+                    *left -= used;
+                    sink.body(&rest[..used as usize]);
+                    (used as usize, *left == 0)
+                }
+                State::Chunked(chunked) => chunked.feed(rest, sink)?,
+                State::UntilClose => {
+                    sink.body(rest);
+                    (rest.len(), false)
+                }
+            };
+            at += used;
+            self.answer.bytes += used as u64;
+            if complete {
+                return Ok((at, Some(self.finish())));
+            }
+            if at == bytes.len() {
+                return Ok((at, None));
+            }
+        }
+    }
+
+    /// The connection was closed in good order: completes a body that ends with it.
+    pub fn closed(&mut self) -> Option<Answer> {
+        self.ends_with_connection().then(|| self.finish())
+    }
+
+    /// Whether a body has begun that ends with the connection.
+    pub(crate) fn ends_with_connection(&self) -> bool {
+        matches!(self.state, State::UntilClose)
+    }
+
+    /// Whether nothing of the next response has come yet.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.answer.bytes == 0
+    }
+
+    fn finish(&mut self) -> Answer {
+        self.state = State::Head;
+        self.interim = 0;
+        std::mem::replace(&mut self.answer, FRESH)
+    }
+
+    /// Reads a head: how many of these bytes belong to it, and whether the response ends with it.
+    fn head<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        request_is_head: bool,
+        sink: &mut S,
+    ) -> Result<Option<(usize, bool)>, Malformed> {
+        let carried = self.carry.len();
+        let parsed = if carried == 0 {
+            parse(bytes, request_is_head)?
+        } else {
+            // Only bytes up to the limit are looked at, and kept only until the head is complete.
+            let room = HEAD.saturating_sub(carried).min(bytes.len());
+            self.carry.extend_from_slice(&bytes[..room]);
+            let from = carried.saturating_sub(3);
+            if ends(&self.carry[from..]) || self.carry.len() >= self.retry {
+                self.retry = self.carry.len() * 2;
+                parse(&self.carry, request_is_head)?
+            } else {
+                None
+            }
+        };
+        let Some(head) = parsed else {
+            if carried == 0 {
+                if bytes.len() < HEAD {
+                    self.carry.extend_from_slice(bytes);
+                    self.retry = bytes.len() * 2;
+                    return Ok(None);
+                }
+            } else if self.carry.len() < HEAD {
+                return Ok(None);
+            }
+            return Err(Malformed("a head of more than 64 KiB"));
+        };
+        if head.status >= 200 {
+            let whole = if carried == 0 { bytes } else { &self.carry };
+            sink.head(&Head {
+                bytes: &whole[..head.length],
+            });
+        }
+        self.carry = Vec::new();
+        let used = head.length.saturating_sub(carried);
+        Ok(Some((used, self.begin(&head)?)))
+    }
+
+    /// Starts on the body; whether there is none.
+    fn begin(&mut self, head: &Next) -> Result<bool, Malformed> {
+        if head.status < 200 {
+            self.interim += 1;
+            if head.status == 101 || self.interim > INTERIM {
+                return Err(Malformed("interim responses that were not asked for"));
+            }
+            return Ok(false);
+        }
+        self.answer.status = head.status;
+        self.answer.reusable = head.reusable;
+        self.state = match head.body {
+            Body::Length(0) => return Ok(true),
+            Body::Length(length) => State::Length(length),
+            Body::Chunked => State::Chunked(Chunked::new()),
+            Body::UntilClose => State::UntilClose,
+        };
+        Ok(false)
+    }
+}
+
+const FRESH: Answer = Answer {
+    status: 0,
+    reusable: false,
+    bytes: 0,
+};
+
+/// Whether there is an empty line in these bytes.
+fn ends(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
+}
+
+/// Parses a head, `None` while it is incomplete, and decides where the body ends (RFC 9112, section 6.3).
+fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut response = httparse::Response::new(&mut fields);
+    let length = match response.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Malformed("more than 128 fields")),
+        Err(_) => return Err(Malformed("something that is no HTTP/1 response")),
+    };
+    let (status, version) = (response.code.unwrap_or(0), response.version.unwrap_or(0));
+    if !(100..600).contains(&status) {
+        return Err(Malformed("a status outside 100 to 599"));
+    }
+    let mut framing = Framing {
+        persistent: version == 1,
+        ..Framing::default()
+    };
+    for field in response.headers.iter() {
+        framing.note(field.name, field.value)?;
+    }
+    let body = framing.body(status, request_is_head)?;
+    let reusable = framing.persistent && !framing.close && !matches!(body, Body::UntilClose);
+    Ok(Some(Next {
+        length,
+        status,
+        reusable,
+        body,
+    }))
+}
+
+/// The fields that decide where a response ends.
+#[derive(Default)]
+struct Framing {
+    length: Option<u64>,
+    chunked: bool,
+    persistent: bool,
+    close: bool,
+}
+
+impl Framing {
+    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
+        // Most fields are told apart by their length alone.
+        match name.len() {
+            10 if name.eq_ignore_ascii_case("connection") => {
+                for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.persistent |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                let length =
+                    decimal(value).ok_or(Malformed("a Content-Length that is no number"))?;
+                if self
+                    .length
+                    .replace(length)
+                    .is_some_and(|earlier| earlier != length)
+                {
+                    return Err(Malformed("two different Content-Lengths"));
+                }
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if self.chunked || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(Malformed("a Transfer-Encoding other than chunked"));
+                }
+                self.chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn body(&self, status: u16, request_is_head: bool) -> Result<Body, Malformed> {
+        if self.chunked && self.length.is_some() {
+            return Err(Malformed("both Content-Length and Transfer-Encoding"));
+        }
+        Ok(
+            if request_is_head || status < 200 || status == 204 || status == 304 {
+                Body::Length(0)
+            } else if self.chunked {
+                Body::Chunked
+            } else {
+                self.length.map_or(Body::UntilClose, Body::Length)
+            },
+        )
+    }
+}
+
+fn decimal(value: &[u8]) -> Option<u64> {
+    let value = value.trim_ascii();
+    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value)
+        .ok()
+        .filter(|_| digits)?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

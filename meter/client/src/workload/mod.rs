@@ -1,0 +1,119 @@
+//! Workloads: what is asked for, in which order and with which pauses, and what a good answer is.
+//!
+//! A workload is classes with weights; a class is a sequence of steps. A *session* goes through one class: it is given its
+//! number, renders one request after the other and judges the answers. Everything random in it comes from the workload's
+//! seed and the session's number, so that a run can be repeated, whatever the number of threads. Nothing here knows a
+//! socket or a clock.
+//!
+//! A workload is made from a plan in TOML ([`Workload::parse`]) or learned from an access log ([`Learned`](crate::Learned)).
+
+mod alias;
+mod choice;
+mod cookies;
+mod fileset;
+mod log;
+mod plan;
+mod session;
+mod step;
+mod table;
+mod template;
+#[cfg(test)]
+mod tests;
+mod zipf;
+
+pub use fileset::{DIRECTORY_BYTES, FileSet, FileSetError, MOST_DIRECTORIES};
+pub use log::{ArrivalKind, ArrivalPattern, Learned, LearnedClass, LogError, LogLines, Replay};
+pub use plan::PlanError;
+pub(crate) use session::Session;
+pub(crate) use step::{Asked, Judged};
+
+use alias::Alias;
+use choice::Choice;
+use step::Class;
+use table::Table;
+
+/// What is asked for: classes of sessions, and the data that they draw from. It is read once and shared by all threads.
+#[derive(Debug)]
+pub struct Workload {
+    seed: u64,
+    url: String,
+    /// The server's name without a port, for the domains of cookies.
+    host: String,
+    /// Scheme, name and port of the server, as a link to it begins.
+    origin: String,
+    /// The names of the classes, in their order.
+    names: Vec<String>,
+    classes: Vec<Class>,
+    /// How often each class is chosen.
+    mix: Alias,
+    tables: Vec<Table>,
+    choices: Vec<Choice>,
+    /// The sessions in their order, where they are recorded and not chosen.
+    script: Option<Script>,
+}
+
+/// Recorded requests, one for each session, over again after the last.
+#[derive(Debug, Default)]
+struct Script {
+    targets: Vec<Box<[u8]>>,
+    methods: Vec<Box<[u8]>>,
+    entries: Vec<Entry>,
+}
+
+/// One recorded request.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    target: u32,
+    status: u16,
+    class: u16,
+    method: u8,
+}
+
+/// A recorded request, looked up.
+struct Recorded<'w> {
+    method: &'w [u8],
+    target: &'w [u8],
+    /// The status that it had: good if it comes back.
+    status: u16,
+    class: u16,
+}
+
+impl Workload {
+    /// The server that the workload is for, as a URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The same workload, whose random choices come from this seed and not from the one that the plan says.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// The names of the classes, in their order.
+    pub fn classes(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The session with this number, the same one every time.
+    pub(crate) fn session(&self, number: u64) -> Session {
+        Session::new(self, number)
+    }
+
+    /// How a link to the server of `url` begins.
+    fn origin(url: &str, authority: &str) -> String {
+        let scheme = url.split("://").next().unwrap_or_default();
+        format!("{scheme}://{authority}")
+    }
+
+    fn recorded(&self, number: u64) -> Option<Recorded<'_>> {
+        let script = self.script.as_ref()?;
+        let entry = script.entries[(number % script.entries.len() as u64) as usize];
+        Some(Recorded {
+            method: &script.methods[usize::from(entry.method)],
+            target: &script.targets[entry.target as usize],
+            status: entry.status,
+            class: entry.class,
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! What the client itself can do: the same plan against the null server, before the run.
+//!
+//! The highest rate against a server that does next to nothing is the client's ceiling, and the time of one request at a
+//! time is its floor: a subject can show no higher rate and no shorter time from here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::{Run, run};
+use millrace_client::Pace;
+use millrace_client::null::head_length;
+use millrace_client::url::Url;
+use millrace_client::{Error, NullPlan, NullServer, Order, Plan, Stop, driver, limits};
+use millrace_stats::Calibration;
+
+/// URLs of a list that are asked for to learn the size of the answers.
+const ASKED: u64 = 16;
+/// The largest answer of the null server, whatever the subject's is.
+const LARGEST: u64 = 64 << 20;
+/// Requests instead of a time where connections are renewed often: time would use up the source ports.
+const RENEWED: u64 = 5_000;
+/// Requests on one connection below which it is renewed often.
+const OFTEN: u64 = 100;
+/// Share of a core from which a client thread is taken to be what limits it.
+const BUSY: f64 = 0.9;
+
+/// Measures the client for about `length`: its own part of what `plan` will find. Asks the subject once for each of the
+/// first sixteen URLs, for the size of its answers. `None` if it gave none, or `stop` was set meanwhile.
+///
+/// The null server speaks HTTP/1.1 without TLS, so of an encrypted subject the ceiling is higher and the floor lower
+/// than what can be reached.
+///
+/// # Errors
+/// The plan cannot be carried out, or this process may not have the descriptors and threads of client and server together.
+pub fn calibrate(
+    plan: &Plan,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<Calibration>, Error> {
+    let url = plan.check()?;
+    let Some(response_bytes) = size_of_answers(plan, stop)? else {
+        return Ok(None);
+    };
+    // Each connection has two ends in this process.
+    limits::descriptors(2 * plan.connections)?;
+    let (server, same_core) = server(plan, response_bytes)?;
+    let shape = shape(plan, &url, &server.url())?;
+    let floor = Plan {
+        connections: 1,
+        depth: 1,
+        threads: 1,
+        stop: length_of(plan, length / 4),
+        ..shape.clone()
+    };
+    let ceiling = Plan {
+        warmup: length / 10,
+        stop: length_of(plan, length * 2 / 3),
+        ..shape
+    };
+    let (floor, ceiling) = (run(&floor, None, stop)?, run(&ceiling, None, stop)?);
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    Ok(conclude(
+        &floor,
+        &ceiling,
+        response_bytes,
+        same_core,
+        limits::is_local(&url.host),
+    ))
+}
+
+fn conclude(
+    floor: &Run,
+    ceiling: &Run,
+    response_bytes: u64,
+    same_core: bool,
+    is_local: bool,
+) -> Option<Calibration> {
+    let service = floor.latency_us.service?;
+    Some(Calibration {
+        ceiling_per_s: ceiling.achieved_rate,
+        floor_us: service.p50.unwrap_or(service.mean),
+        cpu_us_per_request: ceiling.client.cpu_us_per_request?,
+        response_bytes,
+        same_core,
+        // A subject on this machine takes the cores as well.
+        lower_bound: if same_core {
+            !is_local
+        } else {
+            ceiling.client.busiest_thread < BUSY
+        },
+    })
+}
+
+/// The mean size of an answer of the subject.
+fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error> {
+    let probe = Plan {
+        connections: 1,
+        depth: 1,
+        threads: 1,
+        spin: false,
+        warmup: Duration::ZERO,
+        stop: Stop::Requests(1),
+        order: Order::Sequence,
+        schedule: None,
+        session: None,
+        pace: Pace::AtOnce,
+        ramp_up: Duration::ZERO,
+        auto: None,
+        per_connection: None,
+        probe: None,
+        postgres: None,
+        ..plan.clone()
+    };
+    let first = run(&probe, None, stop)?;
+    let more = plan.urls.get(1..).unwrap_or_default();
+    let count = (more.len() as u64).min(ASKED - 1);
+    // A server that gives no answer takes one timeout, not sixteen.
+    if count == 0 || first.requests == 0 {
+        return Ok(first.bytes.checked_div(first.requests));
+    }
+    let others = Plan {
+        urls: more.to_vec(),
+        stop: Stop::Requests(count),
+        ..probe
+    };
+    let others = run(&others, None, stop)?;
+    Ok((first.bytes + others.bytes).checked_div(first.requests + others.requests))
+}
+
+/// A null server with answers of that size, on cores that the client does not use, if there are any; and whether
+/// there are none.
+fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error> {
+    let allowed = limits::cores_of(None);
+    let threads = driver::threads(plan);
+    let left: Vec<usize> = match &plan.cores {
+        Some(cores) => allowed
+            .iter()
+            .copied()
+            .filter(|core| !cores.contains(core))
+            .collect(),
+        None => Vec::new(),
+    };
+    let same_core = match plan.cores {
+        Some(_) => left.is_empty(),
+        None => allowed.len() < 2 * threads,
+    };
+    let bytes = response_bytes.min(LARGEST) as usize;
+    let server = NullServer::start(&NullPlan {
+        body: bytes.saturating_sub(head_length(bytes)),
+        threads: if left.is_empty() {
+            threads
+        } else {
+            threads.min(left.len())
+        },
+        cores: left,
+        ..NullPlan::default()
+    })?;
+    Ok((server, same_core))
+}
+
+/// The same requests on as many connections to another server, as fast as they can be answered.
+fn shape(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
+    let mut headers = plan.headers.clone();
+    if !headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+    {
+        headers.push(("Host".to_owned(), url.authority.clone()));
+    }
+    let targets = plan.urls.iter().map(|text| url.join(text));
+    Ok(Plan {
+        urls: targets.collect::<Result<_, _>>()?,
+        order: plan.order,
+        connections: plan.connections,
+        keep_alive: plan.keep_alive,
+        per_connection: plan.per_connection,
+        depth: plan.depth,
+        threads: plan.threads,
+        spin: plan.spin,
+        awake: plan.awake,
+        timeout: plan.timeout,
+        headers,
+        method: plan.method.clone(),
+        body: plan.body.clone(),
+        cores: plan.cores.clone(),
+        ..Plan::new(format!("{}{}", to.trim_end_matches('/'), url.target))
+    })
+}
+
+fn length_of(plan: &Plan, length: Duration) -> Stop {
+    if plan.keep_alive && plan.per_connection.is_none_or(|number| number >= OFTEN) {
+        Stop::Duration(length.max(Duration::from_millis(1)))
+    } else {
+        Stop::Requests(RENEWED)
+    }
+}

@@ -1,0 +1,238 @@
+//! The search on a real server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::limits::Confirmed;
+use super::outcome::Capacity;
+use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
+use crate::limited::Told;
+use crate::{Host, Run, run};
+use base_clock::Nanos;
+use millrace_client::{Error, Plan, Progress, Schedule, Stop};
+use millrace_stats::capacity::search::{Ask, Question, Searched, search};
+use millrace_stats::{CapacityTrial, Found, Stage};
+use millrace_stats::{Objective, Verdict};
+
+/// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
+/// set. `watch` is called from the calling thread.
+///
+/// # Errors
+/// The plan cannot be carried out. If a later trial cannot, what was found before it is returned, with the reason.
+pub fn capacity(
+    plan: &CapacityPlan,
+    mut watch: Option<&mut dyn FnMut(CapacityNews<'_>)>,
+    stop: &AtomicBool,
+) -> Result<Capacity, Error> {
+    let length = check(plan)?;
+    let began = base_clock::now();
+    let mut trouble = None;
+    let mut confirmed = Confirmed::default();
+    let question = Question {
+        objective: plan.objective,
+        from: plan.from,
+        to: plan.to,
+        precision: plan.precision,
+    };
+    let searched = search(&question, |ask| {
+        let mut tell = |run: &Progress| {
+            if let Some(watch) = watch.as_mut() {
+                watch(CapacityNews::Progress(&how_far(ask, *run, length, began)));
+            }
+        };
+        let run = match run(&trial_plan(plan, ask), Some(&mut tell), stop) {
+            Ok(run) => run,
+            Err(error) if ask.number == 0 => return Err(error),
+            Err(error) => {
+                trouble = Some(format!("no trial at {:.0}/s: {error}", ask.rate));
+                return Ok(None);
+            }
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let trial = trial(ask, &plan.objective, &run);
+        confirmed.keep(ask.stage, run);
+        if let Some(watch) = watch.as_mut() {
+            watch(CapacityNews::Trial(&trial));
+        }
+        Ok(Some(trial))
+    })?;
+    let told = confirmed.told();
+    Ok(conclude(plan, searched, trouble, told))
+}
+
+/// The length of a trial by plan, after a check of everything that can be checked beforehand.
+fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
+    let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+    let Stop::Duration(duration) = plan.plan.stop else {
+        return refuse("a trial ends after a duration, not after a number of requests");
+    };
+    if plan.plan.schedule.is_some() {
+        return refuse("the schedule of a trial comes from the search");
+    }
+    if !(plan.from > 0.0 && plan.from < plan.to) {
+        return refuse("the lowest rate must be above 0 and below the highest");
+    }
+    if !(plan.precision >= 0.001 && plan.precision <= 0.5) {
+        return refuse("the precision must be from 0.1 % to 50 %");
+    }
+    if plan
+        .at_least
+        .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
+    {
+        return refuse("the rate that is to be reached must be above 0");
+    }
+    let top = Ask {
+        stage: Stage::Bracket,
+        rate: plan.to,
+        number: 0,
+        expected: 0,
+    };
+    trial_plan(plan, &top).check()?;
+    Ok(plan.plan.unmeasured() + duration)
+}
+
+fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {
+    Plan {
+        schedule: Some(Schedule {
+            rate: ask.rate,
+            process: plan.process.reseeded(ask.number as u64),
+            deadline: None,
+        }),
+        ..plan.plan.clone()
+    }
+}
+
+fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> CapacityProgress {
+    let done = u32::try_from(ask.number).unwrap_or(u32::MAX);
+    let all = u32::try_from(ask.expected).unwrap_or(u32::MAX);
+    // The trials so far know better than the plan what one takes with its connections and its last answers.
+    let each = if done >= 4 {
+        (base_clock::since(began) / (done + 1)).max(length)
+    } else {
+        length
+    };
+    CapacityProgress {
+        stage: ask.stage,
+        rate: ask.rate,
+        done: ask.number,
+        expected: ask.expected,
+        run,
+        remaining: (each * (all - done.min(all))).saturating_sub(run.elapsed),
+    }
+}
+
+/// What a run says about the objective.
+fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
+    let times = run.latency_us.response.or(run.latency_us.service);
+    let is_late =
+        |late: millrace_stats::Latency| times.is_some_and(|times| late.mean > 0.5 * times.mean);
+    CapacityTrial {
+        stage: ask.stage,
+        rate: ask.rate,
+        scheduled: run.accounting.issued,
+        good: in_time(objective, run),
+        backlog: run.backlog.is_some(),
+        achieved_rate: run.achieved_rate,
+        p99_us: times.and_then(|times| times.p99),
+        client_limit: run.verdict == Verdict::Invalid
+            && run.latency_us.lateness.is_some_and(is_late),
+        verdict: run.verdict,
+        reasons: run.reasons.clone(),
+    }
+}
+
+/// Good answers within the objective's time, from the percentile curve, and beyond its end from the bars of the histogram. Between
+/// two points of the curve the share beyond changes by 7 %, and is interpolated by its logarithm.
+fn in_time(objective: &Objective, run: &Run) -> u64 {
+    let within = objective.within_us;
+    let good = run.accounting.good;
+    let after = run.percentiles.iter().position(|point| point.us >= within);
+    let share = match after {
+        Some(after) if after > 0 => {
+            let (low, high) = (run.percentiles[after - 1], run.percentiles[after]);
+            let part = (within - low.us) / (high.us - low.us).max(f64::MIN_POSITIVE);
+            let (before, behind) = ((1.0 - low.q).ln(), (1.0 - high.q).ln());
+            1.0 - (before + part.clamp(0.0, 1.0) * (behind - before)).exp()
+        }
+        _ => {
+            let counted: u64 = run.histogram.iter().map(|bar| bar.count).sum();
+            let inside = |bar: &millrace_stats::Bucket| {
+                let width = (bar.to_us - bar.from_us).max(f64::MIN_POSITIVE);
+                bar.count as f64 * ((within - bar.from_us) / width).clamp(0.0, 1.0)
+            };
+            let longest = run.latency_us.response.or(run.latency_us.service);
+            if longest.is_some_and(|times| times.max < within) {
+                1.0
+            } else {
+                run.histogram.iter().map(inside).sum::<f64>() / counted.max(1) as f64
+            }
+        }
+    };
+    ((good as f64 * share).round() as u64).min(good)
+}
+
+fn conclude(
+    plan: &CapacityPlan,
+    searched: Searched,
+    trouble: Option<String>,
+    told: Option<Told>,
+) -> Capacity {
+    let is_told = told.is_some();
+    let told = told.unwrap_or_default();
+    let crossing = searched.crossing;
+    let low = crossing
+        .map(|crossing| crossing.low)
+        .or_else(|| seen(plan, &searched));
+    let (verdict, reasons) = words::judge(plan, &searched, trouble);
+    let says_nothing = matches!(searched.found, Found::Invalid | Found::BelowFrom);
+    let is_at_least = plan.at_least.and_then(|rate| match low {
+        Some(low) if low >= rate => Some(true),
+        _ if searched.found == Found::BelowFrom => Some(false),
+        _ if searched.found == Found::Rate => Some(false),
+        _ => None,
+    });
+    Capacity {
+        verdict,
+        reasons,
+        answer: words::answer(plan, &searched, low),
+        found: searched.found,
+        rate: crossing.map(|crossing| crossing.rate),
+        low: low.filter(|_| !says_nothing || crossing.is_some()),
+        high: crossing.map(|crossing| crossing.high),
+        met_at_low: searched.met_at_low,
+        failed_above_high: searched.failed_above_high,
+        objective: plan.objective,
+        at_least: plan.at_least,
+        is_at_least,
+        precision: plan.precision,
+        from: plan.from,
+        to: plan.to,
+        curve: crossing.map(|crossing| crossing.line.into()),
+        trials: searched.trials,
+        url: plan.plan.url.clone(),
+        connections: plan.plan.connections,
+        duration_s: match plan.plan.stop {
+            Stop::Duration(duration) => duration.as_secs_f64(),
+            Stop::Requests(_) => 0.0,
+        },
+        warmup_s: plan.plan.warmup.as_secs_f64(),
+        awake: plan.plan.awake,
+        host: Host::here(),
+        command: String::new(),
+        sessions: plan.plan.has_sessions(),
+        bottleneck: is_told.then_some(told.bottleneck),
+        demands: told.demands,
+        remarks: told.remarks,
+    }
+}
+
+/// The highest rate at which a trial met the objective.
+fn seen(plan: &CapacityPlan, searched: &Searched) -> Option<f64> {
+    let met = searched
+        .trials
+        .iter()
+        .filter(|trial| trial.verdict != Verdict::Invalid && trial.meets(&plan.objective));
+    met.map(|trial| trial.rate).max_by(f64::total_cmp)
+}

@@ -1,0 +1,86 @@
+//! Is B better or worse than A? Decided by paired blocks.
+//!
+//! A machine's speed drifts, so two long runs one after the other compare hours, not servers. Here the run is the
+//! unit, and runs alternate in blocks of four, A B B A: a drift that is linear within a block adds the same to both
+//! sides. Each block gives one log ratio; the interval comes from how the blocks differ. Before it, A is measured
+//! against itself in the same pattern: what that finds is the floor below which nothing can be said.
+
+pub(crate) mod cpu;
+mod subject;
+
+use serde::{Deserialize, Serialize};
+
+pub use subject::{Compare, CompareProgress, compare};
+
+use crate::Host;
+use millrace_stats::{Aside, Block, Decision, Detect, Effect, Metric, Subject, Verdict};
+
+/// A comparison and all its runs. Its JSON is the format of `millrace compare --json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Whether to believe the rest.
+    pub verdict: Verdict,
+    /// What speaks against it; empty for `VALID`.
+    pub reasons: Vec<String>,
+    /// What is to be known beside it, and does not speak against it.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The answer as a sentence.
+    pub answer: String,
+    /// The answer in a word.
+    pub decision: Decision,
+    /// How many times worse than A the server B may be.
+    pub limit: Option<f64>,
+    /// Whether the upper 95 % bound of "how many times worse" is within the limit; `None` without a limit, or where
+    /// that could not be decided.
+    pub within_limit: Option<bool>,
+    /// Whether all blocks were carried out.
+    pub complete: bool,
+    /// The metric that decides. The others are shown beside it, without a correction for looking at several.
+    pub metric: Metric,
+    /// The server that is compared with.
+    pub a: Subject,
+    /// The server that is compared.
+    pub b: Subject,
+    /// What was found, for each metric that was measured.
+    pub effects: Vec<Effect>,
+    /// Blocks that were asked for, of each phase; the fewest where `detect` is given.
+    pub blocks_asked: usize,
+    /// The smallest difference that was to be seen.
+    #[serde(default)]
+    pub detect: Option<Detect>,
+    /// Connections of each run.
+    pub connections: usize,
+    /// Requests a second of each run in an open loop; sessions a second with `sessions`.
+    pub offered_rate: Option<f64>,
+    /// Whether the rate is one of sessions, which make requests of their own.
+    #[serde(default)]
+    pub sessions: bool,
+    /// Length of each run.
+    pub duration_s: f64,
+    /// Length of the warm-up before each run.
+    pub warmup_s: f64,
+    /// Blocks of A against itself.
+    pub baseline: Vec<Block>,
+    /// Blocks of A and B.
+    pub blocks: Vec<Block>,
+    /// Blocks that were measured again, in their order.
+    #[serde(default)]
+    pub aside: Vec<Aside>,
+    /// Whether idle cores of the client's machine were kept awake.
+    #[serde(default)]
+    pub awake: bool,
+    /// The machine of the client.
+    pub host: Host,
+    /// The command line.
+    pub command: String,
+}
+
+impl Comparison {
+    /// What was found for the metric that decides.
+    pub fn decisive(&self) -> Option<&Effect> {
+        self.effects
+            .iter()
+            .find(|effect| effect.metric == self.metric)
+    }
+}

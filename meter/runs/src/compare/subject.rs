@@ -1,0 +1,307 @@
+//! A comparison of two real servers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::Comparison;
+use super::cpu::Reading;
+use crate::{Host, Run, run};
+use base_clock::Nanos;
+use millrace_client::{Error, Plan, Stop, Workload, spin};
+use millrace_stats::Detect;
+use millrace_stats::compare::design::{self, Stage, Step};
+use millrace_stats::compare::judge::{Question, judge};
+use millrace_stats::compare::length::Length;
+use millrace_stats::compare::words::Names;
+use millrace_stats::{BLOCKS, Metric, PATTERN, Sample, Side, Subject, Trial};
+
+/// What to compare, and how.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// The server that is compared with.
+    pub a: Subject,
+    /// The server that is compared.
+    pub b: Subject,
+    /// One run; its URL is replaced by those of the servers. A warm-up is a run of its own before each measured one, so
+    /// that the CPU time and the answers of a run are of the same requests.
+    pub plan: Plan,
+    /// What is asked of A and of B instead of their URLs: the same workload, made for either server.
+    pub workloads: Option<[Arc<Workload>; 2]>,
+    /// Blocks of each phase, at least [`FEWEST_BLOCKS`](super::FEWEST_BLOCKS); the fewest where `detect` is given.
+    pub blocks: usize,
+    /// The smallest difference that is to be seen: each phase goes on until it could see it.
+    pub detect: Option<Detect>,
+    /// The metric that decides. `None`: server CPU where both servers have processes, else throughput in a closed loop
+    /// and the median in an open one.
+    pub metric: Option<Metric>,
+    /// How many times worse than A the server B may be.
+    pub limit: Option<f64>,
+}
+
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompareProgress {
+    /// Whether this is still A against itself.
+    pub is_baseline: bool,
+    /// The block, from 1.
+    pub block: usize,
+    /// Blocks of this phase, as far as is known.
+    pub blocks: usize,
+    /// The server that is being measured.
+    pub server: Side,
+    /// Runs that are done, of both phases.
+    pub done: usize,
+    /// Runs in all, as far as is known.
+    pub runs: usize,
+    /// What is left, by the time that the runs so far took.
+    pub remaining: Duration,
+    /// How far the run is that is being made.
+    pub run: millrace_client::Progress,
+}
+
+impl Compare {
+    /// A comparison of two URLs by plan and ten blocks.
+    pub fn new(a: Subject, b: Subject, plan: Plan) -> Self {
+        Self {
+            a,
+            b,
+            plan,
+            workloads: None,
+            blocks: BLOCKS,
+            detect: None,
+            metric: None,
+            limit: None,
+        }
+    }
+
+    /// The metrics that these runs give, and the one that decides.
+    fn metrics(&self) -> Result<(Vec<Metric>, Metric), Error> {
+        let has_cpu = !self.a.pids.is_empty() && !self.b.pids.is_empty();
+        let is_closed = self.plan.schedule.is_none();
+        let given = |metric: &Metric| match metric {
+            Metric::Cpu => has_cpu,
+            Metric::Throughput => is_closed,
+            Metric::P50 | Metric::P99 => true,
+        };
+        let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(given).collect();
+        match self.metric {
+            Some(metric) if metrics.contains(&metric) => Ok((metrics, metric)),
+            Some(Metric::Cpu) => {
+                refuse("to compare the CPU time, the processes of both servers must be given")
+            }
+            Some(_) => refuse("throughput says nothing in an open loop, where the rate is given"),
+            None => {
+                let metric = metrics[0];
+                Ok((metrics, metric))
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self
+            .limit
+            .is_some_and(|limit| !(limit.is_finite() && limit > 0.0))
+        {
+            return refuse("the limit must be a number above 0, such as 1.10");
+        }
+        for side in [Side::A, Side::B] {
+            let plan = self.plan_of(side);
+            plan.check()?;
+            spin::check(&plan, &self.subject(side).pids)?;
+        }
+        Ok(())
+    }
+
+    fn subject(&self, side: Side) -> &Subject {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
+    /// One run against a server.
+    pub fn plan_of(&self, side: Side) -> Plan {
+        let workload = self.workloads.as_ref().map(|[a, b]| match side {
+            Side::A => Arc::clone(a),
+            Side::B => Arc::clone(b),
+        });
+        Plan {
+            url: self.subject(side).url.clone(),
+            workload: workload.or_else(|| self.plan.workload.clone()),
+            ..self.plan.clone()
+        }
+    }
+}
+
+fn refuse<T>(sentence: &str) -> Result<T, Error> {
+    Err(Error::Plan(sentence.to_owned()))
+}
+
+/// Compares two servers: A against itself, then A and B in blocks. It ends early, with what there is by then, when
+/// `stop` is set and after a run that is `INVALID`; but a block that only the client has spoilt is measured again, one in
+/// ten of them. `progress` is called about four times a second.
+///
+/// # Errors
+/// The plan cannot be carried out, or a process that was named cannot be read at the beginning of a run.
+pub fn compare(
+    compare: &Compare,
+    mut progress: Option<&mut dyn FnMut(&CompareProgress)>,
+    stop: &AtomicBool,
+) -> Result<Comparison, Error> {
+    compare.check()?;
+    let (metrics, metric) = compare.metrics()?;
+    let blocks = Length {
+        blocks: compare.blocks,
+        detect: compare.detect,
+        metric,
+    };
+    blocks.check().map_err(Error::Plan)?;
+    let began = base_clock::now();
+    let trials = design::carry_out(&blocks, |step| {
+        let mut show = |run: &millrace_client::Progress| {
+            if let Some(callback) = progress.as_deref_mut() {
+                callback(&how_far(compare, step, *run, began));
+            }
+        };
+        measure(compare, step, &mut show, stop)
+    })?;
+    let judgement = judge(
+        &trials,
+        &Question {
+            metrics: &metrics,
+            limit: compare.limit,
+            length: blocks,
+            names: Names {
+                a: &compare.a.name,
+                b: &compare.b.name,
+            },
+        },
+    );
+    Ok(Comparison {
+        verdict: judgement.verdict,
+        reasons: judgement.reasons,
+        notes: judgement.notes,
+        answer: judgement.answer,
+        decision: judgement.decision,
+        limit: compare.limit,
+        within_limit: judgement.within_limit,
+        complete: judgement.complete,
+        metric,
+        a: compare.a.clone(),
+        b: compare.b.clone(),
+        effects: judgement.effects,
+        blocks_asked: compare.blocks,
+        detect: compare.detect,
+        connections: compare.plan.connections,
+        offered_rate: compare.plan.schedule.as_ref().map(|schedule| schedule.rate),
+        sessions: compare.plan_of(Side::A).has_sessions(),
+        duration_s: length(compare.plan.stop).as_secs_f64(),
+        warmup_s: compare.plan.warmup.as_secs_f64(),
+        baseline: trials.baseline,
+        blocks: trials.comparison,
+        aside: trials.aside,
+        awake: compare.plan.awake,
+        host: Host::here(),
+        command: String::new(),
+    })
+}
+
+/// The planned length of a run; nobody knows that of a counted one.
+fn length(stop: Stop) -> Duration {
+    match stop {
+        Stop::Duration(duration) => duration,
+        Stop::Requests(_) => Duration::ZERO,
+    }
+}
+
+fn how_far(
+    compare: &Compare,
+    step: Step,
+    run: millrace_client::Progress,
+    began: Nanos,
+) -> CompareProgress {
+    let planned = compare.plan.warmup + length(compare.plan.stop);
+    // The runs so far know better than the plan what a run takes beside its measured part.
+    let each = match u32::try_from(step.number) {
+        Ok(done) if done >= PATTERN.len() as u32 => {
+            (base_clock::since(began) / (done + 1)).max(planned)
+        }
+        _ => planned,
+    };
+    let whole = each * u32::try_from(step.runs).unwrap_or(u32::MAX);
+    CompareProgress {
+        is_baseline: step.stage == Stage::Baseline,
+        block: step.block + 1,
+        blocks: step.blocks,
+        server: step.server(),
+        done: step.number,
+        runs: step.runs,
+        remaining: whole.saturating_sub(base_clock::since(began)),
+        run,
+    }
+}
+
+/// How long to leave the machine to what disturbs the client, which has spoilt a block so often in a row: a second, then twice as
+/// long each time.
+fn pause_after(spoilt: u32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(30);
+    Duration::from_secs(1 << spoilt.saturating_sub(1).min(5)).min(LONGEST)
+}
+
+/// One run with its warm-up; `None` if it was stopped.
+fn measure(
+    compare: &Compare,
+    step: Step,
+    show: &mut dyn FnMut(&millrace_client::Progress),
+    stop: &AtomicBool,
+) -> Result<Option<Trial>, Error> {
+    if step.spoilt > 0 {
+        base_clock::rest(pause_after(step.spoilt), stop);
+    }
+    let subject = compare.subject(step.server());
+    let plan = Plan {
+        warmup: Duration::ZERO,
+        ..compare.plan_of(step.server())
+    };
+    if !compare.plan.warmup.is_zero() {
+        let warmup = Plan {
+            stop: Stop::Duration(compare.plan.warmup),
+            ..plan.clone()
+        };
+        run(&warmup, Some(&mut *show), stop)?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let before = Reading::take(&subject.pids)?;
+    let run = run(&plan, Some(show), stop)?;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    // A server that died during the run has made it INVALID, which says more than a process that is gone.
+    let spent = Reading::take(&subject.pids)
+        .ok()
+        .and_then(|after| after.since(&before));
+    Ok(Some(Trial {
+        side: step.side,
+        sample: sample(&run, spent),
+        verdict: run.verdict,
+        reasons: run.reasons,
+        client_at_fault: run.client_at_fault,
+    }))
+}
+
+/// The figures of a run, and of the nanoseconds that the server spent on it.
+fn sample(run: &Run, spent: Option<u64>) -> Sample {
+    let latency = run.latency_us.response.or(run.latency_us.service);
+    let answered = run.accounting.answered;
+    Sample {
+        throughput: (run.good_rate > 0.0).then_some(run.good_rate),
+        p50_us: latency.and_then(|latency| latency.p50),
+        p99_us: latency.and_then(|latency| latency.p99),
+        cpu_us: spent
+            .filter(|_| answered > 0)
+            .map(|nanos| nanos as f64 / 1000.0 / answered as f64),
+    }
+}

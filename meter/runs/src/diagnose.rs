@@ -1,0 +1,183 @@
+//! What limits a server, told from a few short runs with more and more connections.
+//!
+//! One level of load shows what is full. It does not tell a lock from a sleep: for that the levels are held against
+//! each other. With a lock the throughput stays and the response time grows with the connections; where requests only
+//! wait for something else, throughput grows and the response time stays.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Run;
+use crate::limited::{Seen, Told};
+use millrace_client::{Error, Plan, Progress, Stop};
+use millrace_stats::Verdict;
+use millrace_stats::analysis::bottleneck::Finding;
+use millrace_stats::analysis::demand::Demands;
+
+/// Connections below which there is no half of them to compare with.
+const FEWEST: usize = 4;
+/// Connections where the plan has fewer than [`FEWEST`].
+const USUAL: usize = 8;
+/// Levels of a diagnosis.
+const LEVELS: usize = 4;
+/// Which of them has all connections of the plan.
+const ALL: usize = 2;
+
+/// What a few levels say together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Whether to believe it: the gravest of the levels' verdicts.
+    pub verdict: Verdict,
+    /// The levels, lowest first.
+    pub levels: Vec<Level>,
+    /// What limits the server, the likeliest first; empty where nothing does yet.
+    pub bottleneck: Vec<Finding>,
+    /// What one request takes, at the level with the highest throughput.
+    pub demands: Option<Demands>,
+    /// What could not be told, in sentences.
+    pub remarks: Vec<String>,
+    /// The command line.
+    pub command: String,
+}
+
+impl Diagnosis {
+    /// The level with all connections of the plan, which an objective is about; `None` if it was stopped before that one.
+    pub fn at_all_connections(&self) -> Option<&Level> {
+        self.levels.get(ALL)
+    }
+}
+
+/// How far a diagnosis is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiagnoseProgress {
+    /// The level that runs, from 1.
+    pub step: usize,
+    /// All levels.
+    pub steps: usize,
+    /// How far the level's run is.
+    pub run: Progress,
+}
+
+/// One level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Connections, or with pipelining requests in flight.
+    pub in_flight: u64,
+    /// The run.
+    pub run: Run,
+}
+
+/// The connections of each level for a plan with this many: one, half, all, and twice as many. Fewer than four are taken for
+/// eight.
+pub fn diagnosed(connections: usize) -> [usize; LEVELS] {
+    let all = if connections < FEWEST {
+        USUAL
+    } else {
+        connections
+    };
+    [1, all / 2, all, all * 2]
+}
+
+/// Runs `plan` with one connection, and with half, all and twice its connections ([`diagnosed`]), and says what limits the
+/// server.
+///
+/// # Errors
+/// The plan cannot be carried out, has a schedule, or ends after a number of requests.
+pub fn diagnose(
+    plan: &Plan,
+    mut progress: Option<&mut dyn FnMut(&DiagnoseProgress)>,
+    stop: &AtomicBool,
+) -> Result<Diagnosis, Error> {
+    if plan.schedule.is_some() {
+        return Err(Error::Plan(
+            "a diagnosis raises the number of connections of a closed loop; it takes no rate"
+                .to_owned(),
+        ));
+    }
+    if !matches!(plan.stop, Stop::Duration(_)) {
+        return Err(Error::Plan(
+            "the levels of a diagnosis end after a duration, not after a number of requests"
+                .to_owned(),
+        ));
+    }
+    let steps = diagnosed(plan.connections);
+    let mut levels = Vec::new();
+    for (number, &connections) in steps.iter().enumerate() {
+        let step = Plan {
+            connections,
+            probe: Some(plan.probe.clone().unwrap_or_default()),
+            ..plan.clone()
+        };
+        let mut tell = |run: &Progress| {
+            if let Some(progress) = progress.as_mut() {
+                progress(&DiagnoseProgress {
+                    step: number + 1,
+                    steps: steps.len(),
+                    run: *run,
+                });
+            }
+        };
+        let run = crate::run(&step, Some(&mut tell), stop)?;
+        levels.push(Level {
+            in_flight: (connections * plan.depth) as u64,
+            run,
+        });
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(conclude(levels))
+}
+
+/// What the levels say together.
+fn conclude(levels: Vec<Level>) -> Diagnosis {
+    let seen: Vec<Seen<'_>> = levels
+        .iter()
+        .map(|level| Seen {
+            in_flight: Some(level.in_flight as f64),
+            run: &level.run,
+        })
+        .collect();
+    let mut told = Told::of(&seen);
+    if levels.len() < LEVELS {
+        told.remarks
+            .push("it was stopped before the last level".to_owned());
+    } else {
+        told.compare(&seen);
+    }
+    let graver = |a: Verdict, b: Verdict| match (a, b) {
+        (Verdict::Invalid, _) | (_, Verdict::Invalid) => Verdict::Invalid,
+        (Verdict::Suspect, _) | (_, Verdict::Suspect) => Verdict::Suspect,
+        _ => Verdict::Valid,
+    };
+    let verdicts = levels.iter().map(|level| level.run.verdict);
+    Diagnosis {
+        verdict: verdicts.fold(Verdict::Valid, graver),
+        command: String::new(),
+        levels,
+        bottleneck: told.bottleneck,
+        demands: told.demands,
+        remarks: told.remarks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_objective_is_about_the_level_with_all_connections() {
+        assert_eq!(diagnosed(1), [1, 4, 8, 16]);
+        assert_eq!(diagnosed(32), [1, 16, 32, 64]);
+        let levels = diagnosed(32).map(|connections| Level {
+            in_flight: connections as u64,
+            run: Run::default(),
+        });
+        let mut diagnosis = conclude(levels.to_vec());
+        let asked = diagnosis.at_all_connections().map(|level| level.in_flight);
+        assert_eq!(asked, Some(32));
+        diagnosis.levels.truncate(ALL);
+        assert!(diagnosis.at_all_connections().is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! The parts of a run's figures that only some runs have.
+
+use serde::{Deserialize, Serialize};
+
+use millrace_client::Errors;
+use millrace_stats::Timeline;
+use millrace_stats::{Hdr, Latency};
+
+/// One class of requests of a workload, measured by itself. The classes add up to the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassFigures {
+    /// Its name in the plan.
+    pub name: String,
+    /// Requests issued.
+    pub issued: u64,
+    /// Those with a complete answer, good or not.
+    pub requests: u64,
+    /// Those with a good one.
+    pub good: u64,
+    /// Those that will not be answered.
+    pub failed: u64,
+    /// Those that were past their deadline before they could be sent.
+    pub shed: u64,
+    /// What was no good answer, by kind, without bytes that no request asked for; empty in results that do not say.
+    #[serde(default)]
+    pub errors: Errors,
+    /// Bytes of the answers, heads included.
+    pub bytes: u64,
+    /// From the scheduled send to the complete answer, of good answers; only of an open loop.
+    pub response_us: Option<Latency>,
+    /// From the actual send to the complete answer, of good answers.
+    pub service_us: Option<Latency>,
+    /// From the scheduled to the actual send, of all that were sent; only of an open loop.
+    #[serde(default)]
+    pub send_lag_us: Option<Latency>,
+    /// The times behind `response_us`, so that runs can be merged.
+    #[serde(default)]
+    pub response: Option<Hdr>,
+    /// The times behind `service_us`.
+    #[serde(default)]
+    pub service: Option<Hdr>,
+    /// The times behind `send_lag_us`.
+    #[serde(default)]
+    pub send_lag: Option<Hdr>,
+    /// The same over time, in intervals that may be longer than the run's; without any in results that do not have them.
+    #[serde(default)]
+    pub series: Timeline,
+}
+
+/// The sessions of a run, counted by their measured requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// Sessions a second that the schedule asked for; a closed loop has none.
+    pub offered_rate: Option<f64>,
+    /// Sessions whose first request was measured.
+    pub started: u64,
+    /// Sessions whose last request was measured and had a good answer.
+    pub completed: u64,
+    /// Sessions that ended early with a measured request that had no good answer.
+    pub broken_off: u64,
+}
+
+/// The load that went on after the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RampDown {
+    /// Its length by plan.
+    pub length_s: f64,
+    /// Requests that were issued in it. They are in no other figure.
+    pub requests: u64,
+}
+
+/// The pauses between requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// What was asked for, in words.
+    pub asked: String,
+    /// Mean of the pauses before measured requests, as they were planned.
+    pub mean_us: f64,
+    /// Measured requests after which the next was already due when the answer came; only of cycles.
+    pub missed_cycles: u64,
+}

@@ -1,0 +1,76 @@
+//! What an experiment asks for: one path, or the sessions of a plan.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::experiment::Experiment;
+use super::fault::Fault;
+use super::outcome::{LabLevel, Text};
+use super::source::Source;
+use super::spec::Arrivals;
+use millrace_client::{Order, Plan, Process, Schedule, Stop, Workload};
+
+impl Experiment {
+    /// Reads the plan that the workload names, in the folder of the experiment's file; `source` knows the place of a
+    /// mistake.
+    pub(super) fn read_plan(&mut self, source: &Source) -> Result<(), Fault> {
+        let Some(name) = &self.workload.get_ref().plan else {
+            return Ok(());
+        };
+        let path = self.here.join(name.get_ref());
+        let content = fs::read_to_string(&path).map_err(|error| {
+            let sentence = format!("cannot read {}: {error}", path.display());
+            source.fault(&name.span(), sentence)
+        })?;
+        self.asked = Some(Text {
+            path: name.get_ref().clone(),
+            content,
+        });
+        Ok(())
+    }
+
+    /// The sessions of the plan, made for the server of `base`; none without a plan.
+    ///
+    /// # Errors
+    /// The first mistake in the plan, or in a file that it names, with its place in that file.
+    pub(super) fn sessions(&self, base: &Plan) -> Result<Option<Arc<Workload>>, String> {
+        let Some(Text { path, content }) = &self.asked else {
+            return Ok(None);
+        };
+        let path: PathBuf = self.here.join(path);
+        let workload = Workload::parse(content, &path, base).map_err(|error| error.to_string())?;
+        Ok(Some(Arc::new(workload)))
+    }
+
+    /// The run of one level against `url`, or `targets` there if there are any, without its warm-up and the sessions of a
+    /// plan.
+    pub(super) fn plan(&self, url: String, targets: Vec<String>, level: LabLevel) -> Plan {
+        let workload = self.workload.get_ref();
+        let field = |field: &toml::Spanned<String>| {
+            let (name, value) = field.get_ref().split_once(':')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        Plan {
+            urls: targets,
+            order: Order::Random(1),
+            connections: level.connections,
+            depth: workload.depth,
+            stop: Stop::Duration(workload.duration.0),
+            timeout: workload.timeout.0,
+            headers: workload.headers.iter().filter_map(field).collect(),
+            expect: workload.expect.clone(),
+            cores: workload.cores.as_ref().map(|cores| cores.get_ref().clone()),
+            spin: workload.spins(),
+            schedule: level.rate.map(|rate| Schedule {
+                rate,
+                process: match workload.arrivals {
+                    Arrivals::Constant => Process::Constant,
+                    Arrivals::Poisson => Process::Poisson(1),
+                },
+                deadline: None,
+            }),
+            ..Plan::new(url)
+        }
+    }
+}

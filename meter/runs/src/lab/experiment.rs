@@ -1,0 +1,261 @@
+//! The file of an experiment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
+
+use super::fault::Fault;
+use super::form::Time;
+use super::outcome::{LabLevel, Text};
+use super::programs::{self, Missing};
+use super::source::Source;
+use super::spec::{BEST, Checker, Levels, Limited, Prepare, Sequence, Server, Workload, Written};
+use super::{check, fill::Values};
+use crate::Ladder;
+use millrace_client::Error;
+use millrace_client::awake::Awake;
+
+/// An experiment, read and checked; nothing of it has been started. Its format is in `docs/reference/experiments.md`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) question: String,
+    pub(super) baseline: Option<Spanned<String>>,
+    #[serde(default = "five")]
+    pub(super) repeats: Spanned<usize>,
+    #[serde(default)]
+    pub(super) order: Sequence,
+    pub(super) cross_check: Option<Spanned<Checker>>,
+    /// [`Source`] has put the texts of these files behind this one's.
+    #[serde(default, rename = "include")]
+    _include: IgnoredAny,
+    /// Placeholders of its own.
+    #[serde(default)]
+    pub(super) values: BTreeMap<String, Spanned<String>>,
+    pub(super) workload: Spanned<Workload>,
+    pub(super) ladder: Option<Spanned<Levels>>,
+    #[serde(default, rename = "file")]
+    pub(super) files: Vec<Written>,
+    #[serde(default)]
+    pub(super) prepare: Vec<Prepare>,
+    #[serde(default, rename = "server")]
+    pub(super) servers: Vec<Spanned<Server>>,
+    #[serde(default, rename = "limit")]
+    pub(super) limits: Vec<Spanned<Limited>>,
+    /// The folder of the file.
+    #[serde(skip)]
+    pub(super) here: PathBuf,
+    /// The plan that the workload names.
+    #[serde(skip)]
+    pub(super) asked: Option<Text>,
+}
+
+fn five() -> Spanned<usize> {
+    Spanned::new(0..0, 5)
+}
+
+impl Experiment {
+    /// Reads an experiment from the text of its file, which lies in the folder `here`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it and can be seen without starting anything; a text that is no TOML, or has a
+    /// wrong key, gives only its first mistake.
+    pub fn read(text: &str, here: &Path) -> Result<Self, Vec<Fault>> {
+        let source = Source::gather(text, here).map_err(|fault| vec![fault])?;
+        let read: Result<Self, toml::de::Error> = toml::from_str(source.text());
+        let mut experiment = read.map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            vec![source.fault(&place, error.message())]
+        })?;
+        experiment.here = here.to_owned();
+        experiment.read_plan(&source).map_err(|fault| vec![fault])?;
+        let faults = check::faults(&experiment, &source);
+        if faults.is_empty() {
+            Ok(experiment)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The names of the servers that are measured, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.measured().map(|server| server.name.get_ref().as_str())
+    }
+
+    /// How often each server is measured at each level.
+    pub fn repeats(&self) -> usize {
+        *self.repeats.get_ref()
+    }
+
+    /// Programs that it needs and that are not installed here.
+    pub fn missing(&self) -> Vec<Missing> {
+        programs::missing(self)
+    }
+
+    /// Whether this machine can do what it demands of it.
+    ///
+    /// # Errors
+    /// It keeps idle cores awake, which cannot be done here.
+    pub fn can_be_carried_out(&self) -> Result<(), Error> {
+        match self.workload.get_ref().awake {
+            true => Awake::can_be_held(),
+            false => Ok(()),
+        }
+    }
+
+    /// The same experiment with other repeats, such as one for a trial.
+    pub fn set_repeats(&mut self, repeats: usize) {
+        self.repeats = Spanned::new(self.repeats.span(), repeats);
+    }
+
+    /// The same experiment with runs of another length.
+    pub fn set_duration(&mut self, duration: Duration) {
+        self.workload.get_mut().duration = Time(duration);
+    }
+
+    /// The same experiment with another warm-up before each run.
+    pub fn set_warmup(&mut self, warmup: Duration) {
+        self.workload.get_mut().warmup = Time(warmup);
+    }
+
+    /// The same experiment at other numbers of connections.
+    ///
+    /// # Errors
+    /// Its ladder is one of rates, or a level is no whole number.
+    pub fn set_connections(&mut self, connections: Ladder) -> Result<(), Error> {
+        connections.whole()?;
+        let by_rate = |levels: &Spanned<Levels>| levels.get_ref().rates.is_some();
+        if self.ladder.as_ref().is_some_and(by_rate) {
+            return Err(Error::Plan(
+                "the levels of this experiment are rates, not connections".to_owned(),
+            ));
+        }
+        let levels = Levels {
+            connections: Some(connections),
+            rates: None,
+        };
+        self.ladder = Some(Spanned::new(0..0, levels));
+        Ok(())
+    }
+
+    /// Leaves only the servers for which `wanted` holds, and those that they need. Without its baseline the experiment
+    /// has no ratios, and limits on servers that are left out are not asked about.
+    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+        for server in &mut self.servers {
+            let server = server.get_mut();
+            server.measured &= wanted(server.name.get_ref());
+        }
+        let needed: Vec<String> = self
+            .servers
+            .iter()
+            .filter(|server| server.get_ref().measured)
+            .flat_map(|server| &server.get_ref().with)
+            .chain(self.prepare.iter().flat_map(|step| &step.with))
+            .map(|name| name.get_ref().clone())
+            .collect();
+        self.servers.retain(|server| {
+            let server = server.get_ref();
+            server.measured || needed.contains(server.name.get_ref())
+        });
+        let names: Vec<String> = self.names().map(str::to_owned).collect();
+        self.baseline
+            .take_if(|baseline| !names.contains(baseline.get_ref()));
+        self.limits.retain(|limit| {
+            let limit = limit.get_ref();
+            let against = limit.against.get_ref();
+            let has_other =
+                limit.metric.is_of_client() || against == BEST || names.contains(against);
+            names.contains(limit.server.get_ref()) && has_other
+        });
+    }
+
+    pub(super) fn measured(&self) -> impl Iterator<Item = &Server> {
+        let servers = self.servers.iter().map(Spanned::get_ref);
+        servers.filter(|server| server.measured)
+    }
+
+    pub(super) fn server(&self, name: &str) -> Option<&Server> {
+        let mut servers = self.servers.iter().map(Spanned::get_ref);
+        servers.find(|server| server.name.get_ref() == name)
+    }
+
+    /// The levels, one if there is no ladder.
+    pub(super) fn levels(&self) -> Vec<LabLevel> {
+        let workload = self.workload.get_ref();
+        let same = LabLevel {
+            connections: workload.connections,
+            rate: workload.rate,
+        };
+        let Some(levels) = self.ladder.as_ref().map(Spanned::get_ref) else {
+            return vec![same];
+        };
+        let by_rate = levels.rates.iter().flat_map(Ladder::levels);
+        let by_rate = by_rate.map(|&rate| LabLevel {
+            rate: Some(rate),
+            ..same
+        });
+        // `check` has seen that these are whole numbers.
+        let counts = levels.connections.as_ref().map(Ladder::whole);
+        let counts = counts.and_then(Result::ok).unwrap_or_default();
+        let by_count = counts.into_iter().map(|connections| LabLevel {
+            connections,
+            ..same
+        });
+        by_rate.chain(by_count).collect()
+    }
+
+    /// The path that is asked of `server`.
+    pub(super) fn path<'a>(&'a self, server: &'a Server) -> &'a str {
+        let own = server.path.as_ref().map(Spanned::get_ref);
+        own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
+    }
+
+    /// The targets of `path`: one for each number, or none where it has no `{n}`.
+    pub(super) fn targets(&self, path: &str) -> Vec<String> {
+        let count = self.workload.get_ref().count;
+        let count = count.filter(|_| path.contains(NUMBER)).unwrap_or(0);
+        (0..count).map(|n| numbered(path, n)).collect()
+    }
+
+    /// The values of a server's placeholders that are known before anything runs: names without their values.
+    pub(super) fn placeholders(&self, server: Option<&Server>, with: &[Spanned<String>]) -> Values {
+        let mut values = Values::default();
+        let own = self.values.keys().map(String::as_str);
+        for name in ["work", "here", "millpond", "millrace", "path"]
+            .into_iter()
+            .chain(own)
+        {
+            values.set(name, "");
+        }
+        if let Some(server) = server {
+            values.set("port", "");
+            values.set("dir", "");
+            if server.cores.is_some() {
+                values.set("core", "");
+            }
+        }
+        for name in with {
+            values.set(&format!("port.{}", name.get_ref()), "");
+        }
+        values
+    }
+}
+
+/// What stands for a number in a path.
+pub(super) const NUMBER: &str = "{n}";
+
+/// `path` with its number.
+pub(super) fn numbered(path: &str, n: usize) -> String {
+    path.replace(NUMBER, &n.to_string())
+}

@@ -1,0 +1,291 @@
+//! One server of an experiment from its start to its end.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::experiment::numbered;
+use super::fill::Values;
+use super::form::{Ending, Line};
+use super::outcome::LabServer;
+use super::process::{Launch, Process};
+use super::spec::Server;
+use super::workshop::{self, Workshop};
+use crate::run;
+use millrace_client::{Order, Plan, Stop};
+
+/// Between two questions whether a server is ready.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Longest wait for the answer to such a question, and for a program that prints a version or stops a server.
+const ASK: Duration = Duration::from_secs(5);
+
+/// A server that is up.
+#[derive(Debug)]
+pub(super) struct Running<'a> {
+    pub(super) spec: &'a Server,
+    /// How it was started, for the report.
+    pub(super) record: LabServer,
+    pub(super) port: u16,
+    /// Memory that each connection took that asks for nothing, once such were opened.
+    pub(super) idle_bytes: Option<f64>,
+    process: Process,
+    values: Values,
+}
+
+impl<'a> Running<'a> {
+    /// Starts a server and waits until it is ready. `None` if `stop` was set meanwhile.
+    pub(super) fn start(
+        shop: &Workshop<'_>,
+        spec: &'a Server,
+        beside: &[Running<'_>],
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>, String> {
+        let name = spec.name.get_ref();
+        let of_it = |error: String| format!("server {name}: {error}");
+        let mut running = Self::launch(shop, spec, beside).map_err(of_it)?;
+        let ready = running.wait_until_ready(shop, stop).map_err(of_it)?;
+        if ready {
+            running.visit(shop, stop).map_err(of_it)?;
+        }
+        Ok(ready.then_some(running))
+    }
+
+    /// Asks for each of several targets once: what a server reads or makes when it is asked for the first time is no part of
+    /// what is measured.
+    fn visit(&self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<(), String> {
+        let path = shop.experiment.path(self.spec);
+        let targets = shop.experiment.targets(path);
+        if targets.is_empty() || !self.spec.measured {
+            return Ok(());
+        }
+        let count = targets.len() as u64;
+        let plan = Plan {
+            stop: Stop::Requests(count),
+            urls: targets,
+            order: Order::Sequence,
+            threads: 1,
+            timeout: ASK,
+            ..Plan::new(self.url(&numbered(path, 0)))
+        };
+        let run = run(&plan, None, stop).map_err(|error| error.to_string())?;
+        let bad = run.errors.by_kind.iter().find(|(_, bad)| **bad > 0);
+        match bad.filter(|_| !stop.load(Ordering::Relaxed)) {
+            None => Ok(()),
+            Some((kind, bad)) => Err(format!(
+                "{bad} of the {count} targets of {path} give no good answer ({kind})"
+            )),
+        }
+    }
+
+    fn launch(
+        shop: &Workshop<'_>,
+        spec: &'a Server,
+        beside: &[Running<'_>],
+    ) -> Result<Self, String> {
+        let name = spec.name.get_ref();
+        let folder = shop.folder(name)?;
+        let port = port(spec.port)?;
+        let mut values = shop.values();
+        values.set("port", port.to_string());
+        values.set("dir", folder.to_string_lossy());
+        values.set("path", numbered(shop.experiment.path(spec), 0));
+        let cores = spec.cores.as_ref().map(|cores| cores.get_ref().clone());
+        let cores = cores.unwrap_or_default();
+        if let Some(core) = cores.first() {
+            values.set("core", core.to_string());
+        }
+        for other in beside {
+            let key = format!("port.{}", other.spec.name.get_ref());
+            values.set(&key, other.port.to_string());
+        }
+        let files = workshop::write(&folder, &spec.files, &values)?;
+        let mut launch = shop.launch(spec.start.get_ref(), &values)?;
+        launch.cores.clone_from(&cores);
+        if let Some(cwd) = &spec.cwd {
+            launch.cwd = launch.cwd.join(values.fill(cwd.get_ref(), false)?);
+        }
+        for (key, value) in &spec.env {
+            let value = values.fill(value.get_ref(), false)?;
+            launch.env.push((key.clone(), value));
+        }
+        let record = LabServer {
+            name: name.clone(),
+            about: spec.about.clone(),
+            measured: spec.measured,
+            command: shop.shown(&typed(&launch)),
+            version: String::new(),
+            cores,
+            with: spec
+                .with
+                .iter()
+                .map(|name| name.get_ref().clone())
+                .collect(),
+            files: files
+                .into_iter()
+                .map(|mut file| {
+                    file.content = shop.shown(&file.content);
+                    file
+                })
+                .collect(),
+        };
+        Ok(Self {
+            spec,
+            record,
+            port,
+            idle_bytes: None,
+            process: Process::start(&launch)?,
+            values,
+        })
+    }
+
+    /// What is asked of it, from the path on.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// All its processes.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.process.pids()
+    }
+
+    /// An error if it has ended by itself.
+    pub(super) fn must_live(&mut self) -> Result<(), String> {
+        match self.process.exited() {
+            None => Ok(()),
+            Some(status) => Err(format!(
+                "server {}: it ended while it was needed ({status}); {}",
+                self.record.name,
+                self.process.output().last_words()
+            )),
+        }
+    }
+
+    /// What it prints about its version; nothing if it does not say.
+    pub(super) fn version(&self, shop: &Workshop<'_>) -> String {
+        let Some(line) = &self.spec.version else {
+            return String::new();
+        };
+        let launched = shop.launch(line.get_ref(), &self.values);
+        let Ok(mut process) = launched.and_then(|launch| Process::start(&launch)) else {
+            return String::new();
+        };
+        if process.wait(ASK).is_none() {
+            return String::new();
+        }
+        let text = process.output().all_output();
+        let first = text.lines().find(|line| !line.trim().is_empty());
+        first.map(|line| line.trim().to_owned()).unwrap_or_default()
+    }
+
+    /// Ends it as its file says, and with force after that.
+    pub(super) fn stop(mut self, shop: &Workshop<'_>) {
+        let ending = self.spec.stop.as_ref().map(toml::Spanned::get_ref);
+        let signal = match ending {
+            None => Some(Signal::TERM),
+            Some(Ending::Signal(signal)) => Some(*signal),
+            Some(Ending::Command(line)) => {
+                let launched = shop.launch(line, &self.values);
+                // Where the command cannot do it, the signal does.
+                match launched.and_then(|launch| Process::start(&launch)) {
+                    Ok(mut process) => process
+                        .wait(ASK)
+                        .is_none_or(|status| !status.success())
+                        .then_some(Signal::TERM),
+                    Err(_) => Some(Signal::TERM),
+                }
+            }
+        };
+        self.process.stop(signal);
+    }
+
+    /// `false` if `stop` was set before.
+    fn wait_until_ready(&mut self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<bool, String> {
+        let deadline = base_clock::after(self.spec.ready_timeout.0);
+        let url = match &self.spec.ready {
+            Some(url) => self.values.fill(url.get_ref(), false)?,
+            None => self.url(&numbered(shop.experiment.path(self.spec), 0)),
+        };
+        if let Some(text) = &self.spec.ready_log {
+            self.process.output().await_text(text);
+        }
+        let mut last = String::new();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let ready = match &self.spec.ready_log {
+                Some(_) => self.process.output().has_said_it(),
+                None => answers(&url, stop, &mut last)?,
+            };
+            if let Some(status) = self.process.exited() {
+                return Err(format!(
+                    "it ended before it was ready ({status}); {}",
+                    self.process.output().last_words()
+                ));
+            }
+            if ready {
+                return Ok(true);
+            }
+            if base_clock::now() >= deadline {
+                return Err(self.never_ready(&url, &last));
+            }
+            self.process.output().wait_for_output(GLANCE);
+        }
+    }
+
+    fn never_ready(&self, url: &str, last: &str) -> String {
+        let seconds = self.spec.ready_timeout.0.as_secs_f64();
+        let what = match &self.spec.ready_log {
+            Some(text) => format!("it has not written {text:?}"),
+            None => format!("{url} gives no good answer ({last})"),
+        };
+        format!(
+            "it is not ready after {seconds} s: {what}; {}",
+            self.process.output().last_words()
+        )
+    }
+}
+
+/// Whether `url` gives a good answer; `last` says what it gives else.
+fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
+    let plan = Plan {
+        stop: Stop::Requests(1),
+        threads: 1,
+        timeout: ASK,
+        ..Plan::new(url)
+    };
+    let run = run(&plan, None, stop).map_err(|error| error.to_string())?;
+    *last = run
+        .errors
+        .by_kind
+        .iter()
+        .find(|(_, count)| **count > 0)
+        .map_or_else(|| "no answer".to_owned(), |(kind, _)| kind.clone());
+    Ok(run.accounting.good > 0)
+}
+
+/// A free port, or the one that is asked for.
+fn port(asked: Option<u16>) -> Result<u16, String> {
+    let listener = TcpListener::bind(("127.0.0.1", asked.unwrap_or(0)));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|error| {
+        match (asked, error.kind()) {
+            (Some(port), io::ErrorKind::AddrInUse) => format!(
+                "port {port} is taken by another program; stop that, or leave `port` out to have a free one"
+            ),
+            (Some(port), _) => format!("port {port} cannot be used: {error}"),
+            (None, _) => format!("no free port: {error}"),
+        }
+    })
+}
+
+/// A command as one would type it.
+fn typed(launch: &Launch) -> String {
+    match &launch.line {
+        Line::Shell(line) => line.clone(),
+        Line::Program(words) => words.join(" "),
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs and what is made of them: sweeps, searches for a capacity, diagnoses, comparisons, merged runs and experiments.
+//!
+//! It knows how a run is measured (by `millrace-client`), what is concluded from it (by `millrace-stats`), what is probed
+//! beside it, and the formats in which results are stored. It must not know any code of the server, nor how results are
+//! drawn or what the command line is.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use millrace_client::{Plan, Stop};
+//! use millrace_runs::run;
+//!
+//! let plan = Plan { connections: 10, stop: Stop::Requests(1000), ..Plan::new("http://127.0.0.1:8080/") };
+//! let run = run(&plan, None, &AtomicBool::new(false))?;
+//! println!("{} {:.0}/s", run.verdict, run.achieved_rate);
+//! # Ok::<(), millrace_client::Error>(())
+//! ```
+
+mod calibration;
+mod capacity;
+mod compare;
+mod conclude;
+mod diagnose;
+mod figures;
+mod host;
+mod lab;
+mod ladder;
+mod limited;
+mod measure;
+mod merge;
+mod objective;
+mod postgres;
+mod probe;
+mod run;
+mod sweep;
+mod visits;
+
+pub use base_probe::postgres::{
+    MeanMax, PgCounters, PgGap, PgPerRequest, PgProbe, PgSample, PgServer, PgSummary, PgWait,
+};
+/// What a host probe samples and sums up; see [`base_probe`].
+pub use base_probe::{Moment, Probe, Summary};
+pub use calibration::calibrate;
+pub use capacity::{Capacity, CapacityNews, CapacityPlan, CapacityProgress, capacity};
+pub use compare::{Compare, CompareProgress, Comparison, compare};
+pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
+pub use figures::{ClassFigures, Pauses, RampDown, Sessions};
+pub use host::Host;
+pub use lab::{
+    CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
+    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, OtherClient,
+    Programs, Spread, Text, lab,
+};
+pub use ladder::Ladder;
+pub use measure::run;
+pub use merge::{MergeError, Part};
+pub use postgres::Postgres;
+pub use probe::Probed;
+pub use run::{Client, Connections, Loop, Protocol, Run};
+pub use sweep::{
+    Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
+    Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,
+};

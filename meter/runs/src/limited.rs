@@ -1,0 +1,110 @@
+//! What limits a server, from runs at several levels of load: what a diagnosis, a sweep and a search for the capacity have in common.
+
+use crate::{Run, Summary};
+use millrace_stats::analysis::bottleneck::{Finding, LevelSigns, across, are_far_apart, findings};
+use millrace_stats::analysis::demand::{Demands, LEAST};
+
+/// A run at one level.
+pub(crate) struct Seen<'a> {
+    /// Requests in flight all the time; `None` where that changes, as in an open loop or with pauses.
+    pub(crate) in_flight: Option<f64>,
+    pub(crate) run: &'a Run,
+}
+
+/// What the levels say together.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// The likeliest first.
+    pub(crate) bottleneck: Vec<Finding>,
+    /// Of one request, at the level with the highest throughput.
+    pub(crate) demands: Option<Demands>,
+    /// What could not be told, in sentences without a full stop.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Told {
+    /// What shows at single levels; they are in order, the lowest first.
+    pub(crate) fn of(levels: &[Seen<'_>]) -> Self {
+        let highest = highest(levels.iter().map(|level| level.run));
+        let fastest = levels
+            .iter()
+            .max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
+        // What is full is told where it is fullest; the lower levels of the same throughput see it less clearly.
+        let bottleneck = levels
+            .iter()
+            .rev()
+            .filter(|level| level.run.achieved_rate >= LEAST * highest)
+            .find_map(|level| Some(findings(summary(level.run)?, level.run.client_side())));
+        let mut remarks = Vec::new();
+        if levels.iter().all(|level| summary(level.run).is_none()) {
+            remarks.push("no level was long enough for two samples of the host".to_owned());
+        }
+        Self {
+            bottleneck: bottleneck.unwrap_or_default(),
+            demands: fastest.and_then(|level| demands(level.run, highest)),
+            remarks,
+        }
+    }
+
+    /// Adds what only a comparison of the levels tells, where none of them shows a limit by itself.
+    pub(crate) fn compare(&mut self, levels: &[Seen<'_>]) {
+        if !self.bottleneck.is_empty() || !self.remarks.is_empty() {
+            return;
+        }
+        match signs(levels) {
+            Ok(signs) => self.bottleneck.extend(across(&signs)),
+            Err(why) => self.remarks.push(why.to_owned()),
+        }
+    }
+}
+
+/// The highest throughput, by which saturation is known.
+pub(crate) fn highest<'a>(runs: impl Iterator<Item = &'a Run>) -> f64 {
+    runs.map(|run| run.achieved_rate).fold(0.0, f64::max)
+}
+
+/// What a request took in a run, if its throughput is near enough to the `highest`.
+pub(crate) fn demands(run: &Run, highest: f64) -> Option<Demands> {
+    let share = run.achieved_rate / highest;
+    Demands::of(summary(run)?, run.client_side(), Some(share))
+}
+
+fn summary(run: &Run) -> Option<&Summary> {
+    run.probe.as_ref()?.summary.as_ref()
+}
+
+/// The signs of every level, or why the levels cannot be held against each other.
+fn signs(levels: &[Seen<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
+    let in_flight: Option<Vec<f64>> = levels.iter().map(|level| level.in_flight).collect();
+    let Some(in_flight) = in_flight else {
+        return Err(
+            "a lock is told from waits for others only by numbers of requests in flight: by connections without pauses",
+        );
+    };
+    if !are_far_apart(&in_flight) {
+        return Err(
+            "a lock is told from waits for others only where the highest level is four times the lowest or more",
+        );
+    }
+    let signs: Option<Vec<LevelSigns>> = levels
+        .iter()
+        .zip(in_flight)
+        .map(|(level, in_flight)| signs_of(level.run, in_flight))
+        .collect();
+    signs.ok_or("without the server's processes a lock cannot be told from a busy processor")
+}
+
+/// What is held against the other levels; `None` if the server's processes were not seen, or nothing was answered.
+fn signs_of(run: &Run, in_flight: f64) -> Option<LevelSigns> {
+    let summary = summary(run)?;
+    let server = summary.server?;
+    let requests = run.achieved_rate * summary.span_s;
+    (requests > 0.0).then(|| LevelSigns {
+        in_flight,
+        rate: run.achieved_rate,
+        response_us: in_flight * 1e6 / run.achieved_rate,
+        cpu_us: (server.cpu_s + server.run_delay_s) * 1e6 / requests,
+        server_share: server.cpu_s / summary.span_s / summary.cores.len().max(1) as f64,
+        voluntary: server.voluntary.map(|count| count as f64 / requests),
+    })
+}

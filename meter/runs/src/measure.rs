@@ -1,0 +1,33 @@
+//! One run from its plan to its figures.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::conclude::{Measured, conclude};
+use crate::{Run, postgres, probe};
+use millrace_client::Progress;
+use millrace_client::driver::Prepared;
+use millrace_client::{Error, Plan};
+
+/// Measures what `plan` says and returns when it is done, or soon after `stop` is set with what there is by then.
+/// `progress` is called about four times a second from the calling thread.
+///
+/// # Errors
+/// The plan cannot be carried out. What goes wrong between client and server is counted in [`Run::errors`] instead.
+pub fn run(
+    plan: &Plan,
+    progress: Option<&mut dyn FnMut(&Progress)>,
+    stop: &AtomicBool,
+) -> Result<Run, Error> {
+    let prepared = Prepared::new(plan)?;
+    let postgres = postgres::watch(plan)?;
+    let probing = probe::start(plan, prepared.address())?;
+    let sent = prepared.carry_out(progress, stop)?;
+    let probed = probing.map(|probing| probing.finish(&sent.harvests));
+    Ok(conclude(Measured {
+        plan,
+        sent,
+        stopped: stop.load(Ordering::Relaxed),
+        postgres,
+        probed,
+    }))
+}

@@ -1,0 +1,144 @@
+//! The host probe of a run: started before it, cut to its measured part, and turned into demands and a bottleneck.
+
+use std::net::{SocketAddr, UdpSocket};
+
+use base_probe::{Moment, Options, Probe, Prober, Summary};
+use serde::{Deserialize, Serialize};
+use socket2::SockAddr;
+
+use crate::Run;
+use base_clock::Nanos;
+use millrace_client::driver;
+use millrace_client::engine::Harvest;
+use millrace_client::{Error, Plan, spin};
+use millrace_stats::Verdict;
+use millrace_stats::analysis::bottleneck::findings;
+use millrace_stats::analysis::demand::{ClientSide, Demands};
+
+/// What a probe says of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The measured part; `None` if it has fewer than two samples.
+    pub summary: Option<Summary>,
+    /// What one request took of each resource.
+    pub demands: Option<Demands>,
+    /// When the measured part began, by the clock that `samples` are held against.
+    pub began_ns: u64,
+    /// Everything that was sampled.
+    pub samples: Probe,
+}
+
+/// A probe that runs beside a plan.
+pub(crate) struct Probing(Prober);
+
+/// Starts the probe that the plan asks for.
+pub(crate) fn start(plan: &Plan, address: &SockAddr) -> Result<Option<Probing>, Error> {
+    let Some(wanted) = &plan.probe else {
+        return Ok(None);
+    };
+    let explicit = !(wanted.pids.is_empty() && wanted.ports.is_empty());
+    let ports = match address.as_socket().filter(is_here) {
+        Some(address) if !explicit => vec![address.port()],
+        _ => wanted.ports.clone(),
+    };
+    let options = Options {
+        interval: wanted.interval,
+        pids: wanted.pids.clone(),
+        ports,
+        required: explicit,
+        own_threads: Some(driver::THREAD),
+        perf: wanted.perf,
+    };
+    let prober = Prober::start(options).map_err(|error| {
+        Error::Plan(format!(
+            "the host cannot be probed: {error}; --no-probe measures without"
+        ))
+    })?;
+    Ok(Some(Probing(prober)))
+}
+
+/// Whether an address is one of this machine's: only those can be bound to.
+fn is_here(address: &SocketAddr) -> bool {
+    UdpSocket::bind((address.ip(), 0)).is_ok()
+}
+
+impl Probing {
+    /// Ends the probe. The measured part is from the start of the last thread to the first refused request.
+    pub(crate) fn finish(self, harvests: &[Harvest]) -> (Probe, Nanos, Nanos) {
+        let starts = harvests.iter().map(|harvest| harvest.times.start);
+        let ends = harvests.iter().map(|harvest| harvest.stopped_at);
+        let (start, end) = (
+            starts.max().unwrap_or_default(),
+            ends.min().unwrap_or_default(),
+        );
+        (self.0.stop(), start, end)
+    }
+}
+
+impl Run {
+    /// Puts a probe beside the run and names what its measured part, from `start` to `end`, shows. For a probe of
+    /// another machine that is [`Moment::Wall`]; the clocks of the two machines must agree to a fraction of a second.
+    pub fn attach_probe(&mut self, probe: Probe, start: Moment, end: Moment) {
+        let summary = probe.within(start, end);
+        if let Some(summary) = summary.as_ref().filter(|_| self.client.spin) {
+            self.doubt_spinning(summary);
+        }
+        let client = self.client_side();
+        let (Moment::Monotonic(began_ns) | Moment::Wall(began_ns)) = start;
+        self.bottleneck = summary.as_ref().map(|summary| findings(summary, client));
+        self.probe = Some(Probed {
+            demands: summary
+                .as_ref()
+                .and_then(|summary| Demands::of(summary, client, None)),
+            summary,
+            began_ns,
+            samples: probe,
+        });
+    }
+
+    /// A server that was found only while it was measured may have had no core for itself.
+    fn doubt_spinning(&mut self, summary: &Summary) {
+        let set = |cores: &[usize]| cores.iter().copied().collect::<spin::Cores>();
+        let (server, own) = (set(&summary.server_cores), set(&summary.own_cores));
+        let threads = usize::try_from(self.client.threads).unwrap_or(usize::MAX);
+        if !server.is_empty() && !own.is_empty() && spin::left(&server, &own, threads) == 0 {
+            if self.verdict == Verdict::Valid {
+                self.verdict = Verdict::Suspect;
+            }
+            self.reasons.push(
+                "the client spun on the only cores of the server: it took from it what it measured; pin both apart, or \
+                 let the client sleep"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// What the demand law needs of the client.
+    pub(crate) fn client_side(&self) -> ClientSide {
+        ClientSide {
+            rate: self.achieved_rate,
+            cpu_us: self.client.cpu_us_per_request,
+            busiest: self.client.busiest_thread,
+            spun: self
+                .client
+                .spun_us
+                .map(|spun| spun as f64 / 1e6 / self.duration_s.max(f64::EPSILON)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_here;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_here() {
+        for (address, here) in [
+            ("127.0.0.1:80", true),
+            // A block for documentation (RFC 5737).
+            ("192.0.2.7:80", false),
+        ] {
+            assert_eq!(is_here(&address.parse().unwrap()), here, "{address}");
+        }
+    }
+}

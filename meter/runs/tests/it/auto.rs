@@ -1,0 +1,84 @@
+//! Runs whose length the statistics decide.
+
+use std::time::{Duration, Instant};
+
+use millrace_client::{Auto, Plan, Process, Schedule, Stop};
+use millrace_runs::Run;
+use millrace_stats::Verdict;
+
+use crate::stub::{HELLO, Server, counted, measure, once, serve};
+
+fn auto(url: String, precision: f64) -> Plan {
+    let max = Duration::from_secs(3);
+    Plan {
+        stop: Stop::Duration(max),
+        auto: Some(Auto { precision, max }),
+        schedule: Some(Schedule {
+            rate: 500.0,
+            process: Process::Constant,
+            deadline: None,
+        }),
+        ..counted(url, 8, 1)
+    }
+}
+
+#[test]
+fn a_steady_server_is_known_before_the_time_is_over() {
+    let server = Server::start(|stream| {
+        serve(&stream, |_, _| {
+            std::thread::park_timeout(Duration::from_millis(5));
+            Some(HELLO.to_vec())
+        });
+    });
+    assert!(once(|_| {
+        let run = measure(&auto(server.url("/"), 0.25));
+        check_steady(&run);
+        run.auto.unwrap().converged
+    }));
+}
+
+/// What was decided, and what was measured, of a run of `auto` with a precision of a quarter.
+fn check_steady(run: &Run) {
+    let figures = run.auto.unwrap();
+    assert!((run.warmup_s - figures.warmup_s).abs() < 1e-9);
+    // What was measured is what was due in the measured part.
+    let due = figures.measured_s * 500.0;
+    assert!(
+        (run.accounting.issued as f64 - due).abs() <= 2.0,
+        "{run:#?}"
+    );
+    let reasons = run.reasons.join("; ");
+    let says_no = reasons.contains("% were asked for") || reasons.contains("never became steady");
+    assert_eq!(says_no, !figures.converged, "{reasons}");
+    if figures.converged {
+        assert!(figures.steady && figures.half_width_response.unwrap() <= 0.25);
+        assert!(figures.half_width_rate.unwrap() <= 0.25);
+        assert!(figures.warmup_s + figures.measured_s < 3.5, "{figures:?}");
+    }
+}
+
+#[test]
+fn a_server_that_drifts_is_not_and_the_run_says_so() {
+    let began = Instant::now();
+    let server = Server::start(move |stream| {
+        serve(&stream, |_, _| {
+            // A millisecond more every fifth of a second.
+            std::thread::park_timeout(began.elapsed() / 200);
+            Some(HELLO.to_vec())
+        });
+    });
+    let run = measure(&auto(server.url("/"), 0.02));
+    let figures = run.auto.unwrap();
+    assert!(!figures.converged, "{figures:?}");
+    assert_ne!(run.verdict, Verdict::Valid);
+    let reasons = run.reasons.join("; ");
+    assert!(
+        reasons.contains("steady") || reasons.contains("asked for"),
+        "{reasons}"
+    );
+    // It ends nevertheless.
+    assert!(
+        (2.9..6.0).contains(&(figures.warmup_s + figures.measured_s)),
+        "{figures:?}"
+    );
+}

@@ -1,0 +1,183 @@
+//! What the client can do by itself, and what a run says of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use millrace_client::{NullPlan, NullServer, Plan, Stop};
+use millrace_runs::calibrate;
+use millrace_stats::Calibration;
+
+use crate::stub::{HELLO, Server, counted, measure, serve};
+
+const SHORT: Duration = Duration::from_millis(120);
+
+fn calibrated(plan: &Plan) -> Option<Calibration> {
+    calibrate(plan, SHORT, &AtomicBool::new(false)).unwrap()
+}
+
+#[test]
+fn the_client_has_a_ceiling_and_a_floor() {
+    let server = Server::fixed(HELLO);
+    let plan = Plan {
+        depth: 4,
+        ..counted(server.url("/"), 8, 1)
+    };
+    let known = calibrated(&plan).unwrap();
+    assert_eq!(known.response_bytes, HELLO.len() as u64);
+    assert!(
+        known.ceiling_per_s > 100.0 && known.cpu_us_per_request > 0.0,
+        "{known:?}"
+    );
+    assert!(known.floor_us > 0.0 && known.floor_us < 1e5, "{known:?}");
+    // One request at a time cannot be faster than one at a time.
+    assert!(
+        known.floor_us * known.ceiling_per_s > 1e6 / 1_000.0,
+        "{known:?}"
+    );
+    // The subject was asked once, for the size of its answer.
+    assert_eq!(server.accepted.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn every_shape_of_a_plan_can_be_calibrated() {
+    let server = Server::fixed(HELLO);
+    let plan = counted(server.url("/a?b=c"), 3, 1);
+    for plan in [
+        Plan {
+            keep_alive: false,
+            ..plan.clone()
+        },
+        Plan {
+            per_connection: Some(7),
+            ..plan.clone()
+        },
+        Plan {
+            method: "POST".into(),
+            body: vec![b'x'; 5_000],
+            ..plan.clone()
+        },
+        Plan {
+            urls: vec!["/1".into(), server.url("/2")],
+            ..plan.clone()
+        },
+        Plan {
+            headers: vec![("Host".into(), "other".into())],
+            ..plan.clone()
+        },
+        Plan {
+            cores: Some(vec![first_core()]),
+            ..plan
+        },
+    ] {
+        let known = calibrated(&plan);
+        assert!(
+            known.is_some_and(|known| known.ceiling_per_s > 0.0),
+            "{plan:?}"
+        );
+    }
+}
+
+fn first_core() -> usize {
+    let set = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..).find(|&core| set.is_set(core)).unwrap()
+}
+
+#[test]
+fn without_an_answer_there_is_nothing_to_calibrate_for() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", closed.local_addr().unwrap());
+    drop(closed);
+    assert_eq!(calibrated(&counted(url, 2, 1)), None);
+    let server = Server::fixed(HELLO);
+    let stopped = AtomicBool::new(true);
+    let plan = counted(server.url("/"), 2, 1);
+    assert_eq!(calibrate(&plan, SHORT, &stopped).unwrap(), None);
+    let bad = Plan {
+        connections: 0,
+        ..plan
+    };
+    assert!(calibrate(&bad, SHORT, &AtomicBool::new(false)).is_err());
+}
+
+#[test]
+fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
+    let server = NullServer::start(&NullPlan::default()).unwrap();
+    let run = |known| {
+        measure(&Plan {
+            stop: Stop::Duration(Duration::from_millis(200)),
+            calibration: Some(known),
+            ..counted(server.url(), 2, 1)
+        })
+    };
+    let known = Calibration {
+        ceiling_per_s: 1e9,
+        floor_us: 1e-3,
+        ..Calibration::default()
+    };
+    let fine = run(known);
+    assert!(
+        !fine.reasons.join(" ").contains("itself can do"),
+        "{:?}",
+        fine.reasons
+    );
+    assert_eq!(fine.calibration, Some(known));
+    let above = run(Calibration {
+        ceiling_per_s: 1.0,
+        floor_us: 1e6,
+        ..known
+    });
+    assert!(
+        !above.reasons.join(" ").contains("itself can do"),
+        "{:?}",
+        above.reasons
+    );
+    let notes = above.notes.join(" ");
+    assert!(
+        notes.contains("the 1/s of its calibration")
+            && notes.contains("a server that does nothing"),
+        "{notes}"
+    );
+    let unknown = run(Calibration {
+        ceiling_per_s: 1.0,
+        same_core: true,
+        lower_bound: true,
+        ..known
+    });
+    assert!(
+        !unknown.reasons.join(" ").contains("itself can do"),
+        "{:?}",
+        unknown.reasons
+    );
+    assert!(
+        unknown.notes.join(" ").contains("cannot be told"),
+        "{:?}",
+        unknown.notes
+    );
+}
+
+#[test]
+fn a_list_of_urls_is_asked_once_each_and_a_silent_server_only_once() {
+    for silent in [false, true] {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let server = Server::start(move |stream| {
+            serve(&stream, |_, _| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if silent {
+                    std::thread::park_timeout(Duration::from_secs(60));
+                }
+                Some(HELLO.to_vec())
+            });
+        });
+        let plan = Plan {
+            urls: (0..9).map(|n| server.url(&format!("/{n}"))).collect(),
+            timeout: Duration::from_secs(if silent { 1 } else { 60 }),
+            ..counted(server.url("/"), 2, 1)
+        };
+        let known = calibrated(&plan);
+        assert_eq!(known.is_none(), silent, "{known:?}");
+        let expected = if silent { 1 } else { 9 };
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
+    }
+}

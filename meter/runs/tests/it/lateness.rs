@@ -1,0 +1,59 @@
+//! The client's own account of when it sent, against the null server's of when the requests arrived.
+
+use std::time::Duration;
+
+use millrace_client::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+
+use crate::stub::{counted, measure};
+
+const RATE: f64 = 2_000.0;
+
+#[test]
+fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
+    let server = NullServer::start(&NullPlan {
+        log: 10_000,
+        ..NullPlan::default()
+    })
+    .unwrap();
+    let run = measure(&Plan {
+        threads: 1,
+        stop: Stop::Duration(Duration::from_millis(600)),
+        schedule: Some(Schedule {
+            rate: RATE,
+            process: Process::Constant,
+            deadline: None,
+        }),
+        ..counted(server.url(), 8, 1)
+    });
+    let answers = server.stop().unwrap().answers;
+    assert_eq!(answers.len() as u64, run.accounting.issued);
+    let start = run.client.started_ns;
+    // The kernel begins to stamp what comes some moments after it was asked.
+    let unstamped = answers.iter().filter(|answer| answer.received_ns.is_none());
+    assert!(unstamped.count() < answers.len() / 2);
+    // The requests are sent in the order in which they are due, so the nth to arrive is the nth that was due.
+    let mean = |stamp: fn(&NullAnswer) -> u64| {
+        let mut stamps: Vec<u64> = answers.iter().map(stamp).collect();
+        stamps.sort_unstable();
+        let late = |(n, stamp): (usize, &u64)| {
+            let due = start as f64 + n as f64 * 1e9 / RATE;
+            (*stamp as f64 - due) / 1_000.0
+        };
+        let late: Vec<f64> = stamps.iter().enumerate().map(late).collect();
+        // Nothing arrives before it is due; a nanosecond is lost in rounding.
+        assert!(late.iter().all(|&late| late > -0.01), "{late:?}");
+        late.iter().sum::<f64>() / late.len() as f64
+    };
+    let (received, arrived) = (
+        mean(|answer| answer.received_ns.unwrap_or(answer.arrived_ns)),
+        mean(|answer| answer.arrived_ns),
+    );
+    let inside = run.latency_us.send_lag.unwrap().mean;
+    let service = run.latency_us.service.unwrap().mean;
+    // The kernel has a request after it was sent, the server after the kernel, and before its answer arrives; three digits may round.
+    let bound = (inside + service) * 1.001;
+    assert!(
+        inside * 0.999 <= received && received <= arrived && arrived <= bound,
+        "{inside} {received} {arrived} {bound}"
+    );
+}

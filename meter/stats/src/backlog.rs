@@ -1,0 +1,162 @@
+//! Whether the requests in flight became more and more: then the server does not keep up with its schedule, and no objective is
+//! met, however short the times are that were seen until then.
+//!
+//! Of a server with two thirds of what is asked of it the median of ten seconds is below two; a day later it would be hours.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::series::{Series, Slot};
+use crate::stationary::{mean_cycle, parts};
+use base_clock::Nanos;
+
+/// Share of the requests that may be in flight at the end and were not at the beginning before that is a backlog.
+const SLACK: f64 = 0.05;
+/// Standard deviations of a Poisson number that are allowed too.
+const CHANCE: f64 = 5.0;
+/// Growth, and growth in requests, below which the thirds of a run are not compared.
+const TIMES: f64 = 2.0;
+const FEW: f64 = 10.0;
+
+/// Requests in flight, sent or not, that became more and more during an open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Backlog {
+    /// How many there were at the beginning of the measured part, on average over the time that was compared.
+    pub from: f64,
+    /// How many at its end.
+    pub to: f64,
+}
+
+impl fmt::Display for Backlog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to } = self;
+        write!(
+            out,
+            "the backlog grew from {from:.0} to {to:.0} requests in flight"
+        )
+    }
+}
+
+/// The backlog that grew in the first `steady` nanoseconds, in which `rate` requests a second were due. Where arrivals need not be
+/// even, only one that is a good part of all of them: more that are in flight may be more that arrive.
+pub fn judge(series: &Series, steady: Nanos, rate: f64, is_even: bool) -> Option<Backlog> {
+    let (parts, seconds) = parts(series, steady)?;
+    let parts = &parts[filling(&parts, seconds)..];
+    let rising = rising(parts, seconds).filter(|_| is_even);
+    rising.or_else(|| left_over(parts, seconds, rate))
+}
+
+/// Requests in flight that became more all the time, which speaks against a run whatever the reason.
+pub fn rises(series: &Series, steady: Nanos) -> Option<Backlog> {
+    let (parts, seconds) = parts(series, steady)?;
+    rising(&parts[filling(&parts, seconds)..], seconds)
+}
+
+/// Parts at the beginning in which, without a warm-up, as many requests came to be in flight as there must be: as many as two mean
+/// times reach into. A backlog that grows makes these times long too, so half of the parts stay in any case.
+fn filling(parts: &[&[Slot]], seconds: f64) -> usize {
+    let filling = (2.0 * mean_cycle(parts) / seconds).round() as usize;
+    filling.min(parts.len() / 2)
+}
+
+/// Requests in flight in each third: more in each, and in every part of the last more than twice as many as at first. ✗ *A pause
+/// of a moment, after which nothing waits any more, makes the mean of the last third many times that of the first.*
+fn rising(parts: &[&[Slot]], seconds: f64) -> Option<Backlog> {
+    let third = parts.len() / 3;
+    let last = &parts[parts.len() - third..];
+    let [from, middle, to] = [&parts[..third], &parts[third..parts.len() - third], last]
+        .map(|parts| in_flight(parts, seconds));
+    let each = last.iter().map(|part| in_flight(&[part], seconds));
+    let grows = from <= middle && middle <= to;
+    let grows = grows && each.fold(to, f64::min) > TIMES * from + FEW;
+    grows.then_some(Backlog { from, to })
+}
+
+/// Requests in flight in the last part against the first: of those that were due in between, too many were left over.
+fn left_over(parts: &[&[Slot]], seconds: f64, rate: f64) -> Option<Backlog> {
+    let ends = [parts.first()?, parts.last()?];
+    let [from, to] = ends.map(|part| in_flight(&[part], seconds));
+    let due = rate * seconds * (parts.len() - 1) as f64;
+    (to - from > SLACK * due + CHANCE * due.sqrt()).then_some(Backlog { from, to })
+}
+
+fn in_flight(parts: &[&[Slot]], seconds: f64) -> f64 {
+    let slots = parts.iter().flat_map(|part| part.iter());
+    let sum: f64 = slots.map(|slot| slot.in_flight as f64).sum();
+    sum / (seconds * 1e9 * parts.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timings::Timing;
+    use base_clock::{MS, SECOND};
+
+    /// Ten seconds at 1,000 requests a second with so many in flight, each of which takes so long.
+    fn series(in_flight: impl Fn(u64) -> u64, cycle: Nanos) -> Series {
+        let mut series = Series::new(Some(10 * SECOND), true);
+        for n in 0..100 {
+            let at = n * 100 * MS;
+            (0..100).for_each(|_| series.record(at, cycle, &Timing::served(1)));
+            series.sample(at + 100 * MS, 100 * MS, in_flight(n));
+        }
+        series
+    }
+
+    fn judged(series: &Series) -> Option<Backlog> {
+        judge(series, 10 * SECOND, 1_000.0, true)
+    }
+
+    #[test]
+    fn a_number_that_stays_or_falls_or_jumps_for_a_while_is_no_backlog() {
+        assert_eq!(judged(&series(|_| 5, 5 * MS)), None);
+        assert_eq!(judged(&series(|n| 1_000 - 9 * n, 5 * MS)), None);
+        let frozen = |n| {
+            if (40..60).contains(&n) {
+                (n - 40) * 100
+            } else {
+                5
+            }
+        };
+        assert_eq!(judged(&series(frozen, 5 * MS)), None);
+        // A pause whose queue is gone a moment later, whenever it falls.
+        for pause in [5, 25, 50, 75, 83, 97] {
+            let paused = |n| if n == pause { 400 } else { 3 };
+            assert_eq!(judged(&series(paused, 5 * MS)), None, "{pause}");
+        }
+    }
+
+    #[test]
+    fn a_slow_growth_shows_over_the_thirds_and_a_fast_one_by_what_is_left_over() {
+        // One in a hundred is left over: one more each tenth of a second.
+        let slow = judged(&series(|n| 5 + n, 5 * MS)).unwrap();
+        assert!(slow.from < 30.0 && slow.to > 80.0, "{slow}");
+        // A third is left over, on top of a backlog that the warm-up has left; the mean answer is late by two seconds.
+        let fast = series(|n| 2_000 + 33 * n, 2 * SECOND);
+        let grown = judged(&fast).unwrap();
+        assert!(grown.to > grown.from + 1_000.0, "{grown}");
+        assert!(grown.to_string().contains("the backlog grew from"));
+        assert_eq!(judge(&fast, 10 * SECOND, 1_000.0, false), Some(grown));
+    }
+
+    #[test]
+    fn without_a_warm_up_those_that_must_be_in_flight_are_no_backlog() {
+        // Each takes two seconds, so there are 2,000 after two.
+        let slow = series(|n| (100 * n).min(2_000), 2 * SECOND);
+        assert_eq!(judged(&slow), None);
+    }
+
+    #[test]
+    fn of_uneven_arrivals_more_in_flight_may_be_more_that_arrived() {
+        let busier = series(|n| 5 + n, 5 * MS);
+        assert_eq!(judge(&busier, 10 * SECOND, 1_000.0, false), None);
+        assert!(rises(&busier, 10 * SECOND).is_some());
+    }
+
+    #[test]
+    fn a_few_requests_say_nothing() {
+        assert_eq!(judged(&series(|n| n % 2, MS)), None);
+        assert_eq!(judged(&Series::new(None, true)), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! What a client can do by itself: its ceiling and its floor.
+
+use serde::{Deserialize, Serialize};
+
+/// What the client found against the null server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Answers a second in a closed loop with the connections, the depth and the threads of the plan.
+    pub ceiling_per_s: f64,
+    /// Median service time of one request at a time.
+    pub floor_us: f64,
+    /// The client's CPU time for one request at the ceiling.
+    pub cpu_us_per_request: f64,
+    /// Mean size of the subject's answers, heads included, and so of the null server's.
+    pub response_bytes: u64,
+    /// Whether the null server had to run on cores that the client uses.
+    pub same_core: bool,
+    /// Whether the client could do more than the ceiling: the null server took cores from it that the subject will not take,
+    /// or was itself the limit.
+    pub lower_bound: bool,
+}

@@ -1,0 +1,147 @@
+//! How many blocks a half of a comparison has: as many as were asked for, or as many as it takes.
+//!
+//! With a smallest effect that is to be seen, a half goes on until it could see it. What decides is how the blocks differ from one
+//! another, and not what they say of A and B. The half of A against itself is the pilot study: it finds out how many blocks it
+//! takes, and the comparison has as many, which its own figures have no part in, so Student's interval of them holds as it does
+//! of a number that was fixed beforehand (Stein, "A two-sample test for a linear hypothesis whose power is independent of the
+//! variance", Annals of Mathematical Statistics 16, 1945). Only if the blocks of the comparison turn out to differ more than those of A
+//! with itself are there more. How many more is told by the spread so far, and asked again only when they are there: looking after each
+//! block would stop where the spread happens to look small.
+//!
+//! What that leaves of false finds, and how often an effect of just the size is found, in 20,000 simulated comparisons each that begin
+//! with ten blocks (a standard error is 0.15 and 0.25 points; with ten blocks and no more 5.1 % of the first were flagged):
+//!
+//! | blocks in the mean | A flagged beside itself | the effect found |
+//! |---|---|---|
+//! | 10 | 5.1 % | 98 % |
+//! | 11 | 5.3 % | 94 % |
+//! | 20 | 5.5 % | 91 % |
+//! | 63 | 5.2 % | 90 % |
+//! | 58, one run in ten disturbed | 5.3 % | 91 % |
+//!
+//! It is found more often than four times out of five, since the wider of the two spreads counts.
+
+use serde::{Deserialize, Serialize};
+
+use super::design::{Stage, Trials};
+use super::judge::{detectable, logs};
+use super::{BLOCKS, Block, FEWEST_BLOCKS, MOST_BLOCKS, Metric};
+
+/// The smallest difference that a comparison is to see, and how long it may go on until it could.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detect {
+    /// The difference, as a share of A: 0.03 for 3 %. It is to be found four times out of five.
+    pub share: f64,
+    /// Blocks of each half at most.
+    pub most_blocks: usize,
+}
+
+/// Blocks of each half.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    /// At least so many; without an effect to be seen, just so many.
+    pub blocks: usize,
+    /// The smallest difference that is to be seen.
+    pub detect: Option<Detect>,
+    /// The metric by which an effect is to be seen.
+    pub metric: Metric,
+}
+
+impl Length {
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        if self.blocks < FEWEST_BLOCKS || self.blocks > MOST_BLOCKS {
+            return Err(format!(
+                "the blocks must be from {FEWEST_BLOCKS} to {MOST_BLOCKS}"
+            ));
+        }
+        let Some(detect) = self.detect else {
+            return Ok(());
+        };
+        if !(detect.share > 0.0 && detect.share <= 1.0) {
+            return Err("the effect to be seen must be above 0 and at most 100 %".to_owned());
+        }
+        if self.blocks < BLOCKS {
+            return Err(format!(
+                "how many blocks an effect takes is told by the first {BLOCKS} or more, and these are {}",
+                self.blocks
+            ));
+        }
+        if detect.most_blocks < self.blocks || detect.most_blocks > MOST_BLOCKS {
+            return Err(format!(
+                "the most blocks must be from {}, which are made in any case, to {MOST_BLOCKS}",
+                self.blocks
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a half has all its blocks.
+    pub(super) fn is_reached(&self, trials: &Trials, stage: Stage) -> bool {
+        trials.blocks(stage).len() >= self.target(trials, stage)
+    }
+
+    /// How many blocks a half will have, by what is known of it so far.
+    pub fn expected(&self, trials: &Trials, stage: Stage) -> usize {
+        let target = self.target(trials, stage);
+        let done = trials.blocks(stage).len();
+        match self.detect {
+            Some(detect) if (BLOCKS..target).contains(&done) => {
+                let seen = self.seen(trials, stage, done);
+                seen.map_or(target, |seen| needed(done, seen, &detect).max(target))
+            }
+            _ => target,
+        }
+    }
+
+    /// The number of blocks at which a half ends, or at which it is looked at next. It never falls while blocks come.
+    pub fn target(&self, trials: &Trials, stage: Stage) -> usize {
+        let Some(detect) = self.detect else {
+            return self.blocks;
+        };
+        let done = trials.blocks(stage).len();
+        let mut target = match stage {
+            Stage::Baseline => self.blocks,
+            Stage::Comparison => self.blocks.max(trials.baseline.len()),
+        };
+        while target <= done && target < detect.most_blocks {
+            // Where half of the blocks lack the metric, more would lack it too.
+            let seen = self
+                .seen(trials, stage, target)
+                .filter(|_| self.is_given(trials.blocks(stage), target));
+            target = match seen {
+                Some(seen) if seen > detect.share => needed(target, seen, &detect),
+                _ => return target,
+            };
+        }
+        target
+    }
+
+    /// Whether half of the first so many blocks have the metric.
+    fn is_given(&self, half: &[Block], blocks: usize) -> bool {
+        2 * logs(&half[..blocks], self.metric).len() >= blocks
+    }
+
+    /// The smallest effect that the first so many blocks of a half could see.
+    fn seen(&self, trials: &Trials, stage: Stage, blocks: usize) -> Option<f64> {
+        let of = |blocks| logs(blocks, self.metric);
+        match stage {
+            Stage::Baseline => {
+                let baseline = of(&trials.baseline[..blocks]);
+                detectable(&baseline, &baseline)
+            }
+            Stage::Comparison => {
+                detectable(&of(&trials.baseline), &of(&trials.comparison[..blocks]))
+            }
+        }
+    }
+}
+
+/// Blocks that it takes where so many could see `seen`, which is too much: the standard error falls with their root. A tenth more at least,
+/// since the next look costs something too.
+fn needed(blocks: usize, seen: f64, detect: &Detect) -> usize {
+    let needed = blocks as f64 * (seen.ln_1p() / detect.share.ln_1p()).powi(2);
+    let least = blocks + blocks.div_ceil(10);
+    // What is beyond all numbers is cut off by the conversion.
+    (needed.ceil() as usize).max(least).min(detect.most_blocks)
+}
