@@ -69,6 +69,12 @@ enum Body {
     UntilClose,
 }
 
+impl Default for Parser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Parser {
     /// A parser before its first byte.
     pub fn new() -> Self {

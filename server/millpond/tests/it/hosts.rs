@@ -21,7 +21,7 @@ fn folder(settings: &str) -> TempDir {
 }
 
 fn get(connection: &mut Connection, host: &str, target: &str) -> Response {
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    connection.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     connection.receive()
 }
 
@@ -66,7 +66,7 @@ fn each_site_has_its_own_database_cache_and_watch() {
         assert_eq!(hit.field("cache-status"), Some("millpond; hit"));
     }
     let form = "title=Only+here&body=x";
-    connection.send(&format!(
+    connection.send(format!(
         "POST /note HTTP/1.1\r\nHost: one.example\r\nOrigin: http://one.example\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
         form.len()

@@ -10,7 +10,7 @@ use crate::support::{Connection, Server, new_site, serve, site_with, write};
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
     let (start, end) = ("title=Half&bo", "dy=whole");
     let mut connection = Connection::open(server.address());
-    connection.send(&format!(
+    connection.send(format!(
         "POST /note HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
          Content-Length: {1}\r\nExpect: 100-continue\r\n\r\n",
         server.address(),
