@@ -76,12 +76,24 @@ const RULES: [Rule; 11] = [
     },
     Rule {
         name: "widths",
-        enforced: &["base/chart/", "xtask/"],
+        enforced: &[
+            "base/chart/",
+            "base/clock/",
+            "server/db/",
+            "server/http/",
+            "xtask/",
+        ],
         check: comments::widths,
     },
     Rule {
         name: "words",
-        enforced: &["base/chart/", "xtask/"],
+        enforced: &[
+            "base/chart/",
+            "base/clock/",
+            "server/db/",
+            "server/http/",
+            "xtask/",
+        ],
         check: comments::words,
     },
     Rule {
@@ -106,7 +118,7 @@ const RULES: [Rule; 11] = [
     },
     Rule {
         name: "pages",
-        enforced: NOWHERE,
+        enforced: EVERYWHERE,
         check: pages::check,
     },
 ];

@@ -1,7 +1,8 @@
 //! A clock that does not stop while the machine sleeps.
 //!
-//! Times are `CLOCK_BOOTTIME`: it runs on while the machine is suspended, so a laptop that wakes up does not
-//! take an hour-old answer for a fresh one, and it never jumps when the wall clock is set.
+//! Moments are of `CLOCK_BOOTTIME`, which runs on while the machine is suspended: a laptop that
+//! wakes up does not take an hour-old response for a fresh one. The clock never jumps when the
+//! wall clock is set.
 
 use std::time::Duration;
 

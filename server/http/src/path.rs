@@ -35,13 +35,13 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Decodes percent-escapes once and removes dot segments, which cannot climb above the root: `/../a`
-/// is `/a`.
+/// Decodes percent-escapes once and removes dot segments, which cannot climb above the root:
+/// `/../a` is `/a`.
 ///
-/// An encoded slash is refused: decoded it would make two segments of one, and kept as `%2F` it could
-/// not be distinguished from `%252F`. Escaped dots count as dots, so that the result never contains
-/// `..`. Repeated slashes are kept. Borrows when there is nothing to change, which is the usual case;
-/// then it costs one scan.
+/// An encoded slash is refused: decoded it would make two segments of one, and kept as `%2F` it
+/// could not be distinguished from `%252F`. Escaped dots count as dots, so that the result never
+/// contains `..`. Repeated slashes are kept. Borrows when there is nothing to change, which is the
+/// usual case; then it costs one scan.
 ///
 /// ```
 /// use millpond_http::path::normalize;

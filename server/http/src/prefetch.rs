@@ -9,7 +9,7 @@ pub(crate) fn prefetch<T: ?Sized>(it: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which reads nothing that the program could see, whatever the address is.
+        // SAFETY: a hint, which reads nothing that the program could see, for any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(it).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

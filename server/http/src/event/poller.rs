@@ -97,8 +97,8 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, data(token), flags)?)
     }
 
-    /// Watches what is only read; `is_edge` as for [`Poller::watch`], else it is told of for as
-    /// long as it is readable.
+    /// Watches a descriptor for input; `is_edge` as for [`Poller::watch`], else events arrive as
+    /// long as the descriptor is readable.
     pub(crate) fn watch_input(&self, of: impl AsFd, token: Token, is_edge: bool) -> io::Result<()> {
         let mut flags = epoll::EventFlags::IN;
         flags.set(epoll::EventFlags::ET, is_edge);

@@ -22,9 +22,9 @@ const WINDOW: Duration = Duration::from_micros(50);
 /// What a wait without sleep earns: the CPU of sleeping and being woken, 22 µs in a guest of two
 /// cores, and a part for the time that the client saves.
 const WORTH: Duration = Duration::from_micros(30);
-/// What may be in hand at most. Half of it is given at first and after each rest, for 200 waits in
-/// vain: a conversation becomes quick only after some hundred answers, while the other side, and a
-/// hypervisor under it, learn to sleep less deeply.
+/// The largest budget. Half of it is given at first and after each rest, enough for 200 waits
+/// that find nothing: a conversation becomes quick only after some hundred responses, while the
+/// client, and a hypervisor under it, learn to sleep less deeply.
 const ALLOWANCE: Duration = Duration::from_millis(20);
 /// Waits that are slept through when it is used up; doubled with each time that follows, and as it
 /// was once all of it has been earned.
@@ -286,8 +286,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes when: looking takes no more than what it was worth, and the allowance for
-        /// each rest.
+        /// For any times of arrival: spinning takes no more than the budget that it has earned, and
+        /// the allowance for each rest.
         #[test]
         fn what_it_takes_is_bounded(phases in prop::collection::vec((1..3000_u32, 0..80_u64, 0..80_u64), 1..60)) {
             let mut looks = SpinSimulation::new(MICRO);

@@ -91,8 +91,8 @@ fn ranges() {
         });
 }
 
-/// Whatever was asked for, what is sent is what it says it is, and never much more than the page
-/// itself.
+/// For any range, the parts that are sent are those that the response names, and never much longer
+/// than the page itself.
 fn check_range(range: &[u8], response: &Response) {
     let shown = range.escape_ascii();
     let (page, body) = (bytes(PLAIN.body()), content(response));
@@ -279,7 +279,7 @@ fn conditions() {
         });
 }
 
-/// Whatever stands in a condition, the answer is one of five, and what it carries fits it.
+/// For any condition, the status is one of five, and the body and the fields fit the status.
 #[test]
 fn broken_conditions() {
     const NAMES: [&str; 6] = [

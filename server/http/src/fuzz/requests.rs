@@ -69,8 +69,8 @@ fn chunked_bodies() {
         });
 }
 
-/// However the bytes of a connection are cut, they mean the same; what is refused stays refused
-/// whatever follows.
+/// The cuts between the bytes of a connection do not change their meaning. A refused connection
+/// stays refused.
 #[test]
 fn connections() {
     let (corpus, usual, tight) = (

@@ -83,8 +83,8 @@ impl Coding {
         })
     }
 
-    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. No more is
-    /// decoded than that takes, whatever `coded` would swell to.
+    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. Decoding
+    /// ends where `coded` exceeds `content`.
     #[must_use]
     pub fn yields(self, mut coded: &[u8], content: &[u8]) -> bool {
         let is_there = !coded.is_empty();

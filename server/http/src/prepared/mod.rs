@@ -1,7 +1,7 @@
 //! A representation prepared once and sent many times (RFC 9110 sections 8, 12.5.3, 13 and 14).
 //!
-//! The heads of its 200 and 304 are rendered when it is made, and each content coding once, when
-//! the first client that can read it has come by: so a hit copies a few pointers. What a response
+//! The heads of its 200 and 304 are rendered when it is made. Each content coding is made once,
+//! when the first client that can read it asks. So a hit copies a few pointers. What a response
 //! is, is decided by the conditions of the request in the order of RFC 9110 section 13.2.2.
 
 mod coding;

@@ -374,7 +374,7 @@ fn post(server: &Server, path: &str) -> Client {
     client
 }
 
-/// So many such requests whose answers wait for the gate.
+/// `count` such requests whose responses wait for the gate.
 fn waiting(server: &Server, path: &str, count: usize) -> Vec<Client> {
     let wait = |_| {
         let client = post(server, path);
@@ -418,7 +418,7 @@ fn a_body_is_counted_no_longer_than_somebody_needs_it() {
     let server = Server::start(Limits::default());
     drop(waiting(&server, "/later", 64));
     server.gate.add_permits(64);
-    // Answered to nobody.
+    // Their clients are gone.
     for _ in 0..64 {
         while !matches!(server.next_seen(), ServiceCall::Done { target, .. } if target == "/later")
         {

@@ -92,7 +92,7 @@ fn all_that_is_read_in_one_turn_gets_its_own_answer() {
         // Longer than one read, the last times.
         let padding = "p".repeat(4000 * round);
         let mut held = hold(&server);
-        // Somebody leaves without a word, and somebody in the middle of one.
+        // One client leaves without a byte, and one in the middle of a request.
         let (gone, mut broken) = (server.connect(), server.connect());
         drop(gone);
         for (n, client) in clients.iter_mut().enumerate() {
@@ -228,7 +228,7 @@ fn a_request_behind_an_answer_that_the_socket_does_not_take_waits_its_turn() {
         status: 200,
         body_bytes,
     };
-    // Told after it is sent, so perhaps after it has come.
+    // The notification follows the sending, so perhaps the arrival too.
     let mut told = Vec::new();
     while told.len() < 2 {
         told.extend(Some(server.next_seen()).filter(|done| *done != seen("/ok", 3)));
@@ -270,7 +270,7 @@ fn a_pipeline_of_files_without_end_leaves_others_their_turn() {
     leave_others_their_turn(&server, "/file", 256 - head.len());
 }
 
-/// A client sends requests with a field of so many bytes and never stops, and others are served.
+/// A client sends requests with a field of `padding` bytes without end, and others are served.
 fn leave_others_their_turn(server: &Server, target: &str, padding: usize) {
     let mut endless = server.connect();
     let padding = "x".repeat(padding);

@@ -49,8 +49,8 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
     }
     let mut found = search.found;
     for alternatives in found.values_mut() {
-        // A key finds one row and its old value is told; of the others nothing is known, so the
-        // first that was written.
+        // A key selects one row, and the feed names the key's old value. The others are equal, so
+        // the one that was written first is taken.
         alternatives.sort_by_key(|restriction| !restriction.precise);
     }
     found

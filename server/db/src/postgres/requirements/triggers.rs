@@ -16,8 +16,8 @@ pub(super) struct Objects {
     /// The schema where they are, or are to be; none if the search path has none.
     schema: Option<String>,
     role: String,
-    /// Whether all of them are there, the function as this version makes it and for nobody but whom
-    /// its owner lets use it.
+    /// Whether all of them exist, with the function as this version makes it and usable only by
+    /// the roles that its owner allows.
     complete: bool,
     /// Whether any of them is there.
     begun: bool,

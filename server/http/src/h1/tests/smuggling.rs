@@ -179,7 +179,7 @@ fn chunks_that_have_two_readings_are_refused() {
         "0;\0\r\n\r\n",
         "10000000000000000\r\n",
         "fffffffffffffffffffff\r\n",
-        // Whoever keeps sixteen digits only reads 0 here.
+        // A parser that keeps sixteen digits reads 0 here.
         "00000000000000001\r\nx\r\n0\r\n\r\n",
         // 2 to the power of 64 and one more: the lower half of it would be 1.
         "10000000000000001\r\nx\r\n0\r\n\r\n",
