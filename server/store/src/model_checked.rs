@@ -342,7 +342,7 @@ fn a_fill_does_not_outlive_its_epoch() {
         let mut hit = None;
         for _ in 0..2 {
             let owed = row.acknowledged.load(Ordering::SeqCst);
-            assert!(ask(&store, &row, TAGS[0], &mut held) >= owed);
+            assert!(ask(&store, &row, TAGS[0], &mut hit) >= owed);
         }
         feed.join().expect("the feed is well");
         assert_eq!(ask(&store, &row, TAGS[0], &mut None), 1);
