@@ -7,7 +7,6 @@ use std::thread::Scope;
 use socket2::SockAddr;
 
 use crate::auto::{AutoFigures, Director, Pulse};
-use crate::awake::Awake;
 use crate::engine::{self, Harvest, Part, Shared};
 use crate::glimpse::Glimpses;
 use crate::own::Own;
@@ -26,7 +25,6 @@ pub struct Prepared<'a> {
     plan: &'a Plan,
     requests: Requests,
     target: Target,
-    _awake: Option<Awake>,
 }
 
 /// What came of a plan.
@@ -58,7 +56,6 @@ impl<'a> Prepared<'a> {
         Ok(Self {
             plan,
             requests,
-            _awake: Awake::hold(plan.awake)?,
             target: Target::find(plan, &url)?,
         })
     }

@@ -10,7 +10,6 @@
 
 mod arrivals;
 mod auto;
-pub mod awake;
 mod body;
 mod chunked;
 pub mod classes;

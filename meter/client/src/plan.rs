@@ -43,8 +43,6 @@ pub struct Plan {
     pub cores: Option<Vec<usize>>,
     /// The threads never sleep while the run goes on: each takes a whole core, and no server pays for waking it.
     pub spin: bool,
-    /// Idle cores of this machine do not sleep while the run goes on, so that a thread which is woken has its core at once.
-    pub awake: bool,
     /// Longest wait for a connection, and for a complete answer.
     pub timeout: Duration,
     /// Further request fields. `Host` and `User-Agent` replace the client's own.
@@ -171,7 +169,6 @@ impl Plan {
             threads: 0,
             cores: None,
             spin: false,
-            awake: false,
             timeout: Duration::from_secs(5),
             headers: Vec::new(),
             method: "GET".to_owned(),

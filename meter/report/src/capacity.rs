@@ -277,7 +277,7 @@ fn conditions(capacity: &Capacity) -> Table {
             format!("± {} asked for", percent(capacity.precision)),
         ),
     ];
-    rows.extend(conditions::machine(&capacity.host, capacity.awake));
+    rows.extend(conditions::machine(&capacity.host));
     conditions::table(rows)
 }
 

@@ -257,7 +257,7 @@ fn conditions(comparison: &Comparison) -> Table {
             ),
         ],
     ];
-    rows.extend(conditions::machine(&comparison.host, comparison.awake));
+    rows.extend(conditions::machine(&comparison.host));
     if let Some(detect) = comparison.detect {
         let asked = format!(
             "a difference of {}, four times out of five",

@@ -14,23 +14,19 @@ pub(crate) fn table(rows: Vec<[String; 2]>) -> Table {
     }
 }
 
-/// The client's machine, and whether its idle cores were kept awake.
-pub(crate) fn machine(host: &Host, awake: bool) -> Vec<[String; 2]> {
+/// The client's machine.
+pub(crate) fn machine(host: &Host) -> Vec<[String; 2]> {
     let cpu = if host.cpu.is_empty() {
         &host.machine
     } else {
         &host.cpu
     };
     let row = |name: &str, value: String| [name.to_owned(), value];
-    let mut rows = vec![
+    vec![
         row(
             "machine",
             format!("{cpu}, {} cores for the client", host.cores),
         ),
         row("system", format!("{}, {}", host.kernel, host.machine)),
-    ];
-    if awake {
-        rows.push(row("idle cores", "kept awake".to_owned()));
-    }
-    rows
+    ]
 }

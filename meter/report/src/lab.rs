@@ -312,7 +312,7 @@ fn conditions(lab: &Lab) -> Table {
         ),
         row("the client’s cores", client_cores(lab)),
     ];
-    rows.extend(conditions::machine(&lab.host, lab.awake));
+    rows.extend(conditions::machine(&lab.host));
     if let Some(Text { path, .. }) = &lab.plan {
         let asked = format!("the sessions of {path}; rates are of sessions");
         rows.insert(0, row("asked for", asked));

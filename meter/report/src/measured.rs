@@ -324,7 +324,7 @@ fn conditions(run: &Run) -> Table {
         );
         rows.push(["ramp-down".to_owned(), text]);
     }
-    rows.extend(conditions::machine(&run.host, client.awake));
+    rows.extend(conditions::machine(&run.host));
     conditions::table(rows)
 }
 

@@ -59,7 +59,7 @@ fn conditions(sweep: &Sweep) -> Option<Table> {
         Unit::Seconds.format(run.warmup_s)
     );
     let mut rows = vec![["a step".to_owned(), length]];
-    rows.extend(conditions::machine(&run.host, run.client.awake));
+    rows.extend(conditions::machine(&run.host));
     Some(conditions::table(rows))
 }
 

@@ -179,7 +179,6 @@ fn shape(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
         depth: plan.depth,
         threads: plan.threads,
         spin: plan.spin,
-        awake: plan.awake,
         timeout: plan.timeout,
         headers,
         method: plan.method.clone(),

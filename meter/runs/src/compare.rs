@@ -67,9 +67,6 @@ pub struct Comparison {
     /// Blocks that were measured again, in their order.
     #[serde(default)]
     pub aside: Vec<Aside>,
-    /// Whether idle cores of the client's machine were kept awake.
-    #[serde(default)]
-    pub awake: bool,
     /// The machine of the client.
     pub host: Host,
     /// The command line.

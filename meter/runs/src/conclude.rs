@@ -155,7 +155,6 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
             run_delay_us: run_delay.map(|time| time / 1000),
             turns,
             spin: plan.spin,
-            awake: plan.awake,
             spun_us: plan.spin.then_some(spun / 1000),
             started_ns: start,
         },

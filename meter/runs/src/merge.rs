@@ -319,7 +319,6 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
         turns: all_of(runs, |run| run.client.turns),
         spin: runs.iter().all(|run| run.client.spin),
         spun_us: all_of(runs, |run| run.client.spun_us),
-        awake: runs.iter().all(|run| run.client.awake),
         // Clocks of several machines, or several moments of one.
         started_ns: 0,
     }

@@ -285,10 +285,6 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
         "clients that sleep and that spin",
     );
     refused(
-        with(&|run| run.client.awake = true),
-        "idle cores that sleep and that stay awake",
-    );
-    refused(
         with(&|run| run.offered_rate = Some(900.0)),
         "rates of 250 and 900",
     );

@@ -195,9 +195,6 @@ pub struct Client {
     /// threads. It is in no other figure here.
     #[serde(default)]
     pub spun_us: Option<u64>,
-    /// Whether idle cores of the client's machine were kept awake.
-    #[serde(default)]
-    pub awake: bool,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`: what else was logged by that clock can
     /// be laid beside it. 0 of a merged run.
     #[serde(default)]

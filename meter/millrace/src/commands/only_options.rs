@@ -3,7 +3,7 @@
 
 /// Options of requests, their times and their judgement, which `--probe-only` has no use for. Samples without a run have no
 /// rows for `--csv` and no requests to hold a database against.
-pub(super) const SENDING: [&str; 52] = [
+pub(super) const SENDING: [&str; 51] = [
     "url",
     "connections",
     "rate",
@@ -49,7 +49,6 @@ pub(super) const SENDING: [&str; 52] = [
     "threads",
     "cores",
     "spin",
-    "awake",
     "calibration",
     "no_calibration",
     "no_probe",

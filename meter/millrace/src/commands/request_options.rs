@@ -60,9 +60,6 @@ pub(crate) struct RequestOptions {
     /// Never sleep while waiting for answers, so that the server has nobody to wake; each thread takes a whole core
     #[arg(long, help_heading = CLIENT, hide_short_help = true)]
     spin: bool,
-    /// Keep this machine's idle cores awake, so that nobody pays for waking one; as root
-    #[arg(long, help_heading = CLIENT, hide_short_help = true)]
-    awake: bool,
 }
 
 /// How arrivals are spread over time.
@@ -113,7 +110,6 @@ impl RequestOptions {
             expect: self.expect.clone(),
             cores: self.cores.clone(),
             spin: self.spin,
-            awake: self.awake,
             ..Plan::new(url)
         }))
     }

@@ -5,7 +5,6 @@
     reason = "tests read the clock to give up waiting"
 )]
 
-mod awake;
 mod capacity;
 mod cli;
 mod compare;

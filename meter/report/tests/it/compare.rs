@@ -73,7 +73,6 @@ fn comparison() -> Comparison {
         sessions: false,
         duration_s: 2.0,
         warmup_s: 0.5,
-        awake: false,
         baseline: (0..10).map(|n| block(n, 0.02)).collect(),
         blocks: (0..10).map(|n| block(n, 0.6)).collect(),
         aside: Vec::new(),
@@ -98,12 +97,6 @@ fn a_comparison_has_its_answer_its_noise_floor_and_its_blocks() {
     assert!(!html.contains("<b>") && !html.contains("NaN"));
     // A metric without figures has no graph.
     assert!(!html.contains("Change of the 99th percentile"));
-    assert!(!html.contains("kept awake"));
-    let awake = Comparison {
-        awake: true,
-        ..comparison()
-    };
-    assert!(compare_report(&awake).to_html().contains("kept awake"));
 }
 
 #[test]

@@ -274,17 +274,6 @@ fn a_client_that_spins_is_said_to() {
 }
 
 #[test]
-fn cores_that_did_not_sleep_are_said_to() {
-    let mut run = run();
-    let said = |run: &Run| run_report(run).to_html();
-    assert!(!said(&run).contains("idle cores"));
-    run.client.awake = true;
-    let said = said(&run);
-    let at = said.find("idle cores").unwrap();
-    assert!(said[at..at + 40].contains("kept awake"), "{}", &said[at..]);
-}
-
-#[test]
 fn tags_are_balanced() {
     let html = run_report(&run()).to_html();
     for tag in [

@@ -52,9 +52,6 @@ pub struct Capacity {
     pub duration_s: f64,
     /// Length of the warm-up before each.
     pub warmup_s: f64,
-    /// Whether idle cores of the client's machine were kept awake.
-    #[serde(default)]
-    pub awake: bool,
     /// The machine of the client.
     pub host: Host,
     /// The command line.

@@ -218,7 +218,6 @@ fn conclude(
             Stop::Requests(_) => 0.0,
         },
         warmup_s: plan.plan.warmup.as_secs_f64(),
-        awake: plan.plan.awake,
         host: Host::here(),
         command: String::new(),
         sessions: plan.plan.has_sessions(),

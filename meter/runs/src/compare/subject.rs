@@ -201,7 +201,6 @@ pub fn compare(
         baseline: trials.baseline,
         blocks: trials.comparison,
         aside: trials.aside,
-        awake: compare.plan.awake,
         host: Host::here(),
         command: String::new(),
     })

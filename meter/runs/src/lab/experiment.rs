@@ -17,7 +17,6 @@ use super::spec::{BEST, Checker, Levels, Limited, Prepare, Sequence, Server, Wor
 use super::{check, fill::Values};
 use crate::Ladder;
 use millrace_client::Error;
-use millrace_client::awake::Awake;
 
 /// An experiment, read and checked; nothing of it has been started. Its format is in `docs/reference/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
@@ -101,17 +100,6 @@ impl Experiment {
     /// Programs that it needs and that are not installed here.
     pub fn missing(&self) -> Vec<Missing> {
         programs::missing(self)
-    }
-
-    /// Whether this machine can do what it demands of it.
-    ///
-    /// # Errors
-    /// It keeps idle cores awake, which cannot be done here.
-    pub fn can_be_carried_out(&self) -> Result<(), Error> {
-        match self.workload.get_ref().awake {
-            true => Awake::can_be_held(),
-            false => Ok(()),
-        }
     }
 
     /// The same experiment with other repeats, such as one for a trial.

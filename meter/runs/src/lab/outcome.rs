@@ -39,9 +39,6 @@ pub struct Lab {
     pub cross_check: Option<String>,
     /// Cores of the client; empty where it was not pinned.
     pub client_cores: Vec<usize>,
-    /// Whether idle cores of the machine were kept awake, for the other client as well.
-    #[serde(default)]
-    pub awake: bool,
     /// The figures of each server at each level.
     pub findings: Vec<LabFinding>,
     /// What the file demands of the figures, and whether it holds.

@@ -21,7 +21,6 @@ use super::turns::{self, Turn, turns};
 use super::workshop::Workshop;
 use crate::Host;
 use millrace_client::Error;
-use millrace_client::awake::Awake;
 use millrace_stats::Verdict;
 
 /// Between two looks at a step of the preparation.
@@ -57,7 +56,6 @@ pub fn lab(
     progress: &mut dyn FnMut(&LabProgress<'_>),
     stop: &AtomicBool,
 ) -> Result<Lab, Error> {
-    let _awake = Awake::hold(experiment.workload.get_ref().awake)?;
     let cannot = |source| Error::System {
         what: "make a temporary folder",
         source,
@@ -343,7 +341,6 @@ impl<'a> Bench<'a, '_> {
             depth: workload.depth,
             cross_check: checker.map(|_| other.to_owned()),
             client_cores: cores.unwrap_or_default(),
-            awake: workload.awake,
             findings,
             limits,
             runs: self.runs,

@@ -108,9 +108,6 @@ pub(super) struct Workload {
     pub(super) cores: Option<Spanned<Vec<usize>>>,
     /// The client never sleeps.
     pub(super) spin: Option<Spanned<bool>>,
-    /// Idle cores do not sleep.
-    #[serde(default)]
-    pub(super) awake: bool,
 }
 
 impl Workload {

@@ -94,16 +94,6 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
             differ("clients", client(one).to_owned(), client(other).to_owned())
         })
         .or_else(|| {
-            let idle = |run: &Run| {
-                if run.client.awake {
-                    "that stay awake"
-                } else {
-                    "that sleep"
-                }
-            };
-            differ("idle cores", idle(one).to_owned(), idle(other).to_owned())
-        })
-        .or_else(|| {
             let depth = |run: &Run| run.connections.depth.to_string();
             differ("pipelining depths", depth(one), depth(other))
         })
