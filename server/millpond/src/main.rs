@@ -4,16 +4,15 @@
 
 mod access;
 mod admin;
-mod command_line;
 mod commands;
-mod demo;
 mod descriptors;
 mod events;
 mod failure;
-pub mod import;
 pub mod new_site;
+mod number;
 mod output;
 mod server;
+mod text_table;
 
 use std::process::ExitCode;
 

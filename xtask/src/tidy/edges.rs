@@ -20,8 +20,6 @@ const EDGES: [(&str, &[&str]); 11] = [
             "millpond-db",
             "millpond-http",
             "millpond-store",
-            "millrace-report",
-            "millrace-load",
             "base-clock",
         ],
     ),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use millpond_db::{Advice, Requirement};
 use millpond_site::{Config, QueryReport, Report};
-use millrace_report::{Column, Table, text_table};
 
 use super::database_option::DatabaseOption;
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
+use crate::text_table::text_table;
 
 /// Read a whole site and say what is wrong with it, or what each query depends on
 #[derive(Args)]
@@ -47,7 +47,7 @@ impl Check {
             self.mend(&config, &requirements, &pending)?;
         }
         if !queries.is_empty() {
-            say(text_table(&table(&queries)));
+            say(table(&queries));
             say_advice(&queries);
         }
         note(format_args!(
@@ -162,9 +162,9 @@ fn say_advice(queries: &[QueryReport]) {
     }
 }
 
-fn table(queries: &[QueryReport]) -> Table {
+fn table(queries: &[QueryReport]) -> String {
     let row = |query: &QueryReport| {
-        vec![
+        [
             query.file.display().to_string(),
             query.name.clone(),
             match query.dependencies.is_empty() {
@@ -173,13 +173,6 @@ fn table(queries: &[QueryReport]) -> Table {
             },
         ]
     };
-    Table {
-        columns: vec![
-            Column::text("file"),
-            Column::text("query"),
-            Column::text("depends on"),
-        ],
-        rows: queries.iter().map(row).collect(),
-        ..Table::default()
-    }
+    let rows: Vec<_> = queries.iter().map(row).collect();
+    text_table(["file", "query", "depends on"], &rows)
 }
