@@ -108,7 +108,7 @@ const RULES: [Rule; 11] = [
     },
     Rule {
         name: "programs",
-        enforced: NOWHERE,
+        enforced: EVERYWHERE,
         check: |_| packages::programs(),
     },
     Rule {

@@ -11,7 +11,7 @@ use crate::{
     server::{self, Server},
 };
 
-/// The number of the first article, of `fill.sql` as of an import.
+/// The number of the first article.
 pub(crate) const FIRST: u64 = 50_000_001;
 
 /// The project's folder.
@@ -51,20 +51,35 @@ pub(crate) fn on_postgres(
 
 /// The magazine on SQLite, with a page of this project's documentation as its only article.
 pub(crate) fn on_sqlite(millpond: &Path, folder: &Path) -> Result<Server> {
-    const HEAD: &str = "---\ntitle: What a cache promises\ndate: 2026-01-15\nauthors: [Ann Author]\ntopics: [caches]\n---\n";
     let site = copy(folder)?;
-    let texts = folder.join("texts");
     let article = project().join("docs/reference/coherence.md");
     let text =
         fs::read_to_string(&article).map_err(|error| format!("{}: {error}", article.display()))?;
-    fs::create_dir(&texts).map_err(|error| format!("{}: {error}", texts.display()))?;
-    write(&texts.join("coherence.md"), &format!("{HEAD}{text}"))?;
-    let mut import = Command::new(millpond);
-    import.arg("import").arg(&texts).arg("--site").arg(&site);
-    output(&mut import)?;
+    let rows = site.join("migrations/0003_article.sql");
+    write(&rows, &rows_of_article(&text))?;
     let server = server::millpond(millpond, &site, &page(FIRST), true)?;
     server::fetch(&server)?;
     Ok(server)
+}
+
+/// The rows of one article with this text, as a migration of the site.
+fn rows_of_article(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    let escaped = quoted
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    let html = escaped.replace("\n\n", "</p>\n<p>");
+    let words = text.split_whitespace().count();
+    format!(
+        "insert into article (id, slug, title, published_at, words, body_html, body_text) values\n\
+         ({FIRST}, 'what-a-cache-promises', 'What a cache promises', '2026-01-15T00:00:00Z', {words},\n\
+         '<p>{html}</p>',\n'{quoted}');\n\
+         insert into author (id, slug, name) values (1, 'ann-author', 'Ann Author');\n\
+         insert into article_author (article_id, author_id, position) values ({FIRST}, 1, 0);\n\
+         insert into topic (id, slug, name) values (1, 'caches', 'Caches');\n\
+         insert into article_topic (article_id, topic_id, position) values ({FIRST}, 1, 0);\n"
+    )
 }
 
 /// The folder of a magazine's files.

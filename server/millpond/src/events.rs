@@ -1,6 +1,5 @@
 //! What a running command waits for: signals, and the end of a worker.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -21,14 +20,12 @@ pub(crate) enum Event {
     WorkerEnded(Option<String>),
 }
 
-/// The events, and whether the command was asked to stop.
+/// The events of a command.
 pub(crate) struct Events {
     /// Gives every event once.
     pub(crate) receiver: Receiver<Event>,
     /// For threads that report.
     pub(crate) sender: Sender<Event>,
-    /// Set by the first SIGTERM or SIGINT.
-    pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Events {
@@ -37,14 +34,13 @@ impl Events {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         let (sender, receiver) = mpsc::channel();
-        let stop = Arc::<AtomicBool>::default();
-        let (to, flag) = (sender.clone(), Arc::clone(&stop));
+        let (to, is_stopping) = (sender.clone(), AtomicBool::default());
         let work = move || {
             for signal in signals.forever() {
                 let event = match signal {
                     SIGHUP => Event::Reload,
                     // Whoever asks twice does not want to wait for the drain.
-                    _ if flag.swap(true, Ordering::SeqCst) => std::process::exit(1),
+                    _ if is_stopping.swap(true, Ordering::SeqCst) => std::process::exit(1),
                     _ => Event::Stop,
                 };
                 // Nobody listens any more once the command is ending; the second signal must still be seen.
@@ -55,15 +51,6 @@ impl Events {
             .name("signals".to_owned())
             .spawn(work)
             .map_err(|error| Failure::new(format!("no thread for signals: {error}")))?;
-        Ok(Self {
-            receiver,
-            sender,
-            stop,
-        })
-    }
-
-    /// Whether SIGTERM or SIGINT has come.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
+        Ok(Self { receiver, sender })
     }
 }

@@ -4,13 +4,10 @@
 
 mod access;
 mod admin;
-mod command_line;
 mod commands;
-mod demo;
 mod descriptors;
 mod events;
 mod failure;
-pub mod import;
 pub mod new_site;
 mod output;
 mod server;

@@ -1,9 +1,9 @@
-//! Standard output and the progress line.
+//! Standard output and standard error.
 //!
 //! A reader that goes away (`millpond check | head`) is no error, and no panic as with `println!`.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 
 use crate::failure::{Failure, Outcome};
 
@@ -27,51 +27,4 @@ pub(crate) fn write_out(text: &str) -> Outcome {
 /// A line to standard error: for people, beside the result.
 pub(crate) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-/// One line on a terminal that is written over and over. Nothing where standard error is no terminal.
-pub(crate) struct Progress {
-    to: To,
-}
-
-/// Where progress goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum To {
-    Terminal,
-    Nowhere,
-}
-
-impl Progress {
-    /// On standard error.
-    pub(crate) fn new() -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        Self {
-            to: if is_terminal {
-                To::Terminal
-            } else {
-                To::Nowhere
-            },
-        }
-    }
-
-    /// Replaces the line.
-    pub(crate) fn show(&self, line: impl Display) {
-        if self.to == To::Terminal {
-            // Cut rather than wrapped: a wrapped line cannot be written over.
-            let line: String = line.to_string().chars().take(79).collect();
-            let mut err = io::stderr().lock();
-            let _ = write!(err, "\r\x1b[K{line}").and_then(|()| err.flush());
-        }
-    }
-
-    /// Takes the line away, before something else is written.
-    pub(crate) fn clear(&self) {
-        self.show("");
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.clear();
-    }
 }

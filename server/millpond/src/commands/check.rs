@@ -3,10 +3,10 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
+use base_chart::{Column, Table, text_table};
 use clap::Args;
 use millpond_db::{Advice, Requirement};
 use millpond_site::{CheckReport, Config, QueryReport};
-use millrace_report::{Column, Table, text_table};
 
 use super::database_option::DatabaseOption;
 use crate::failure::{Failure, Outcome};

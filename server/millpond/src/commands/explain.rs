@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_site::Config;
-use millrace_report::number;
 use serde_json::Value;
 
 use crate::admin::EXPLAIN;
 use crate::failure::{Failure, Outcome};
 use crate::output::{say, write_out};
+use base_chart::number;
 
 /// Ask a running server why it answers an address as it does: hit or miss, what it depends on, what ended it
 #[derive(Args)]

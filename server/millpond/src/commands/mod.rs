@@ -2,9 +2,7 @@
 
 mod check;
 mod database_option;
-mod demo;
 mod explain;
-mod import;
 mod new;
 mod serve;
 
@@ -31,8 +29,6 @@ enum Command {
     New(new::New),
     Check(check::Check),
     Explain(explain::Explain),
-    Import(import::Import),
-    Demo(demo::Demo),
 }
 
 impl Cli {
@@ -43,8 +39,6 @@ impl Cli {
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
-            Command::Import(command) => command.run(),
-            Command::Demo(command) => command.run(),
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::Args;
 use millpond_http::{BACKLOG, backlog_clamp};
 use millpond_site::{Config, Options, Sites};
-use millrace_report::number;
 
 use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
@@ -18,6 +17,7 @@ use crate::events::{Event, Events};
 use crate::failure::{Failure, Outcome};
 use crate::output::{note, say};
 use crate::server::{Server, bind, worker_count};
+use base_chart::number;
 
 /// Serve a site
 #[derive(Args)]

@@ -19,10 +19,7 @@ fn help_lists_the_commands_that_exist() {
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(
-        commands,
-        ["serve", "new", "check", "explain", "import", "demo", "help"]
-    );
+    assert_eq!(commands, ["serve", "new", "check", "explain", "help"]);
     for command in commands.iter().filter(|command| **command != "help") {
         let output = run(here.path(), &[command, "--help"]);
         assert!(output.status.success(), "{command}");
@@ -37,7 +34,6 @@ fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
         (&["serve", "--lisen", "x"], "'--listen'"),
         (&["serve", "--listen", "nowhere"], "--listen"),
         (&["serve", "--workers", "5000"], "--workers"),
-        (&["import"], "--crates"),
     ] {
         let (status, said) = fail(here.path(), args);
         assert_eq!(status, 2, "{args:?}: {said}");

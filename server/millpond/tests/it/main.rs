@@ -9,7 +9,6 @@ mod adversary;
 mod cache;
 mod cli;
 mod databases;
-mod demo;
 mod descriptors;
 mod explain;
 mod fixing;

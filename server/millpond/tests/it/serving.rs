@@ -1,9 +1,8 @@
 //! From `millpond new` to a page.
 
 use std::fs;
-use std::path::Path;
 
-use crate::support::{Connection, Server, millpond, new_site, run, serve, site_with, text, write};
+use crate::support::{Connection, Server, millpond, new_site, serve, site_with};
 
 #[test]
 fn a_new_site_is_served_from_memory_and_shows_what_is_posted() {
@@ -75,52 +74,4 @@ fn requests_and_refusals_are_logged() {
         "{log}"
     );
     assert!(lines[1].contains("\"-\" 400 "), "{log}");
-}
-
-#[test]
-fn markdown_becomes_articles() {
-    let here = tempfile::tempdir().unwrap();
-    // Where there is no Rust project, the demo leaves the site and says what to do with it.
-    let output = run(here.path(), &["demo", "--dir", "magazine"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("millpond import YOUR-FOLDER --site magazine"));
-
-    let note = "---\ntitle: Tides\ndate: 2026-03-01\nauthors: [Ann]\ntags: [sea]\n---\nThe **moon** pulls.\n";
-    write(here.path(), "notes/tides.md", note);
-    write(here.path(), "notes/broken.md", "no front matter\n");
-    let output = run(here.path(), &["import", "notes", "--site", "magazine"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stdout).contains("1 articles added"),
-        "{}",
-        text(&output.stdout)
-    );
-    assert!(
-        text(&output.stderr).contains("skipped: "),
-        "{}",
-        text(&output.stderr)
-    );
-
-    let server = serve(&here.path().join("magazine"));
-    let page = server.get("/read?id=50000001");
-    assert_eq!(page.status, 200);
-    assert!(
-        page.text().contains("<strong>moon</strong>"),
-        "{}",
-        page.text()
-    );
-    assert!(server.stop().0.success());
-}
-
-#[test]
-fn an_import_into_other_tables_says_so() {
-    let site = new_site();
-    let output = run(site.path(), &["import", "pages"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stderr).contains("has no table"),
-        "{}",
-        text(&output.stderr)
-    );
-    assert!(Path::new(&site.path().join("site.db")).exists());
 }

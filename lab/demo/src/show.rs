@@ -6,7 +6,7 @@ use millrace_report::number::{bytes, count, micros, rate, times};
 use millrace_report::{BarChart, Bars, Column, Figure, Report, Scale, Section, Table, Unit};
 use millrace_runs::{Host, Run};
 
-use super::measure::{Contest, Cost, REQUESTS, ROUNDS};
+use crate::measure::{ArticleCost, LoadComparison, REQUESTS, ROUNDS};
 use crate::output::say;
 
 /// Letters of a title that have room in a table.
@@ -15,12 +15,12 @@ pub(crate) const TITLE: usize = 28;
 const VALUE: usize = 8;
 
 /// Prints `table` row by row: what is there at first, then each row as it is measured. The first column is `room` letters wide.
-pub(crate) struct Growing {
+pub(crate) struct GrowingTable {
     widths: Vec<usize>,
     printed: usize,
 }
 
-impl Growing {
+impl GrowingTable {
     /// Prints the head of `table`.
     pub(crate) fn start(table: &Table, room: usize) -> Self {
         let titles = table.columns.iter().map(|column| column.title.clone());
@@ -71,8 +71,8 @@ fn plain(c: char) -> char {
 }
 
 /// What each article costs.
-pub(crate) fn costs_table(costs: &[Cost]) -> Table {
-    let row = |cost: &Cost| {
+pub(crate) fn costs_table(costs: &[ArticleCost]) -> Table {
+    let row = |cost: &ArticleCost| {
         vec![
             cost.article.title.chars().take(TITLE).collect(),
             bytes(cost.bytes as f64),
@@ -97,16 +97,16 @@ pub(crate) fn costs_table(costs: &[Cost]) -> Table {
 }
 
 /// How many requests a second.
-pub(crate) fn contests_table(contests: &[Contest]) -> Table {
-    let row = |contest: &Contest| {
+pub(crate) fn comparisons_table(comparisons: &[LoadComparison]) -> Table {
+    let row = |comparison: &LoadComparison| {
         vec![
-            contest.page.to_owned(),
-            contest.connections.to_string(),
-            rate(contest.uncached.achieved_rate),
-            rate(contest.cached.achieved_rate),
-            times(ratio(contest)),
-            latency(&contest.uncached),
-            latency(&contest.cached),
+            comparison.page.to_owned(),
+            comparison.connections.to_string(),
+            rate(comparison.uncached.achieved_rate),
+            rate(comparison.cached.achieved_rate),
+            times(ratio(comparison)),
+            latency(&comparison.uncached),
+            latency(&comparison.cached),
         ]
     };
     let columns = [
@@ -122,15 +122,15 @@ pub(crate) fn contests_table(contests: &[Contest]) -> Table {
         columns: std::iter::once(Column::text("page"))
             .chain(columns.map(Column::number))
             .collect(),
-        rows: contests.iter().map(row).collect(),
+        rows: comparisons.iter().map(row).collect(),
         note: format!(
             "The run with the median rate of {ROUNDS}, uncached and cached in turn; keep-alive."
         ),
     }
 }
 
-fn ratio(contest: &Contest) -> f64 {
-    contest.cached.achieved_rate / contest.uncached.achieved_rate
+fn ratio(comparison: &LoadComparison) -> f64 {
+    comparison.cached.achieved_rate / comparison.uncached.achieved_rate
 }
 
 fn latency(run: &Run) -> String {
@@ -140,8 +140,8 @@ fn latency(run: &Run) -> String {
 
 /// The whole experiment as one HTML file. `about` says what the site is made of, `command` how it was started.
 pub(crate) fn report(
-    costs: &[Cost],
-    contests: &[Contest],
+    costs: &[ArticleCost],
+    comparisons: &[LoadComparison],
     about: &str,
     workers: usize,
     command: &str,
@@ -151,13 +151,13 @@ pub(crate) fn report(
         format!("Millpond serving {about}"),
     );
     report
-        .push(Section::Figures(figures(costs, contests)))
+        .push(Section::Figures(figures(costs, comparisons)))
         .push(Section::Heading("One request at a time".to_owned()))
         .push(Section::Table(costs_table(costs)))
         .push(Section::Bars(costs_chart(costs)))
         .push(Section::Heading("Under load".to_owned()))
-        .push(Section::Table(contests_table(contests)))
-        .push(Section::Bars(contests_chart(contests)))
+        .push(Section::Table(comparisons_table(comparisons)))
+        .push(Section::Bars(comparisons_chart(comparisons)))
         .push(Section::Heading("How it was measured".to_owned()))
         .push(Section::Text(how(workers)))
         .push(Section::Table(machine()))
@@ -168,7 +168,7 @@ pub(crate) fn report(
     report.to_html()
 }
 
-fn figures(costs: &[Cost], contests: &[Contest]) -> Vec<Figure> {
+fn figures(costs: &[ArticleCost], comparisons: &[LoadComparison]) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(middle) = costs.get(costs.len() / 2) {
         figures.push(
@@ -180,7 +180,10 @@ fn figures(costs: &[Cost], contests: &[Contest]) -> Vec<Figure> {
                 .with_note(times(middle.uncached_us / middle.cached_us) + " faster"),
         );
     }
-    if let Some(best) = contests.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) {
+    if let Some(best) = comparisons
+        .iter()
+        .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+    {
         figures.push(
             Figure::new("requests a second, cached", rate(best.cached.achieved_rate)).with_note(
                 format!(
@@ -195,8 +198,8 @@ fn figures(costs: &[Cost], contests: &[Contest]) -> Vec<Figure> {
     figures
 }
 
-fn costs_chart(costs: &[Cost]) -> BarChart {
-    let bars = |name: &str, of: fn(&Cost) -> Option<f64>| Bars {
+fn costs_chart(costs: &[ArticleCost]) -> BarChart {
+    let bars = |name: &str, of: fn(&ArticleCost) -> Option<f64>| Bars {
         name: name.to_owned(),
         values: costs.iter().map(of).collect(),
     };
@@ -218,16 +221,19 @@ fn costs_chart(costs: &[Cost]) -> BarChart {
     }
 }
 
-fn contests_chart(contests: &[Contest]) -> BarChart {
-    let bars = |name: &str, of: fn(&Contest) -> f64| Bars {
+fn comparisons_chart(comparisons: &[LoadComparison]) -> BarChart {
+    let bars = |name: &str, of: fn(&LoadComparison) -> f64| Bars {
         name: name.to_owned(),
-        values: contests.iter().map(|contest| Some(of(contest))).collect(),
+        values: comparisons
+            .iter()
+            .map(|comparison| Some(of(comparison)))
+            .collect(),
     };
-    let group = |contest: &Contest| {
-        let plural = if contest.connections == 1 { "" } else { "s" };
+    let group = |comparison: &LoadComparison| {
+        let plural = if comparison.connections == 1 { "" } else { "s" };
         format!(
             "{}, {} connection{plural}",
-            contest.page, contest.connections
+            comparison.page, comparison.connections
         )
     };
     BarChart {
@@ -235,10 +241,10 @@ fn contests_chart(contests: &[Contest]) -> BarChart {
         note: "Longer is better; the axis is logarithmic.".to_owned(),
         unit: Unit::Rate,
         scale: Scale::Log,
-        groups: contests.iter().map(group).collect(),
+        groups: comparisons.iter().map(group).collect(),
         series: vec![
-            bars("uncached", |contest| contest.uncached.achieved_rate),
-            bars("cached", |contest| contest.cached.achieved_rate),
+            bars("uncached", |comparison| comparison.uncached.achieved_rate),
+            bars("cached", |comparison| comparison.cached.achieved_rate),
         ],
     }
 }
@@ -246,8 +252,9 @@ fn contests_chart(contests: &[Contest]) -> BarChart {
 fn how(workers: usize) -> String {
     let plural = if workers == 1 { "" } else { "s" };
     format!(
-        "The same site was served twice from one process on one database: with the cache, and with the cache off, with \
-         {workers} worker thread{plural} each. The client ran in that process too, on one thread, over loopback; nothing was \
+        "The same site was served twice on one database, by two processes of `millpond serve`: with the cache, and with \
+         `--no-cache`, with {workers} worker thread{plural} each. The client of the first table sent one request after the \
+         other; the load of the second came from `millrace load` on one thread. All of it went over loopback, and nothing was \
          pinned to a core. Client and servers share the machine, so the rates are lower than a server alone would reach, and \
          the cached ones lose the most by it. A closed loop: each connection sends its next request when it has the last \
          answer. The compared pages differ in nothing else: same queries, same templates, same bytes."

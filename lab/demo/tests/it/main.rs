@@ -1,14 +1,43 @@
-//! `millpond demo` on a small workspace.
+//! The demo on a small workspace. The tests build `millpond` and `millrace` with their own profile.
 
 use std::fs;
-use std::path::Path;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
+use lab_testkit::{Server, text, write};
 use rustix::process::Signal;
 
-use crate::support::{Server, millpond, run, serve, text, write};
-
-/// Where the only article is: numbers begin high, so that they look like those of a magazine with a past.
+/// The page of the only article.
 const ARTICLE: &str = "/read?id=50000001";
+
+/// The folder with the programs that the demo starts, built once.
+fn programs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_lab-demo")).parent().unwrap();
+        let profile = match folder.file_name().unwrap().to_str().unwrap() {
+            "debug" => "dev",
+            profile => profile,
+        };
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--profile", profile])
+            .args(["--package", "millpond", "--package", "millrace"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(status.unwrap().success());
+        folder.to_owned()
+    })
+}
+
+/// The demo in `dir` with arguments, not yet started.
+fn demo(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab-demo"));
+    command.current_dir(dir).arg("--programs").arg(programs());
+    command.args(["--listen", "127.0.0.1:0"]).args(args);
+    command
+}
 
 /// A workspace that is built from one crate, which lies beside it instead of in a registry.
 fn workspace(dir: &Path) {
@@ -44,17 +73,9 @@ fn workspace(dir: &Path) {
 fn the_experiment_is_printed_and_reported() {
     let here = tempfile::tempdir().unwrap();
     workspace(here.path());
-    let output = run(
-        here.path(),
-        &[
-            "demo",
-            "--exit",
-            "--listen",
-            "127.0.0.1:0",
-            "--dir",
-            "magazine",
-        ],
-    );
+    let output = demo(here.path(), &["--exit", "--dir", "magazine"])
+        .output()
+        .unwrap();
     assert!(
         output.status.success(),
         "{}{}",
@@ -65,32 +86,37 @@ fn the_experiment_is_printed_and_reported() {
     for part in ["tides", "uncached", "under 1 KB", "report.html"] {
         assert!(table.contains(part), "no {part} in:\n{table}");
     }
-    let report = fs::read_to_string(here.path().join("report.html")).unwrap();
+    let report = fs::read_to_string(here.path().join("magazine/report.html")).unwrap();
     assert!(report.contains("<svg"));
+    assert!(!here.path().join("report.html").exists());
     // The command, with each of its words in one piece.
-    let command = "<span>millpond</span> <span>demo</span> <span>--exit</span>";
+    let command = "<span>cargo</span> <span>demo</span> <span>--programs</span>";
     assert!(report.contains(command), "no {command} in the report");
     // The folder is a site like any other.
-    let server = serve(&here.path().join("magazine"));
+    let mut serve = Command::new(programs().join("millpond"));
+    serve.args(["serve", "--listen", "127.0.0.1:0"]);
+    serve.arg(here.path().join("magazine"));
+    let server = Server::spawn(serve);
     assert_eq!(server.get(ARTICLE).status, 200);
     assert_eq!(server.get("/style.css").status, 200);
     assert!(server.stop().0.success());
 }
 
 #[test]
-fn it_serves_until_it_is_told_to_stop_and_leaves_no_folder() {
+fn a_signal_ends_the_servers_and_removes_the_folder() {
     let (here, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     workspace(here.path());
-    let mut command = millpond(&["demo", "--listen", "127.0.0.1:0"]);
-    command
-        .current_dir(here.path())
-        .env("TMPDIR", temporary.path());
+    let mut command = demo(here.path(), &[]);
+    command.env("TMPDIR", temporary.path());
     let server = Server::spawn(command);
     let front = server.get("/");
     assert_eq!(front.status, 200);
     assert!(front.text().contains(ARTICLE), "{}", front.text());
+    let address = server.address();
     server.signal(Signal::INT);
     let (status, notes) = server.wait();
+    assert!(TcpStream::connect(address).is_err());
     assert!(status.success(), "{notes}");
+    assert!(here.path().join("report.html").is_file());
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
 }

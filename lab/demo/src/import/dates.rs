@@ -1,8 +1,5 @@
 //! Dates as the schema keeps them: `2026-03-01T09:30:00Z`, always UTC, so that text order is time order.
 
-use std::time::SystemTime;
-
-use time::format_description::well_known::Rfc3339;
 use time::{Date, Duration, Month, OffsetDateTime, Time, UtcOffset};
 
 use super::text::stable_hash;
@@ -19,35 +16,6 @@ pub(super) fn format(moment: OffsetDateTime) -> String {
         utc.minute(),
         utc.second()
     )
-}
-
-/// Reads what people write in front matter: `2026-03-01`, with a time after a space or `T`, with or without seconds,
-/// fraction and offset (`Z`, `+0200`, `+02:00`, also after a space). Without an offset the time is UTC.
-pub(super) fn parse(text: &str) -> Option<String> {
-    let text = text.trim();
-    let date = iso_date(text.get(..10)?)?;
-    let rest = text[10..].trim_start_matches(['T', 't']).trim_start();
-    if rest.is_empty() {
-        return Some(format(date.midnight().assume_utc()));
-    }
-    let split = rest
-        .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.'))
-        .unwrap_or(rest.len());
-    let (clock, zone) = (rest[..split].split('.').next()?, rest[split..].trim());
-    // Completed to RFC 3339, which the `time` crate checks.
-    let clock = match clock.len() {
-        4 => format!("0{clock}:00"),
-        5 => format!("{clock}:00"),
-        _ => clock.to_owned(),
-    };
-    let zone = match zone {
-        "" | "z" | "Z" | "UTC" | "utc" | "GMT" => "Z".to_owned(),
-        zone if zone.len() == 5 && zone.is_ascii() => format!("{}:{}", &zone[..3], &zone[3..]),
-        zone if zone.len() == 3 => format!("{zone}:00"),
-        zone => zone.to_owned(),
-    };
-    let moment = OffsetDateTime::parse(&format!("{date}T{clock}{zone}"), &Rfc3339).ok()?;
-    Some(format(moment))
 }
 
 /// `YYYY-MM-DD`, and nothing else.
@@ -126,36 +94,9 @@ pub(super) fn days_before(at: &str, days: u32) -> String {
     )
 }
 
-/// A file's time of modification.
-pub(super) fn from_system(at: SystemTime) -> String {
-    format(OffsetDateTime::from(at))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn front_matter_dates() {
-        for (text, expected) in [
-            ("2026-03-01", Some("2026-03-01T00:00:00Z")),
-            ("2026-03-01 9:30", Some("2026-03-01T09:30:00Z")),
-            ("2026-03-01T09:30:05.123Z", Some("2026-03-01T09:30:05Z")),
-            ("2026-03-01 00:30:00 +0200", Some("2026-02-28T22:30:00Z")),
-            ("2026-03-01T09:30:00-05:30", Some("2026-03-01T15:00:00Z")),
-            ("2026-03-01T09:30:00+02", Some("2026-03-01T07:30:00Z")),
-            ("2026-02-30", None),
-            ("2026-13-01", None),
-            ("+026-01-01", None),
-            ("March 5", None),
-            ("2026-03-01 25:00", None),
-            ("2026-03-01 at noon", None),
-            ("ääääää", None),
-            ("", None),
-        ] {
-            assert_eq!(parse(text).as_deref(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn change_log_dates() {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::record::{Article, Batch, Comment, Relation, Thread, Topic};
+use super::record::{Article, Comment, ImportBatch, Relation, Thread, Topic};
 use super::text::slug;
-use super::{Error, Result, Summary};
+use super::{ImportError, ImportSummary, Result};
 
 /// Articles are numbered from here on.
 const FIRST_ID: i64 = 50_000_001;
@@ -30,13 +30,17 @@ pub(super) fn require_tables(db: &Connection) -> Result<()> {
     let mut query = db.prepare("select 1 from sqlite_schema where type = 'table' and name = ?1")?;
     for table in TABLES {
         if !query.exists([table])? {
-            return Err(Error::MissingTable(table));
+            return Err(ImportError::MissingTable(table));
         }
     }
     Ok(())
 }
 
-pub(super) fn write(db: &mut Connection, batch: &Batch, summary: &mut Summary) -> Result<()> {
+pub(super) fn write(
+    db: &mut Connection,
+    batch: &ImportBatch,
+    summary: &mut ImportSummary,
+) -> Result<()> {
     // Immediate: to wait for another writer at the start is fine, to fail half-way because of one is not.
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let topics = topics(&transaction, &batch.topics)?;
@@ -51,13 +55,13 @@ pub(super) fn write(db: &mut Connection, batch: &Batch, summary: &mut Summary) -
             .iter()
             .map(|name| author(&transaction, name))
             .collect::<Result<Vec<_>>>()?;
-        links(&transaction, Link::Author, id, &authors)?;
+        links(&transaction, JoinTable::Author, id, &authors)?;
         let about: Vec<i64> = article
             .topics
             .iter()
             .filter_map(|slug| topics.get(slug).copied())
             .collect();
-        links(&transaction, Link::Topic, id, &about)?;
+        links(&transaction, JoinTable::Topic, id, &about)?;
         related(&transaction, id, &article.related, &ids)?;
         for comment in &article.comments {
             summary.comments += usize::from(write_comment(&transaction, id, comment)?);
@@ -102,7 +106,7 @@ fn author(db: &Transaction<'_>, name: &str) -> Result<i64> {
 }
 
 /// Writes an article's own row and returns its id.
-fn row(db: &Transaction<'_>, article: &Article, summary: &mut Summary) -> Result<i64> {
+fn row(db: &Transaction<'_>, article: &Article, summary: &mut ImportSummary) -> Result<i64> {
     let known: Option<i64> = db
         .prepare_cached("select id from article where slug = ?1")?
         .query_row([&article.slug], |row| row.get(0))
@@ -147,24 +151,24 @@ fn row(db: &Transaction<'_>, article: &Article, summary: &mut Summary) -> Result
     // One of the two is there: an insert returns its id, and a row that was left alone was known.
     written
         .or(known)
-        .ok_or(Error::Database(rusqlite::Error::QueryReturnedNoRows))
+        .ok_or(ImportError::Database(rusqlite::Error::QueryReturnedNoRows))
 }
 
 /// A table that joins articles with something, in an order.
 #[derive(Clone, Copy)]
-enum Link {
+enum JoinTable {
     Author,
     Topic,
 }
 
-fn links(db: &Transaction<'_>, link: Link, article: i64, wanted: &[i64]) -> Result<()> {
+fn links(db: &Transaction<'_>, link: JoinTable, article: i64, wanted: &[i64]) -> Result<()> {
     let (select, delete, insert) = match link {
-        Link::Author => (
+        JoinTable::Author => (
             "select author_id from article_author where article_id = ?1 order by position",
             "delete from article_author where article_id = ?1",
             "insert or ignore into article_author (article_id, author_id, position) values (?1, ?2, ?3)",
         ),
-        Link::Topic => (
+        JoinTable::Topic => (
             "select topic_id from article_topic where article_id = ?1 order by position",
             "delete from article_topic where article_id = ?1",
             "insert or ignore into article_topic (article_id, topic_id, position) values (?1, ?2, ?3)",

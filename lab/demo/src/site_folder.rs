@@ -1,4 +1,4 @@
-//! The article site's folder: part of this program, written out to be served.
+//! The folder of the article site: a copy of `examples/articles` to be served.
 
 use std::env;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -6,23 +6,21 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
-
-/// Every file of `examples/articles` by its path in the folder; made by `build.rs`.
-const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/articles.rs"));
+use crate::failure::{DemoResult, Failure};
+use crate::programs::workspace;
 
 /// What marks a folder as one that the demo made earlier.
 const MARK: &str = "migrations/0001_magazine.sql";
 
 /// A folder with the site in it.
-pub(crate) struct Folder {
+pub(crate) struct SiteFolder {
     path: PathBuf,
     is_temporary: bool,
 }
 
-impl Folder {
+impl SiteFolder {
     /// Writes the site into `dir`, or into a temporary folder. A folder from an earlier demo keeps what is in it.
-    pub(crate) fn prepare(dir: Option<&Path>) -> Outcome<Self> {
+    pub(crate) fn prepare(dir: Option<&Path>) -> DemoResult<Self> {
         let folder = match dir {
             Some(dir) => {
                 check_free(dir)?;
@@ -37,12 +35,14 @@ impl Folder {
                 is_temporary: true,
             },
         };
-        for (name, contents) in FILES {
-            let path = folder.path.join(name);
-            write_new(&path, contents).map_err(|error| {
-                Failure::new(format!("cannot write {}: {error}", path.display()))
-            })?;
-        }
+        let example = workspace().join("examples/articles");
+        copy(&example, &folder.path).map_err(|error| {
+            Failure::new(format!(
+                "cannot copy {} to {}: {error}",
+                example.display(),
+                folder.path.display()
+            ))
+        })?;
         Ok(folder)
     }
 
@@ -57,17 +57,17 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for SiteFolder {
     fn drop(&mut self) {
         if self.is_temporary {
-            // What cannot be removed is left to whoever cleans the temporary folder.
+            // The system cleans its temporary folder in any case.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
 /// Whether the demo may write into `dir`: it is missing, empty, or the demo's own.
-fn check_free(dir: &Path) -> Outcome {
+fn check_free(dir: &Path) -> DemoResult {
     let shown = dir.display();
     match fs::read_dir(dir) {
         Ok(_) if dir.join(MARK).is_file() => Ok(()),
@@ -99,10 +99,26 @@ fn temporary() -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+/// Copies the files below `from` that `to` lacks, without databases and logs, which serving the
+/// example leaves there.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let (path, copied) = (entry.path(), to.join(&name));
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            copy(&path, &copied)?;
+        } else if !(name.starts_with('.') || name.contains(".db") || name.ends_with(".log")) {
+            write_new(&copied, &fs::read(&path)?)?;
+        }
     }
+    Ok(())
+}
+
+/// Writes a file unless there is one.
+fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(contents),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -124,12 +140,12 @@ mod tests {
 
     #[test]
     fn the_folder_is_whole_and_a_temporary_one_goes() {
-        let folder = Folder::prepare(None).unwrap_or_else(|_| panic!("not written"));
+        let folder = SiteFolder::prepare(None).unwrap_or_else(|_| panic!("not written"));
         let path = folder.path().to_owned();
         for name in ["millpond.toml", MARK, "pages/read.html", "pages/brief.sql"] {
             assert!(path.join(name).is_file(), "{name}");
         }
-        assert!(FILES.iter().all(|(name, _)| !name.contains(".db")));
+        assert!(!path.join("site.db").exists());
         drop(folder);
         assert!(!path.exists());
     }
@@ -138,11 +154,11 @@ mod tests {
     fn a_folder_of_the_demo_is_kept_and_any_other_refused() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("magazine");
-        assert!(Folder::prepare(Some(&dir)).is_ok());
+        assert!(SiteFolder::prepare(Some(&dir)).is_ok());
         fs::write(dir.join("millpond.toml"), "# mine").unwrap();
-        assert!(Folder::prepare(Some(&dir)).is_ok());
+        assert!(SiteFolder::prepare(Some(&dir)).is_ok());
         assert_eq!(fs::read(dir.join("millpond.toml")).unwrap(), b"# mine");
-        assert!(Folder::prepare(Some(parent.path())).is_err());
+        assert!(SiteFolder::prepare(Some(parent.path())).is_err());
     }
 
     #[test]

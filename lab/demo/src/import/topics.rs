@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::cargo::Package;
 use super::record::Topic;
-use super::text::{cut, one_line, slug};
+use super::text::slug;
 
 /// A keyword is a topic from this many components on; a topic of one makes nobody curious.
 const KEYWORD_MIN: usize = 4;
@@ -339,15 +339,6 @@ fn describe(slug: &str) -> Topic {
         slug: slug.to_owned(),
         name,
         summary,
-    }
-}
-
-/// A topic under the name that its author gave it.
-pub(super) fn named(name: &str) -> Topic {
-    Topic {
-        slug: slug(name),
-        name: cut(&one_line(name), 100).into_owned(),
-        summary: String::new(),
     }
 }
 

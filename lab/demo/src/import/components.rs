@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use super::cargo::{Metadata, Package};
-use super::html::{Rendered, Renderer, Source};
-use super::record::{Article, Batch, Comment, Kind, Relation, Thread, Topic};
+use super::html::{Rendered, Renderer};
+use super::record::{Article, Comment, ImportBatch, Relation, RelationKind, Thread, Topic};
 use super::text::{author_name, cut, is_mail, one_line, slug, without_mail};
 use super::{MAX_SOURCE_BYTES, Skipped, changelog, dates, library, topics};
 
@@ -24,9 +24,9 @@ pub(super) fn batch(
     metadata: &Metadata,
     skipped: &mut Vec<Skipped>,
     progress: &mut dyn FnMut(&str),
-) -> Batch {
+) -> ImportBatch {
     let packages = newest(&metadata.packages);
-    let renderer = Renderer::new(Source::Component);
+    let renderer = Renderer::new();
     let mut kept: Vec<(&Package, Rendered)> = Vec::new();
     for package in packages {
         progress(&format!("{} {}", package.name, package.version));
@@ -34,7 +34,6 @@ pub(super) fn batch(
             Ok(rendered) => kept.push((package, rendered)),
             Err(reason) => skipped.push(Skipped {
                 source: package.name.clone(),
-                line: None,
                 reason,
             }),
         }
@@ -54,7 +53,7 @@ pub(super) fn batch(
         .iter()
         .filter_map(|topic| thread(topic, &articles))
         .collect();
-    Batch {
+    ImportBatch {
         articles,
         topics,
         threads,
@@ -246,7 +245,7 @@ fn relations<'p>(metadata: &Metadata, packages: &[&'p Package]) -> HashMap<&'p s
     for &(from, to) in &pairs {
         related.entry(from).or_default().push(Relation {
             slug: slug(to),
-            kind: Kind::Needs,
+            kind: RelationKind::Needs,
         });
     }
     for &(from, to) in &pairs {
@@ -255,7 +254,7 @@ fn relations<'p>(metadata: &Metadata, packages: &[&'p Package]) -> HashMap<&'p s
         if relations.iter().all(|relation| relation.slug != slug(from)) {
             relations.push(Relation {
                 slug: slug(from),
-                kind: Kind::NeededBy,
+                kind: RelationKind::NeededBy,
             });
         }
     }
@@ -275,7 +274,7 @@ fn thread(topic: &Topic, articles: &[Article]) -> Option<Thread> {
         article
             .related
             .iter()
-            .filter(|relation| relation.kind == Kind::NeededBy)
+            .filter(|relation| relation.kind == RelationKind::NeededBy)
             .count()
     };
     let needed = about.iter().max_by_key(|article| users(article))?;

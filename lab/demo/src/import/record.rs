@@ -2,7 +2,7 @@
 
 /// Everything of one import. Relations and topics name articles and topics by slug.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct ImportBatch {
     pub(super) articles: Vec<Article>,
     pub(super) topics: Vec<Topic>,
     pub(super) threads: Vec<Thread>,
@@ -38,27 +38,24 @@ impl Article {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Relation {
     pub(super) slug: String,
-    pub(super) kind: Kind,
+    pub(super) kind: RelationKind,
 }
 
 /// How two articles are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RelationKind {
     /// This component is built on the other.
     Needs,
     /// The other component is built on this one.
     NeededBy,
-    /// They share topics.
-    Near,
 }
 
-impl Kind {
+impl RelationKind {
     /// The word in the column `related.kind`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Needs => "needs",
             Self::NeededBy => "needed by",
-            Self::Near => "near",
         }
     }
 }

@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-/// Longest wait for a piece of an answer.
+/// Longest wait for a piece of an response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection that is kept open.
-pub(super) struct Client {
+pub(crate) struct TimingClient {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
 }
 
 /// What one request came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(crate) struct TimedResponse {
     /// Its status.
-    pub(super) status: u16,
-    /// From the request's first byte to the answer's last, in microseconds.
-    pub(super) total_us: f64,
+    pub(crate) status: u16,
+    /// From the request's first byte to the response's last, in microseconds.
+    pub(crate) total_us: f64,
     /// The database's part, as the server says (`Server-Timing`), in microseconds.
-    pub(super) database_us: Option<f64>,
+    pub(crate) database_us: Option<f64>,
     /// `Cache-Status`, empty if there was none.
-    pub(super) cache_status: String,
+    pub(crate) cache_status: String,
     /// Bytes of the body.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
-impl Client {
+impl TimingClient {
     /// Connects to the server at `address`.
-    pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -42,26 +42,26 @@ impl Client {
         })
     }
 
-    /// Asks for `path` and reads the whole answer.
-    pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
+    /// Asks for `path` and reads the whole response.
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<TimedResponse> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
         let sent = Boottime::now();
         self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut answer = Answer {
+        let mut response = TimedResponse {
             status: status(&self.line()?)?,
-            ..Answer::default()
+            ..TimedResponse::default()
         };
         loop {
             let line = self.line()?;
             if line.is_empty() {
                 break;
             }
-            answer.note_field(&line);
+            response.note_field(&line);
         }
-        let mut body = vec![0; answer.bytes];
+        let mut body = vec![0; response.bytes];
         self.stream.read_exact(&mut body)?;
-        answer.total_us = Boottime::now().since(sent).as_secs_f64() * 1e6;
-        Ok(answer)
+        response.total_us = Boottime::now().since(sent).as_secs_f64() * 1e6;
+        Ok(response)
     }
 
     fn line(&mut self) -> io::Result<String> {
@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl TimedResponse {
     fn note_field(&mut self, line: &str) {
         let Some((name, value)) = line.split_once(':') else {
             return;
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn fields_are_noted_whatever_their_case() {
-        let mut answer = Answer::default();
-        answer.note_field("CONTENT-LENGTH: 17");
-        answer.note_field("Cache-Status: millpond; hit");
-        answer.note_field("no field");
-        assert_eq!(answer.bytes, 17);
-        assert_eq!(answer.cache_status, "millpond; hit");
+        let mut response = TimedResponse::default();
+        response.note_field("CONTENT-LENGTH: 17");
+        response.note_field("Cache-Status: millpond; hit");
+        response.note_field("no field");
+        assert_eq!(response.bytes, 17);
+        assert_eq!(response.cache_status, "millpond; hit");
         assert_eq!(status("HTTP/1.1 200 OK").unwrap(), 200);
         assert!(status("nonsense").is_err());
     }

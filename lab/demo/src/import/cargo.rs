@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::{Error, Result};
+use super::{ImportError, Result};
 
 /// The output of `cargo metadata --format-version 1`, as far as it is used.
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,7 @@ pub(super) struct Package {
     #[serde(default)]
     pub(super) keywords: Vec<String>,
     #[serde(default)]
-    targets: Vec<Target>,
+    targets: Vec<PackageTarget>,
 }
 
 impl Package {
@@ -56,7 +56,7 @@ impl Package {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Target {
+struct PackageTarget {
     kind: Vec<String>,
     src_path: PathBuf,
 }
@@ -115,7 +115,7 @@ pub(super) fn metadata(manifest: &Path) -> Result<Metadata> {
     );
     let output = run(manifest, &attempt).or_else(|_| run(manifest, &attempt[1..]))?;
     serde_json::from_slice(&output)
-        .map_err(|error| Error::Cargo(format!("its answer cannot be read: {error}")))
+        .map_err(|error| ImportError::Cargo(format!("its answer cannot be read: {error}")))
 }
 
 fn run(manifest: &Path, options: &[&str]) -> Result<Vec<u8>> {
@@ -132,11 +132,11 @@ fn run(manifest: &Path, options: &[&str]) -> Result<Vec<u8>> {
         .args(options);
     let output = command
         .output()
-        .map_err(|error| Error::Cargo(format!("cannot be run: {error}")))?;
+        .map_err(|error| ImportError::Cargo(format!("cannot be run: {error}")))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(Error::Cargo(
+    Err(ImportError::Cargo(
         String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     ))
 }

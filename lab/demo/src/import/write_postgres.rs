@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use millpond_db::{Error as DatabaseError, PostgresSession};
 
-use super::record::Batch;
+use super::record::ImportBatch;
 use super::text::slug;
-use super::{Error, Result, Summary};
+use super::{ImportError, ImportSummary, Result};
 
 /// Rows that are sent at once.
 const ROWS: usize = 1_000;
@@ -38,7 +38,7 @@ pub(super) fn require_tables(session: &mut PostgresSession) -> Result<()> {
     for table in TABLES {
         let found = session.rows(&format!("select to_regclass('{table}') is not null"))?;
         if single(&found) != Some("t") {
-            return Err(Error::MissingTable(table));
+            return Err(ImportError::MissingTable(table));
         }
     }
     Ok(())
@@ -47,8 +47,8 @@ pub(super) fn require_tables(session: &mut PostgresSession) -> Result<()> {
 /// One transaction; nothing is left of it if it fails.
 pub(super) fn write(
     session: &mut PostgresSession,
-    batch: &Batch,
-    summary: &mut Summary,
+    batch: &ImportBatch,
+    summary: &mut ImportSummary,
 ) -> Result<()> {
     session.run("begin")?;
     let written = send(session, batch).and_then(|()| merge(session, batch, summary));
@@ -59,11 +59,15 @@ pub(super) fn write(
     };
     let ended = session.run(end);
     written?;
-    ended.map_err(Error::from)
+    ended.map_err(ImportError::from)
 }
 
 /// The statements that write what was sent.
-fn merge(session: &mut PostgresSession, batch: &Batch, summary: &mut Summary) -> Result<()> {
+fn merge(
+    session: &mut PostgresSession,
+    batch: &ImportBatch,
+    summary: &mut ImportSummary,
+) -> Result<()> {
     let articles = counts(&session.rows(ARTICLES)?);
     session.run(LINKS)?;
     let talk = counts(&session.rows(TALK)?);
@@ -90,18 +94,18 @@ fn single(rows: &[Vec<Option<String>>]) -> Option<&str> {
 }
 
 /// Brings everything into the temporary tables.
-fn send(session: &mut PostgresSession, batch: &Batch) -> Result<()> {
+fn send(session: &mut PostgresSession, batch: &ImportBatch) -> Result<()> {
     session.run(PREPARE)?;
-    let mut topics = Lines::new("in_topic", 4);
+    let mut topics = RowBuffer::new("in_topic", 4);
     for (n, topic) in batch.topics.iter().enumerate() {
         topics.add(session, n, &[&topic.slug, &topic.name, &topic.summary])?;
     }
     topics.flush(session)?;
-    let mut articles = Lines::new("in_article", 11);
-    let mut authors = Lines::new("in_author", 4);
-    let mut about = Lines::new("in_about", 3);
-    let mut related = Lines::new("in_related", 4);
-    let mut comments = Lines::new("in_comment", 5);
+    let mut articles = RowBuffer::new("in_article", 11);
+    let mut authors = RowBuffer::new("in_author", 4);
+    let mut about = RowBuffer::new("in_about", 3);
+    let mut related = RowBuffer::new("in_related", 4);
+    let mut comments = RowBuffer::new("in_comment", 5);
     for (number, article) in batch.articles.iter().enumerate() {
         let n = number.to_string();
         let words = article.words().to_string();
@@ -139,7 +143,7 @@ fn send(session: &mut PostgresSession, batch: &Batch) -> Result<()> {
     for mut lines in [articles, authors, about, related, comments] {
         lines.flush(session)?;
     }
-    let mut threads = Lines::new("in_thread", 6);
+    let mut threads = RowBuffer::new("in_thread", 6);
     for (n, thread) in batch.threads.iter().enumerate() {
         let row = [
             &thread.topic,
@@ -154,13 +158,13 @@ fn send(session: &mut PostgresSession, batch: &Batch) -> Result<()> {
 }
 
 /// Rows on their way into one table, whose first column is a number that keeps their order.
-struct Lines {
+struct RowBuffer {
     sql: String,
     columns: Vec<Vec<Option<String>>>,
     bytes: usize,
 }
 
-impl Lines {
+impl RowBuffer {
     fn new(table: &str, columns: usize) -> Self {
         let lists: Vec<_> = (1..=columns).map(|n| format!("${n}::text[]")).collect();
         Self {
@@ -220,7 +224,7 @@ fn names(columns: usize) -> String {
     names.join(", ")
 }
 
-impl From<DatabaseError> for Error {
+impl From<DatabaseError> for ImportError {
     fn from(error: DatabaseError) -> Self {
         Self::Postgres(error)
     }

@@ -15,15 +15,6 @@ use super::tidy;
 /// Deeper nesting of blocks than any text needs; beyond it the time to sanitise grows faster than the text.
 const MAX_DEPTH: usize = 64;
 
-/// What a text may refer to, which depends on where it comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    /// A component's text: it has no base here, so relative links lose their target, and images (badges) go.
-    Component,
-    /// A page of one's own site: `/path` leads to the same site, and images stay.
-    Site,
-}
-
 /// A text made ready for its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rendered {
@@ -37,15 +28,15 @@ pub(super) struct Rendered {
     pub(super) lead: Option<String>,
 }
 
-/// Renders texts of one source. Cheap to use, dear to make: one for each import.
+/// Renders texts. It is cheap to use and expensive to make: one for each import.
 pub(super) struct Renderer {
     sanitiser: Builder<'static>,
 }
 
 impl Renderer {
-    pub(super) fn new(source: Source) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            sanitiser: sanitiser(source),
+            sanitiser: sanitiser(),
         }
     }
 
@@ -135,7 +126,7 @@ fn name_headings(events: &mut [Event<'_>]) {
     }
 }
 
-fn sanitiser(source: Source) -> Builder<'static> {
+fn sanitiser() -> Builder<'static> {
     let mut builder = Builder::default();
     builder
         .url_schemes(["http", "https"].into())
@@ -165,16 +156,9 @@ fn sanitiser(source: Source) -> Builder<'static> {
     for heading in ["h1", "h2", "h3", "h4", "h5", "h6"] {
         builder.add_tag_attributes(heading, ["id"]);
     }
-    match source {
-        Source::Component => {
-            builder.rm_tags(["img", "figure", "figcaption", "map", "area"]);
-            builder.url_relative(UrlRelative::Custom(Box::new(within_the_page)));
-        }
-        Source::Site => {
-            builder.set_tag_attribute_value("img", "loading", "lazy");
-            builder.url_relative(UrlRelative::Custom(Box::new(within_the_site)));
-        }
-    }
+    // A component's text has no base here: relative links lose their target, and images (badges) go.
+    builder.rm_tags(["img", "figure", "figcaption", "map", "area"]);
+    builder.url_relative(UrlRelative::Custom(Box::new(within_the_page)));
     builder
 }
 
@@ -182,17 +166,6 @@ fn sanitiser(source: Source) -> Builder<'static> {
 fn within_the_page(url: &str) -> Option<Cow<'_, str>> {
     let part = url.strip_prefix('#').filter(|part| !part.is_empty())?;
     Some(Cow::Owned(format!("#s-{part}")))
-}
-
-/// Also `/path`, but not `//host`, nor what a browser reads as that (`/\host`, a tab between the slashes).
-fn within_the_site(url: &str) -> Option<Cow<'_, str>> {
-    let path = url.starts_with('/') && !url[1..].starts_with('/');
-    let plain = !url.contains(|c: char| c == '\\' || c.is_control());
-    if path && plain {
-        Some(Cow::Borrowed(url))
-    } else {
-        within_the_page(url)
-    }
 }
 
 /// Of a code block's class only the language is kept.
@@ -214,15 +187,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(source: Source, markdown: &str, expected: &str) {
-        assert_eq!(
-            Renderer::new(source).render(markdown).unwrap().html.trim(),
-            expected
-        );
-    }
-
     fn component(markdown: &str, expected: &str) {
-        check(Source::Component, markdown, expected);
+        let rendered = Renderer::new().render(markdown).unwrap();
+        assert_eq!(rendered.html.trim(), expected);
     }
 
     #[test]
@@ -258,11 +225,6 @@ mod tests {
             "<p>a</p>",
         );
         component("<td style=\"position:fixed;text-align:left\">a</td>", "a");
-        check(
-            Source::Site,
-            "<img src=x onerror=alert(1)>ok",
-            "<p><img loading=\"lazy\">ok</p>",
-        );
     }
 
     #[test]
@@ -280,28 +242,17 @@ mod tests {
             &format!("<p><a {rel}><code>Type</code></a> and [x]</p>"),
         );
         for hostile in ["//evil.example", "/\\evil.example"] {
-            check(
-                Source::Site,
+            component(
                 &format!("<a href=\"{hostile}\">a</a>"),
                 &format!("<p><a {rel}>a</a></p>"),
             );
         }
-        check(
-            Source::Site,
-            "[a](/notes)",
-            &format!("<p><a href=\"/notes\" {rel}>a</a></p>"),
-        );
-        check(
-            Source::Site,
-            "![a](/a.png)",
-            "<p><img src=\"/a.png\" alt=\"a\" loading=\"lazy\"></p>",
-        );
     }
 
     #[test]
     fn headings_have_names_and_stay_below_the_title() {
         let text = "# Title\n\n[to](#part-one)\n\n## Part one\n\n## Part one\n\n## comments";
-        let rendered = Renderer::new(Source::Component).render(text).unwrap();
+        let rendered = Renderer::new().render(text).unwrap();
         assert_eq!(rendered.title.as_deref(), Some("Title"));
         assert!(
             rendered.html.contains("href=\"#s-part-one\""),
@@ -333,10 +284,7 @@ mod tests {
 
     #[test]
     fn footnotes_lead_to_their_places() {
-        let html = Renderer::new(Source::Component)
-            .render("a[^1]\n\n[^1]: note")
-            .unwrap()
-            .html;
+        let html = Renderer::new().render("a[^1]\n\n[^1]: note").unwrap().html;
         assert!(
             html.contains("href=\"#s-1\"") && html.contains("id=\"s-1\""),
             "{html}"
@@ -345,7 +293,7 @@ mod tests {
 
     #[test]
     fn absurd_nesting_is_refused() {
-        let renderer = Renderer::new(Source::Component);
+        let renderer = Renderer::new();
         assert!(renderer.render(&">".repeat(10_000)).is_err());
         assert!(renderer.render(&"<div>".repeat(10_000)).is_err());
         assert!(

@@ -6,34 +6,34 @@ use millpond_db::{PostgresOptions, PostgresSession};
 use millpond_site::DatabaseUrl;
 use rusqlite::Connection;
 
-use super::record::Batch;
-use super::{Error, Result, Summary, write, write_postgres};
+use super::record::ImportBatch;
+use super::{ImportError, ImportSummary, Result, write, write_postgres};
 
 /// How long to wait for another program that writes to the same file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open database with the tables of the article site. What is written there reaches a server as other programs' changes do.
-pub enum Target {
+pub(crate) enum ArticleDatabase {
     /// An SQLite file.
     Sqlite(Connection),
     /// A PostgreSQL database.
     Postgres(PostgresSession),
 }
 
-impl Target {
+impl ArticleDatabase {
     /// Opens the database of a site.
     ///
     /// # Errors
-    /// [`Error::Open`].
-    pub fn open(database: &DatabaseUrl) -> Result<Self> {
+    /// [`ImportError::Open`].
+    pub(crate) fn open(database: &DatabaseUrl) -> Result<Self> {
         match database {
             DatabaseUrl::Sqlite(path) => sqlite(path)
                 .map(Self::Sqlite)
-                .map_err(|error| Error::Open(path.display().to_string(), error.to_string())),
+                .map_err(|error| ImportError::Open(path.display().to_string(), error.to_string())),
             DatabaseUrl::Postgres(url) => {
                 PostgresSession::open(&PostgresOptions::new(url.reveal()))
                     .map(Self::Postgres)
-                    .map_err(|error| Error::Open(url.to_string(), error.to_string()))
+                    .map_err(|error| ImportError::Open(url.to_string(), error.to_string()))
             }
         }
     }
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    pub(super) fn write(&mut self, batch: &Batch, summary: &mut Summary) -> Result<()> {
+    pub(super) fn write(&mut self, batch: &ImportBatch, summary: &mut ImportSummary) -> Result<()> {
         match self {
             Self::Sqlite(connection) => write::write(connection, batch, summary),
             Self::Postgres(session) => write_postgres::write(session, batch, summary),
@@ -58,7 +58,7 @@ impl Target {
     ///
     /// # Errors
     /// The database refused.
-    pub fn articles(&mut self) -> Result<Vec<(i64, String)>> {
+    pub(crate) fn articles(&mut self) -> Result<Vec<(i64, String)>> {
         match self {
             Self::Sqlite(connection) => {
                 let mut query = connection

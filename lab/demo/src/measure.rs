@@ -1,14 +1,17 @@
 //! The experiment: what a page costs when the database makes it, and what it costs from memory.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
-use millrace_client::{Plan, Stop};
 use millrace_runs::Run;
 
-use super::client::{Answer, Client};
-use crate::failure::{Failure, Outcome};
-use crate::import::Target;
+use crate::client::{TimedResponse, TimingClient};
+use crate::experiment::Experiment;
+use crate::failure::{DemoResult, Failure};
+use crate::import::ArticleDatabase;
+use crate::signals::check;
 
 /// Requests of which the median is taken, for a page that the database makes.
 const UNCACHED: usize = 30;
@@ -40,7 +43,7 @@ pub(crate) struct Servers {
 
 /// An article that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Article {
+pub(crate) struct ChosenArticle {
     /// Its number in the database.
     pub(crate) id: i64,
     /// Its title.
@@ -48,9 +51,9 @@ pub(crate) struct Article {
 }
 
 /// What one article costs; times in microseconds, as medians.
-pub(crate) struct Cost {
+pub(crate) struct ArticleCost {
     /// Which.
-    pub(crate) article: Article,
+    pub(crate) article: ChosenArticle,
     /// Bytes of the page.
     pub(crate) bytes: usize,
     /// The database's part of an uncached request.
@@ -62,7 +65,7 @@ pub(crate) struct Cost {
 }
 
 /// One page under load, at one number of connections.
-pub(crate) struct Contest {
+pub(crate) struct LoadComparison {
     /// What the page is called.
     pub(crate) page: &'static str,
     /// Connections.
@@ -74,17 +77,17 @@ pub(crate) struct Contest {
 }
 
 /// Five articles from short to long.
-pub(crate) fn choose(database: &mut Target) -> Outcome<Vec<Article>> {
-    let all: Vec<Article> = database
+pub(crate) fn choose(database: &mut ArticleDatabase) -> DemoResult<Vec<ChosenArticle>> {
+    let all: Vec<ChosenArticle> = database
         .articles()
         .map_err(|error| Failure::new(format!("the articles cannot be listed: {error}")))?
         .into_iter()
-        .map(|(id, title)| Article { id, title })
+        .map(|(id, title)| ChosenArticle { id, title })
         .collect();
     let Some(last) = all.len().checked_sub(1) else {
         return Err(Failure::new("the database has no article to measure with"));
     };
-    let mut chosen: Vec<Article> = Vec::new();
+    let mut chosen: Vec<ChosenArticle> = Vec::new();
     for quantile in QUANTILES {
         let article = &all[(last as f64 * quantile).round() as usize];
         if !chosen.contains(article) {
@@ -95,73 +98,92 @@ pub(crate) fn choose(database: &mut Target) -> Outcome<Vec<Article>> {
 }
 
 /// What `article` costs on both servers, one request at a time.
-pub(crate) fn cost(servers: Servers, article: &Article, stop: &AtomicBool) -> Outcome<Cost> {
+pub(crate) fn cost(
+    servers: Servers,
+    article: &ChosenArticle,
+    stop: &AtomicBool,
+) -> DemoResult<ArticleCost> {
     let path = format!("/read?id={}", article.id);
     let uncached = ask(servers.uncached, &path, UNCACHED, stop)?;
     let cached = ask_memory(servers.cached, &path, stop)?;
-    Ok(Cost {
+    Ok(ArticleCost {
         article: article.clone(),
         bytes: uncached[0].bytes,
-        database_us: median(uncached.iter().filter_map(|answer| answer.database_us)),
-        uncached_us: median(uncached.iter().map(|answer| answer.total_us)).unwrap_or(0.0),
-        cached_us: median(cached.iter().map(|answer| answer.total_us)).unwrap_or(0.0),
+        database_us: median(uncached.iter().filter_map(|response| response.database_us)),
+        uncached_us: median(uncached.iter().map(|response| response.total_us)).unwrap_or(0.0),
+        cached_us: median(cached.iter().map(|response| response.total_us)).unwrap_or(0.0),
     })
 }
 
-/// Answers for `path` that all came from memory.
-fn ask_memory(server: SocketAddr, path: &str, stop: &AtomicBool) -> Outcome<Vec<Answer>> {
+/// TimedResponses for `path` that all came from memory.
+fn ask_memory(server: SocketAddr, path: &str, stop: &AtomicBool) -> DemoResult<Vec<TimedResponse>> {
     let mut missed = String::new();
     for _ in 0..TRIES {
-        let answers = ask(server, path, CACHED, stop)?;
-        let miss = answers
+        let responses = ask(server, path, CACHED, stop)?;
+        let miss = responses
             .iter()
-            .find(|answer| !answer.cache_status.contains("hit"));
+            .find(|response| !response.cache_status.contains("hit"));
         match miss {
-            // A commit by somebody else just now, such as the import's, rightly makes the page anew.
+            // Another program's commit, such as the import's, has invalidated the page.
             Some(miss) => miss.cache_status.clone_into(&mut missed),
-            None => return Ok(answers),
+            None => return Ok(responses),
         }
     }
-    // An experiment must not go on as if nothing were.
     Err(Failure::new(format!(
         "{path} does not stay in memory ({missed}): does another program write to the database?"
     )))
 }
 
-/// `times` answers for `path`, after one that is not counted.
-fn ask(server: SocketAddr, path: &str, times: usize, stop: &AtomicBool) -> Outcome<Vec<Answer>> {
+/// `times` responses for `path`, after one that is not counted.
+fn ask(
+    server: SocketAddr,
+    path: &str,
+    times: usize,
+    stop: &AtomicBool,
+) -> DemoResult<Vec<TimedResponse>> {
     let failed = |error| Failure::new(format!("GET {path}: {error}"));
-    let mut client = Client::connect(server).map_err(failed)?;
+    let mut client = TimingClient::connect(server).map_err(failed)?;
     client.get(path).map_err(failed)?;
-    let mut answers = Vec::with_capacity(times);
+    let mut responses = Vec::with_capacity(times);
     for _ in 0..times {
         check(stop)?;
-        let answer = client.get(path).map_err(failed)?;
-        if answer.status != 200 {
+        let response = client.get(path).map_err(failed)?;
+        if response.status != 200 {
             return Err(Failure::new(format!(
-                "GET {path} was answered with {}",
-                answer.status
+                "GET {path} was responseed with {}",
+                response.status
             )));
         }
-        answers.push(answer);
+        responses.push(response);
     }
-    Ok(answers)
+    Ok(responses)
 }
 
 /// `path` under load on both servers, in turn.
-pub(crate) fn contest(
-    servers: Servers,
+pub(crate) fn compare(
+    experiment: &Experiment<'_>,
     page: &'static str,
     path: &str,
     connections: usize,
-    stop: &AtomicBool,
-) -> Outcome<Contest> {
+) -> DemoResult<LoadComparison> {
+    let Experiment {
+        servers,
+        millrace,
+        stop,
+    } = experiment;
     let (mut uncached, mut cached) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        uncached.push(load(servers.uncached, path, connections, stop)?);
-        cached.push(load(servers.cached, path, connections, stop)?);
+        for (server, runs) in [
+            (servers.uncached, &mut uncached),
+            (servers.cached, &mut cached),
+        ] {
+            // The first request of the run finds what the later ones find.
+            ask(server, path, 1, stop)?;
+            runs.push(load(millrace, server, path, connections)?);
+            check(stop)?;
+        }
     }
-    Ok(Contest {
+    Ok(LoadComparison {
         page,
         connections,
         uncached: middle(uncached)?,
@@ -169,17 +191,24 @@ pub(crate) fn contest(
     })
 }
 
-fn load(server: SocketAddr, path: &str, connections: usize, stop: &AtomicBool) -> Outcome<Run> {
-    // So that the first request of the run finds what the others find.
-    ask(server, path, 1, stop)?;
-    let plan = Plan {
-        connections,
-        stop: Stop::Requests(REQUESTS),
-        threads: 1,
-        ..Plan::new(format!("http://{server}{path}"))
-    };
-    let run = millrace_runs::run(&plan, None, stop).map_err(Failure::new)?;
-    check(stop)?;
+/// One run of `millrace load`.
+fn load(millrace: &Path, server: SocketAddr, path: &str, connections: usize) -> DemoResult<Run> {
+    let output = Command::new(millrace)
+        .args(["load", &format!("http://{server}{path}")])
+        .args(["--connections", &connections.to_string()])
+        .args(["--requests", &REQUESTS.to_string()])
+        .args(["--threads", "1", "--no-probe", "--json", "-"])
+        .output()
+        .map_err(|error| Failure::new(format!("{} cannot be run: {error}", millrace.display())))?;
+    if !output.status.success() {
+        return Err(Failure::new(format!(
+            "millrace load failed ({}):\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )));
+    }
+    let run: Run = serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::new(format!("the result of millrace load: {error}")))?;
     if run.errors.total() > 0 {
         return Err(Failure::new(format!(
             "{} of {REQUESTS} requests for {path} failed",
@@ -189,15 +218,8 @@ fn load(server: SocketAddr, path: &str, connections: usize, stop: &AtomicBool) -
     Ok(run)
 }
 
-fn check(stop: &AtomicBool) -> Outcome {
-    match stop.load(Ordering::SeqCst) {
-        true => Err(Failure::new("interrupted")),
-        false => Ok(()),
-    }
-}
-
 /// The run with the median rate.
-fn middle(mut runs: Vec<Run>) -> Outcome<Run> {
+fn middle(mut runs: Vec<Run>) -> DemoResult<Run> {
     runs.sort_by(|a, b| a.achieved_rate.total_cmp(&b.achieved_rate));
     let middle = runs.len() / 2;
     runs.into_iter()
@@ -229,7 +251,7 @@ mod tests {
             database.execute_batch(table).unwrap();
             database
         };
-        assert!(choose(&mut Target::Sqlite(tables())).is_err());
+        assert!(choose(&mut ArticleDatabase::Sqlite(tables())).is_err());
         let database = tables();
         for id in 1..=11 {
             let body = "x".repeat(100 - id);
@@ -240,7 +262,7 @@ mod tests {
                 )
                 .unwrap();
         }
-        let chosen = choose(&mut Target::Sqlite(database)).unwrap_or_default();
+        let chosen = choose(&mut ArticleDatabase::Sqlite(database)).unwrap_or_default();
         let ids: Vec<_> = chosen.iter().map(|article| article.id).collect();
         assert_eq!(ids, [10, 8, 6, 4, 2]);
     }

@@ -1,12 +1,12 @@
 //! The command as it was typed, for the records of a measurement.
 
-/// The arguments of this process as a shell would take them. The path of the program is the machine's business.
+/// This command as a shell takes it, without the path of the program.
 pub(crate) fn typed() -> String {
     let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     quoted(arguments.skip(1).map(without_password))
 }
 
-/// A URL with a password, without the password: records are passed on.
+/// A URL without its password: readers pass reports on.
 fn without_password(argument: String) -> String {
     let parts = argument.split_once("://").and_then(|(scheme, rest)| {
         let authority = rest.split(['/', '?', '#']).next()?;
@@ -23,7 +23,10 @@ fn quoted(arguments: impl Iterator<Item = String>) -> String {
         true => argument,
         false => format!("'{}'", argument.replace('\'', r"'\''")),
     };
-    let words = std::iter::once("millpond".to_owned()).chain(arguments.map(quote));
+    let words = ["cargo", "demo"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(arguments.map(quote));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -47,10 +50,10 @@ mod tests {
 
     #[test]
     fn the_command_can_be_typed_again() {
-        let typed = ["load", "http://h/?a=1&b", "-H", "X: it's", ""].map(str::to_owned);
+        let typed = ["--dir", "my site", "--listen", "127.0.0.1:0", "it's", ""].map(str::to_owned);
         assert_eq!(
             quoted(typed.into_iter()),
-            r"millpond load 'http://h/?a=1&b' -H 'X: it'\''s' ''"
+            r"cargo demo --dir 'my site' --listen 127.0.0.1:0 'it'\''s' ''"
         );
     }
 }

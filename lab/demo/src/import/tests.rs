@@ -4,16 +4,23 @@ use std::fs;
 use std::ops::Deref;
 use std::path::Path;
 
+use lab_pgtest::Postgres;
+use millpond_site::DatabaseUrl;
 use rusqlite::Connection;
 
-use super::{Error, Summary, Target};
+use super::html::Renderer;
+use super::record::{Article, ImportBatch, Relation, RelationKind, Topic};
+use super::text::slug;
+use super::{ArticleDatabase, ImportError, ImportSummary};
 
 const SCHEMA: &str = include_str!("../../../../examples/articles/migrations/0001_magazine.sql");
+const POSTGRES_SCHEMA: &str =
+    include_str!("../../../../examples/articles/migrations/0001_magazine.postgres.sql");
 /// Not needed by an import; some of the example's queries are.
 const ACCOUNTS: &str = include_str!("../../../../examples/articles/migrations/0002_accounts.sql");
 
 /// These tests are on SQLite, and look into the file directly.
-impl Deref for Target {
+impl Deref for ArticleDatabase {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -24,14 +31,62 @@ impl Deref for Target {
     }
 }
 
-fn database() -> Target {
+fn database() -> ArticleDatabase {
     let db = Connection::open_in_memory().unwrap();
     db.execute_batch(SCHEMA).unwrap();
-    Target::Sqlite(db)
+    ArticleDatabase::Sqlite(db)
 }
 
-fn import(db: &mut Target, dir: &Path) -> Summary {
-    super::markdown(db, dir, &mut |_| {}).unwrap()
+fn import(db: &mut ArticleDatabase, batch: &ImportBatch) -> ImportSummary {
+    let mut summary = ImportSummary::default();
+    db.write(batch, &mut summary).unwrap();
+    summary
+}
+
+/// An article with this title, by two authors and on two topics.
+fn article(title: &str) -> Article {
+    let body = Renderer::new()
+        .render("# Tides\n\nThe **moon** pulls.\n")
+        .unwrap();
+    Article {
+        slug: slug(title),
+        title: title.to_owned(),
+        summary: "Up and down.".to_owned(),
+        published_at: "2026-03-01T00:00:00Z".to_owned(),
+        version: None,
+        license: None,
+        repository: None,
+        body_html: body.html,
+        body_text: body.text,
+        authors: vec!["Ann Author".to_owned(), "Bo".to_owned()],
+        topics: vec!["sea".to_owned(), "moon".to_owned()],
+        related: Vec::new(),
+        comments: Vec::new(),
+    }
+}
+
+/// The articles with their topics. Each is related to the next.
+fn batch(mut articles: Vec<Article>) -> ImportBatch {
+    let slugs: Vec<String> = articles
+        .iter()
+        .map(|article| article.slug.clone())
+        .collect();
+    for (number, article) in articles.iter_mut().enumerate() {
+        article.related.push(Relation {
+            slug: slugs[(number + 1) % slugs.len()].clone(),
+            kind: RelationKind::Needs,
+        });
+    }
+    let topic = |slug: &str| Topic {
+        slug: slug.to_owned(),
+        name: slug.to_owned(),
+        summary: String::new(),
+    };
+    ImportBatch {
+        articles,
+        topics: vec![topic("sea"), topic("moon")],
+        threads: Vec::new(),
+    }
 }
 
 fn text(db: &Connection, sql: &str) -> String {
@@ -42,20 +97,10 @@ fn number(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-fn file(dir: &Path, name: &str, contents: impl AsRef<[u8]>) {
-    let path = dir.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, contents).unwrap();
-}
-
-const TIDES: &str = "---\ntitle: Tides\ndate: 2026-03-01\nauthors: [Ann Author <ann@example.org>, Bo]\n\
-                     tags: [Sea, moon]\nsummary: Up and down.\n---\n# Tides\n\nThe **moon** pulls.\n";
-
 #[test]
-fn a_file_becomes_an_article() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    file(dir.path(), "notes/tides.md", TIDES);
-    let summary = import(&mut db, dir.path());
+fn an_article_becomes_rows() {
+    let mut db = database();
+    let summary = import(&mut db, &batch(vec![article("Tides")]));
     assert_eq!((summary.added, summary.skipped.len()), (1, 0));
     let row = text(
         &db,
@@ -89,31 +134,26 @@ fn a_file_becomes_an_article() {
 
 #[test]
 fn importing_again_writes_only_what_differs() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    file(dir.path(), "tides.md", TIDES);
-    file(dir.path(), "waves.md", TIDES.replace("Tides", "Waves"));
-    import(&mut db, dir.path());
+    let mut db = database();
+    let mut content = batch(vec![article("Tides"), article("Waves")]);
+    import(&mut db, &content);
     assert_eq!(
-        number(&db, "select count(*) from related where kind = 'near'"),
+        number(&db, "select count(*) from related where kind = 'needs'"),
         2
     );
 
     let before = db.total_changes();
-    let again = import(&mut db, dir.path());
+    let again = import(&mut db, &content);
     assert_eq!((again.added, again.updated, again.unchanged), (0, 0, 2));
     assert_eq!(db.total_changes(), before);
 
-    file(
-        dir.path(),
-        "tides.md",
-        TIDES.replace("Tides", "Ebb and flow"),
-    );
+    content.articles[0].title = "Ebb and flow".to_owned();
     db.execute(
         "insert into comment (article_id, who, body) values (50000001, 'A reader', 'Well.')",
         [],
     )
     .unwrap();
-    let changed = import(&mut db, dir.path());
+    let changed = import(&mut db, &content);
     assert_eq!(
         (changed.added, changed.updated, changed.unchanged),
         (0, 1, 1)
@@ -144,84 +184,39 @@ fn importing_again_writes_only_what_differs() {
 }
 
 #[test]
-fn broken_files_are_named_and_the_rest_is_imported() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    file(dir.path(), "a/good.md", TIDES);
-    file(dir.path(), "b/good.md", TIDES);
-    file(dir.path(), "draft.md", "---\ntitle: x\ndraft: true\n---\n");
-    file(dir.path(), "bytes.md", b"---\ntitle: x\n---\n\xff\xfe");
-    file(
-        dir.path(),
-        "date.md",
-        "---\ntitle: x\ndate: tomorrow\n---\n",
-    );
-    file(
-        dir.path(),
-        "deep.md",
-        format!("---\ntitle: x\n---\n{}", ">".repeat(5_000)),
-    );
-    file(dir.path(), "huge.md", vec![b'a'; 2 << 20]);
-    file(dir.path(), "none.md", "# Text\n");
-    file(dir.path(), "open.md", "---\ntitle: x\n");
-    file(dir.path(), "ignored.txt", "x");
-    file(dir.path(), ".hidden/x.md", "x");
-    let summary = import(&mut db, dir.path());
-    assert_eq!(summary.added, 1);
-    let skipped: Vec<String> = summary.skipped.iter().map(ToString::to_string).collect();
-    let starts = [
-        "b/good.md: the slug `good`",
-        "bytes.md:4: ",
-        "date.md:3: `tomorrow`",
-        "deep.md: nests",
-        "huge.md: is larger",
-        "none.md:1: no front",
-        "open.md:1: the front",
-    ];
-    assert_eq!(skipped.len(), starts.len(), "{skipped:#?}");
-    for (line, start) in skipped.iter().zip(starts) {
-        assert!(line.starts_with(start), "{line} should begin with {start}");
-    }
-}
-
-#[test]
 fn hostile_text_is_tame() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    let hostile = "---\ntitle: <script>alert(1)</script>\nslug: ../../etc/passwd\nsummary: \"<img src=x onerror=alert(1)>\"\n---\n\
-                   <script>alert(1)</script>\n\n[x](javascript:alert(1))\n\n<img src=x onerror=alert(1)>\n\n\
+    let hostile = "<script>alert(1)</script>\n\n[x](javascript:alert(1))\n\n<img src=x onerror=alert(1)>\n\n\
                    <svg onload=alert(1)><a xlink:href=javascript:x>y</a></svg>\n\n<p style='background:url(javascript:x)'>z\n";
-    file(dir.path(), "x.md", hostile);
-    import(&mut db, dir.path());
-    let html = text(&db, "select body_html from article").to_lowercase();
+    let html = Renderer::new().render(hostile).unwrap().html.to_lowercase();
     for word in ["script", "onerror", "onload", "svg", "style"] {
         assert!(!html.contains(word), "{html}");
     }
-    assert_eq!(text(&db, "select slug from article"), "etc-passwd");
-    // Titles and summaries are text: the template escapes them.
-    assert_eq!(
-        text(&db, "select title from article"),
-        "<script>alert(1)</script>"
-    );
+    assert_eq!(slug("../../etc/passwd"), "etc-passwd");
 }
 
 #[test]
 fn a_missing_table_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut empty = Target::Sqlite(Connection::open_in_memory().unwrap());
-    let error = super::markdown(&mut empty, dir.path(), &mut |_| {}).unwrap_err();
-    assert!(matches!(error, Error::MissingTable("article")), "{error}");
+    let mut empty = ArticleDatabase::Sqlite(Connection::open_in_memory().unwrap());
+    let error = super::crates(&mut empty, Path::new("Cargo.toml"), &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(error, ImportError::MissingTable("article")),
+        "{error}"
+    );
     assert!(error.to_string().contains("migrations"));
 }
 
 #[test]
 fn a_refused_row_leaves_everything_as_it_was() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    file(dir.path(), "a.md", TIDES);
+    let mut db = database();
     db.execute_batch(
         "create trigger no before insert on article_topic begin select raise(abort, 'no'); end",
     )
     .unwrap();
-    let error = super::markdown(&mut db, dir.path(), &mut |_| {}).unwrap_err();
-    assert!(matches!(error, Error::Database(_)), "{error}");
+    let content = batch(vec![article("Tides")]);
+    let error = db
+        .write(&content, &mut ImportSummary::default())
+        .unwrap_err();
+    assert!(matches!(error, ImportError::Database(_)), "{error}");
     assert_eq!(
         number(&db, "select count(*) from article") + number(&db, "select count(*) from author"),
         0
@@ -291,9 +286,8 @@ fn every_query_of_the_example_is_good_sql() {
 /// Whatever is typed into the search field is a question that FTS5 understands.
 #[test]
 fn no_search_is_a_syntax_error() {
-    let (dir, mut db) = (tempfile::tempdir().unwrap(), database());
-    file(dir.path(), "tides.md", TIDES);
-    import(&mut db, dir.path());
+    let mut db = database();
+    import(&mut db, &batch(vec![article("Tides")]));
     let page =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles/pages/search.sql");
     let page = fs::read_to_string(page).unwrap();
@@ -348,9 +342,9 @@ fn no_search_is_a_syntax_error() {
     check(&long, 1);
 }
 
-/// Nothing that stands in a file may make an import panic, or take longer than reading it does.
+/// No text makes an import panic, or take longer than reading the text does.
 #[test]
-fn random_files_do_no_harm() {
+fn random_texts_do_no_harm() {
     const WORDS: [&str; 40] = [
         "---",
         "+++",
@@ -393,30 +387,62 @@ fn random_files_do_no_harm() {
         "<h1>",
         "date",
     ];
-    let (mut db, mut state) = (database(), 42_u64);
+    let mut state = 42_u64;
     let mut random = move |below: usize| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         usize::try_from(state % below as u64).unwrap()
     };
-    let dir = tempfile::tempdir().unwrap();
-    for index in 0..400 {
-        let head = ["", "---\n", "---\ntitle: x\n---\n", "+++\n"][random(4)];
+    let renderer = Renderer::new();
+    let mut rendered = 0;
+    for _ in 0..400 {
         let text: String = (0..random(120))
             .map(|_| WORDS[random(WORDS.len())])
             .collect();
         super::changelog::entries(&text, 5);
         super::library::documentation(&text);
         super::dates::find(&text);
-        super::dates::parse(&text);
-        file(dir.path(), &format!("{index}.md"), format!("{head}{text}"));
+        let Ok(text) = renderer.render(&text) else {
+            continue;
+        };
+        rendered += 1;
+        let html = text.html.to_lowercase();
+        assert!(
+            !html.contains("<script") && !html.contains("javascript:"),
+            "{html}"
+        );
     }
-    let summary = import(&mut db, dir.path());
-    assert!(
-        summary.added > 50 && summary.skipped.len() > 50,
-        "{summary}"
-    );
-    let unsafe_html = "select count(*) from article where body_html like '%<script%' or body_html like '%javascript:%'";
-    assert_eq!(number(&db, unsafe_html), 0);
+    assert!(rendered > 50, "{rendered}");
+}
+
+/// A second import on PostgreSQL leaves the version (`xmin`, `ctid`) of every row as it was.
+#[test]
+fn importing_again_on_postgres_writes_only_what_differs() {
+    let postgres = Postgres::start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client.batch_execute(POSTGRES_SCHEMA).unwrap();
+    let url = DatabaseUrl::parse(&database.url(), Path::new("")).unwrap();
+    let mut db = ArticleDatabase::open(&url).unwrap();
+    db.require_tables().unwrap();
+    let titles = (0..45).map(|number| format!("Äpfel & Zoo's \"{number}\""));
+    let mut content = batch(titles.map(|title| article(&title)).collect());
+    let mut again = |content: &ImportBatch, expected: (usize, usize, usize)| {
+        let said = import(&mut db, content);
+        assert_eq!((said.added, said.updated, said.unchanged), expected);
+    };
+    again(&content, (45, 0, 0));
+    let rows = "select xmin::text || ctid::text from article union all select xmin::text || ctid::text from article_topic \
+                union all select xmin::text || ctid::text from related order by 1";
+    let mut versions = || -> Vec<String> {
+        let rows = client.query(rows, &[]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let before = versions();
+    assert!(before.len() > 45 * 3);
+    again(&content, (0, 0, 45));
+    assert_eq!(versions(), before);
+    content.articles[7].body_text = "The moon pushes.".to_owned();
+    again(&content, (0, 1, 44));
 }
