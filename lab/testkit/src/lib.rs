@@ -11,7 +11,7 @@ mod server;
 mod terminal;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use client::{Client, Connection, Response};
@@ -23,6 +23,21 @@ pub use terminal::terminal;
 /// How long a test waits for an event before it fails. No event is expected to take a hundredth of
 /// it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program `name` of another package, in the folder of `program`. Cargo names only the programs of
+/// the package under test; `cargo test --workspace` and `cargo build` put all into one folder.
+///
+/// # Panics
+/// The program is not built.
+pub fn program_beside(program: &Path, name: &str) -> PathBuf {
+    let beside = program.with_file_name(name);
+    assert!(
+        beside.is_file(),
+        "there is no {}: `cargo build --package {name}` first",
+        beside.display()
+    );
+    beside
+}
 
 /// `bytes` as text; what is not UTF-8 is replaced.
 #[must_use]

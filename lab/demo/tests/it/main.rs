@@ -1,34 +1,23 @@
-//! The demo on a small workspace. The tests build `millpond` and `millrace` with their own profile.
+//! The demo on a small workspace.
 
 use std::fs;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
-use lab_testkit::{Server, text, write};
+use lab_testkit::{Server, program_beside, text, write};
 use rustix::process::Signal;
 
 /// The page of the only article.
 const ARTICLE: &str = "/read?id=50000001";
 
-/// The folder with the programs that the demo starts, built once.
+/// The folder with the programs that the demo starts.
 fn programs() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_lab-demo")).parent().unwrap();
-        let profile = match folder.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            profile => profile,
-        };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--profile", profile])
-            .args(["--package", "millpond", "--package", "millrace"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(status.unwrap().success());
-        folder.to_owned()
-    })
+    let demo = Path::new(env!("CARGO_BIN_EXE_lab-demo"));
+    for name in ["millpond", "millrace"] {
+        program_beside(demo, name);
+    }
+    demo.parent().unwrap()
 }
 
 /// The demo in `dir` with arguments, not yet started.

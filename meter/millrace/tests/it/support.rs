@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use lab_testkit::program_beside;
 use tempfile::TempDir;
 
 pub(crate) use lab_testkit::{PATIENCE, Server, text, write};
@@ -14,15 +15,9 @@ pub(crate) fn millrace(args: &[&str]) -> Command {
     command
 }
 
-/// `millpond`, the server that is measured. It is a package of its own, so cargo does not name its
-/// program here: it is built beside this one by `cargo test --workspace` and by `cargo build`.
+/// `millpond`, the server that is measured.
 fn millpond(args: &[&str]) -> Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_millrace")).with_file_name("millpond");
-    assert!(
-        program.is_file(),
-        "there is no {}: `cargo build --package millpond` first",
-        program.display()
-    );
+    let program = program_beside(Path::new(env!("CARGO_BIN_EXE_millrace")), "millpond");
     let mut command = Command::new(program);
     command.args(args);
     command
