@@ -11,6 +11,7 @@
 )]
 
 mod ci;
+mod demo;
 mod flame;
 mod instructions;
 mod limits;
@@ -26,6 +27,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci      everything that must hold: tidy, format, clippy, tests, fuzz targets, model tests, docs (also: cargo ci)
+  demo [OPTIONS]
+          builds and runs the demo (also: cargo demo); its options: cargo demo --help
   tidy    the rules that no compiler checks: file sizes, module docs, dependency edges, left-over marks, machine paths
   tidy --count
           how many offences each rule finds, where it is not enforced yet too; --list RULE prints them
@@ -51,6 +54,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let good = match words[..] {
         ["ci"] => ci::run(),
+        ["demo", ref options @ ..] => match demo::run(options) {
+            Ok(()) => true,
+            Err(reason) => {
+                eprintln!("{reason}");
+                false
+            }
+        },
         ["tidy"] => step::run_all(&[ci::tidy()]),
         ["tidy", "--count"] => succeeds(&tidy::count()),
         ["tidy", "--list", rule] => succeeds(&tidy::list(rule)),

@@ -4,7 +4,7 @@
 //! and the tables of the example. It must not know how pages are served or how load is made: both
 //! programs run as child processes, and the demo reads what they print.
 //!
-//! `programs` builds the two programs, `site_folder` writes the site, `server_process` serves it
+//! `programs` finds the two programs, `site_folder` writes the site, `server_process` serves it
 //! twice (with the cache and without), `import` fills its database, `measure` runs the experiment,
 //! and `show` makes its tables and its report.
 
@@ -67,9 +67,6 @@ struct Demo {
     /// Use this database instead of database.url: sqlite:FILE (from the current folder), postgres://… or env:NAME
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Use the programs millpond and millrace of this folder instead of building them
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -89,10 +86,7 @@ impl Demo {
             .map_err(|error| Failure::new(format!("the current folder is gone: {error}")))?;
         let manifest =
             manifest_above(&here).unwrap_or_else(|| programs::workspace().join("Cargo.toml"));
-        let programs = match &self.programs {
-            Some(folder) => Programs::in_folder(folder)?,
-            None => Programs::build()?,
-        };
+        let programs = Programs::beside()?;
         signals::check(&stop)?;
         let folder = SiteFolder::prepare(self.dir.as_deref())?;
         let config = self.config(folder.path(), &here)?;

@@ -23,8 +23,9 @@ fn programs() -> &'static Path {
 /// The demo in `dir` with arguments, not yet started.
 fn demo(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab-demo"));
-    command.current_dir(dir).arg("--programs").arg(programs());
-    command.args(["--listen", "127.0.0.1:0"]).args(args);
+    command.current_dir(dir).args(["--listen", "127.0.0.1:0"]);
+    programs();
+    command.args(args);
     command
 }
 
@@ -79,7 +80,7 @@ fn the_experiment_is_printed_and_reported() {
     assert!(report.contains("<svg"));
     assert!(!here.path().join("report.html").exists());
     // The command, with each of its words in one piece.
-    let command = "<span>cargo</span> <span>demo</span> <span>--programs</span>";
+    let command = "<span>cargo</span> <span>demo</span> <span>--listen</span>";
     assert!(report.contains(command), "no {command} in the report");
     // The folder is a site like any other.
     let mut serve = Command::new(programs().join("millpond"));
