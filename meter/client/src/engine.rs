@@ -1,6 +1,6 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
-//! The hot path of an answered request is [`Engine::readable`]: one `recv`, one parse, one `send`, and a clock read
+//! The hot path of an answered request is `Engine::readable`: one `recv`, one parse, one `send`, and a clock read
 //! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
 //! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`. Connections
 //! with streams are in `http2`.

@@ -93,7 +93,7 @@ pub struct Plan {
     pub expect_sha256: Option<String>,
 
     // What the run is judged by, and what is watched beside it.
-    /// What the client itself can do, from [`calibrate`](millrace_runs::calibrate).
+    /// What the client itself can do, from `calibrate` of `millrace-runs`.
     pub calibration: Option<Calibration>,
     /// What is sampled on this machine while the run lasts; nothing if none.
     pub probe: Option<ProbePlan>,

@@ -1,6 +1,6 @@
 //! Responses (RFC 9112) as a state machine: it is fed what the socket gave and says where an answer ends.
 //!
-//! It owns no socket and no clock, and at most [`HEAD`] bytes: a head that came in pieces. Whatever could be read two
+//! It owns no socket and no clock, and at most `HEAD` bytes: a head that came in pieces. Whatever could be read two
 //! ways is refused, because a client that guesses measures something else than it says.
 
 use crate::chunked::Chunked;

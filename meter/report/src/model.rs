@@ -128,7 +128,7 @@ pub enum Tone {
 pub struct Figure {
     /// What it counts.
     pub label: String,
-    /// The number with its unit, as [`number`] writes it.
+    /// The number with its unit, as [`number`](crate::number) writes it.
     pub value: String,
     /// A remark in small print; may be empty.
     pub note: String,

@@ -1,9 +1,9 @@
 //! The access log: combined format, buffered, and never in a worker's way.
 //!
 //! A worker formats its line straight into a buffer in memory (its *shard*); one writer thread takes all buffers
-//! every [`INTERVAL`], or sooner when one has filled to [`WAKE`], and writes them. A worker only ever tries a lock:
+//! every `INTERVAL`, or sooner when one has filled to `WAKE`, and writes them. A worker only ever tries a lock:
 //! where the writer is just swapping a shard's buffer, the line goes to the next shard. When the sink is slower than
-//! the lines come, a shard fills to its share of [`LIMIT`]; from then on lines are dropped and counted, and the requests go on.
+//! the lines come, a shard fills to its share of `LIMIT`; from then on lines are dropped and counted, and the requests go on.
 
 mod line;
 mod writer;

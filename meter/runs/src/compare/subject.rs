@@ -28,7 +28,7 @@ pub struct Compare {
     pub plan: Plan,
     /// What is asked of A and of B instead of their URLs: the same workload, made for either server.
     pub workloads: Option<[Arc<Workload>; 2]>,
-    /// Blocks of each phase, at least [`FEWEST_BLOCKS`](super::FEWEST_BLOCKS); the fewest where `detect` is given.
+    /// Blocks of each phase, at least `FEWEST_BLOCKS`; the fewest where `detect` is given.
     pub blocks: usize,
     /// The smallest difference that is to be seen: each phase goes on until it could see it.
     pub detect: Option<Detect>,
