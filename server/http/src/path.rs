@@ -54,7 +54,17 @@ pub fn normalize(raw: &str) -> Result<Cow<'_, str>, PathError> {
     if !raw.starts_with('/') {
         return Err(PathError::NotAbsolute);
     }
-    if raw.bytes().all(|byte| PLAIN[byte as usize]) {
+    let Some(at) = raw.bytes().position(|byte| !PLAIN[byte as usize]) else {
+        return Ok(Cow::Borrowed(raw));
+    };
+    // A dot that does not begin a segment is as plain as a letter.
+    let mut before = raw.as_bytes()[at - 1];
+    let is_plain = |byte: u8| {
+        let is_inner_dot = byte == b'.' && before != b'/';
+        before = byte;
+        PLAIN[byte as usize] || is_inner_dot
+    };
+    if raw.bytes().skip(at).all(is_plain) {
         return Ok(Cow::Borrowed(raw));
     }
     let decoded = decode(raw)?;

@@ -42,8 +42,9 @@ pub enum Reply {
     Ready(Response),
     /// The same; besides, the response answers later requests with the very same head for as long
     /// as the validity says so. The connections keep it only if the request
-    /// [asked](Request::wants_validity) for a validity.
-    Reusable(Response, Validity),
+    /// [asked](Request::wants_validity) for a validity. In a box, because few replies are and every
+    /// reply is moved.
+    Reusable(Box<(Response, Validity)>),
     /// Awaited on the worker; later requests of the same connection wait for it, other connections
     /// do not.
     Later(Pin<Box<dyn Future<Output = Response>>>),
@@ -56,10 +57,11 @@ impl Reply {
     }
 
     /// A reply that is ready, with its validity if it has one.
+    #[inline]
     #[must_use]
     pub fn reusable(response: Response, validity: Option<Validity>) -> Self {
         match validity {
-            Some(validity) => Self::Reusable(response, validity),
+            Some(validity) => Self::Reusable(Box::new((response, validity))),
             None => Self::Ready(response),
         }
     }
@@ -75,7 +77,7 @@ impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
-            Self::Reusable(response, _) => f.debug_tuple("Reusable").field(response).finish(),
+            Self::Reusable(reply) => f.debug_tuple("Reusable").field(&reply.0).finish(),
             Self::Later(_) => f.write_str("Later"),
         }
     }

@@ -5,7 +5,6 @@ mod accept;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -99,7 +98,7 @@ pub fn run_worker<S: Service>(
         write_batch: WriteBatch::default(),
         runnable: VecDeque::new(),
         mailbox,
-        response_cache: ResponseCache::new(RandomState::new().hash_one(())),
+        response_cache: ResponseCache::default(),
         bodies: 0,
         draining: None,
         listener: Some(listener),

@@ -109,26 +109,27 @@ impl<S: Service> Worker<S> {
         let Some(input) = exchange.decoder.undecoded() else {
             return false;
         };
-        let Some(head) = self.response_cache.head(input) else {
-            return false;
-        };
-        let len = head.len();
         let tail = self.tails.get(exchange.now, Persistence::Default);
-        let hash = self.response_cache.hash(head);
-        match self.response_cache.get(hash, head, exchange.now, tail) {
-            Some(response) => {
+        let mut guess = self.response_cache.guess(input);
+        loop {
+            let Some(head) = guess.or_else(|| self.response_cache.head(input)) else {
+                return false;
+            };
+            let hash = self.response_cache.hash(head);
+            if let Some(response) = self.response_cache.get(hash, head, exchange.now, tail) {
                 let response = response.repeat(self.service.wants_done());
                 exchange.output.push_repeated(response);
-                exchange.decoder.skip(len);
+                self.response_cache.last_len = head.len();
+                exchange.decoder.skip(head.len());
                 exchange.body = None;
                 exchange.head_since = exchange.now;
                 exchange.answered += 1;
                 self.counters.requests.add(1);
-                true
+                return true;
             }
-            None => {
+            if guess.take().is_none() {
                 exchange.cache_miss = Some(hash);
-                false
+                return false;
             }
         }
     }
@@ -182,7 +183,8 @@ impl<S: Service> Worker<S> {
         };
         match reply {
             Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
-            Ok(Reply::Reusable(response, validity)) => {
+            Ok(Reply::Reusable(reply)) => {
+                let (response, validity) = *reply;
                 if let Some(cache_miss) = repeated {
                     self.cache_response(exchange, &head, &response, cache_miss, validity);
                 }

@@ -30,19 +30,22 @@ struct QueuedResponse {
     copied: usize,
     /// The body behind the text.
     body: LargeBody,
-    file: Option<FilePart>,
-    /// Bytes of text and body that are written.
+    /// Bytes of text, and of a body in memory, that are written.
     written: usize,
     /// Bytes of the file that are written.
     file_written: u64,
 }
+
+// A longer one is moved by a call of `memcpy`.
+const _: () = assert!(size_of::<QueuedResponse>() <= 128);
 
 /// The request that a response answers.
 #[derive(Debug)]
 enum AnsweredRequest {
     /// None: an interim response, a refusal, or the service is not notified.
     Nothing,
-    Decoded(Head),
+    /// The head at this place of [`Output::heads`].
+    Decoded(u32),
     Cached(Rc<CachedExchange>),
 }
 
@@ -53,22 +56,31 @@ pub(super) enum SentRequest<'a> {
     Cached(&'a CachedExchange),
 }
 
-/// A body that is too long to be copied.
+/// A body that is not copied behind its head.
 #[derive(Debug)]
 enum LargeBody {
+    None,
     Bytes(Bytes),
     /// The body of a cached response. The reference is the worker's own, so the count of the bytes
     /// that all workers share is not written.
     Cached(Rc<CachedExchange>),
+    File(FilePart),
 }
 
 impl LargeBody {
-    const NONE: Self = Self::Bytes(Bytes::new());
-
+    /// A body in memory, else empty.
     fn bytes(&self) -> &[u8] {
         match self {
+            Self::None | Self::File(_) => &[],
             Self::Bytes(bytes) => bytes,
             Self::Cached(exchange) => &exchange.body,
+        }
+    }
+
+    const fn file(&self) -> Option<&FilePart> {
+        match self {
+            Self::File(part) => Some(part),
+            _ => None,
         }
     }
 }
@@ -85,6 +97,8 @@ pub(super) struct FilePart {
 #[derive(Debug, Default)]
 pub(super) struct Output {
     text: Vec<u8>,
+    /// The heads of the requests that were decoded. Apart, because they are long.
+    heads: Vec<Head>,
     queue: Vec<QueuedResponse>,
     first: usize,
     /// Bytes in memory that wait to be written.
@@ -98,7 +112,8 @@ impl Output {
 
     /// Whether the queue is empty and its buffers have the usual size.
     pub(super) fn is_small(&self) -> bool {
-        self.queue.is_empty() && self.queue.capacity() <= 64 && self.text.capacity() <= 64 << 10
+        let are_small = self.queue.capacity().max(self.heads.capacity()) <= 64;
+        self.queue.is_empty() && are_small && self.text.capacity() <= 64 << 10
     }
 
     /// Bytes in memory that wait to be written.
@@ -115,34 +130,43 @@ impl Output {
     /// body is sent.
     pub(super) fn push(&mut self, request: Option<Head>, response: Response, tail: &[u8]) {
         let without_body = is_bodiless(response.status) || request.is_some_and(|head| head.is_head);
-        let (body, file) = match response.body {
-            Body::Bytes(bytes) if !without_body => (bytes, None),
-            Body::File { file, offset, len } if !without_body && len > 0 => {
-                (Bytes::new(), Some(FilePart { file, offset, len }))
-            }
-            _ => (Bytes::new(), None),
-        };
         let before = self.text.len();
         for part in [&response.head[..], &response.extra, tail] {
             self.text.extend_from_slice(part);
         }
-        let (copied, body) = if body.len() <= COPIED {
-            self.text.extend_from_slice(&body);
-            (body.len(), Bytes::new())
-        } else {
-            (0, body)
+        let mut copied = 0;
+        let body = match response.body {
+            _ if without_body => LargeBody::None,
+            Body::Bytes(bytes) if bytes.len() <= COPIED => {
+                self.text.extend_from_slice(&bytes);
+                copied = bytes.len();
+                LargeBody::None
+            }
+            Body::Bytes(bytes) => LargeBody::Bytes(bytes),
+            Body::File { file, offset, len } if len > 0 => {
+                LargeBody::File(FilePart { file, offset, len })
+            }
+            Body::Empty | Body::File { .. } => LargeBody::None,
         };
-        self.waiting += self.text.len() - before + body.len();
+        self.waiting += self.text.len() - before + body.bytes().len();
+        let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
         self.queue.push(QueuedResponse {
-            answers: request.map_or(AnsweredRequest::Nothing, AnsweredRequest::Decoded),
+            answers,
             status: response.status,
             text_end: self.text.len(),
             copied,
-            body: LargeBody::Bytes(body),
-            file,
+            body,
             written: 0,
             file_written: 0,
         });
+    }
+
+    fn add_head(&mut self, head: Head) -> AnsweredRequest {
+        let Ok(at) = u32::try_from(self.heads.len()) else {
+            return AnsweredRequest::Nothing;
+        };
+        self.heads.push(head);
+        AnsweredRequest::Decoded(at)
     }
 
     /// Queues a cached response.
@@ -154,7 +178,7 @@ impl Output {
         let status = response.status;
         let body = match &response.exchange {
             Some(exchange) if !exchange.body.is_empty() => LargeBody::Cached(Rc::clone(exchange)),
-            _ => LargeBody::NONE,
+            _ => LargeBody::None,
         };
         let answers = match response.exchange {
             Some(exchange) if response.is_reported => AnsweredRequest::Cached(exchange),
@@ -166,7 +190,6 @@ impl Output {
             text_end: self.text.len(),
             copied,
             body,
-            file: None,
             written: 0,
             file_written: 0,
         });
@@ -193,7 +216,7 @@ impl Output {
     pub(super) fn ends_with_file(&self) -> bool {
         self.queue
             .last()
-            .is_some_and(|queued| queued.file.is_some())
+            .is_some_and(|queued| queued.body.file().is_some())
     }
 
     /// Where the text of the response at `at` begins.
@@ -230,7 +253,7 @@ impl Output {
             if of_text > 0 {
                 from = self.text_start(start) + of_text;
             }
-            if queued.body.bytes().is_empty() && queued.file.is_none() {
+            if matches!(queued.body, LargeBody::None) {
                 continue;
             }
             let body = &queued.body.bytes()[queued.written - of_text..];
@@ -238,7 +261,7 @@ impl Output {
                 return count;
             }
             from = queued.text_end;
-            if queued.file.is_some() {
+            if queued.body.file().is_some() {
                 return count;
             }
         }
@@ -255,7 +278,7 @@ impl Output {
             let taken = len.min(whole - queued.written);
             queued.written += taken;
             len -= taken;
-            if queued.written < whole || queued.file.is_some() {
+            if queued.written < whole || queued.body.file().is_some() {
                 break;
             }
             self.first += 1;
@@ -265,10 +288,8 @@ impl Output {
     /// The file that is next, once everything before it is written.
     pub(super) fn next_file(&self) -> Option<FilePart> {
         let queued = self.queue.get(self.first)?;
-        let part = queued
-            .file
-            .as_ref()
-            .filter(|_| queued.written == self.len(self.first))?;
+        let is_next = |_: &&FilePart| queued.written == self.len(self.first);
+        let part = queued.body.file().filter(is_next)?;
         let (offset, len) = (
             part.offset + queued.file_written,
             part.len - queued.file_written,
@@ -290,12 +311,9 @@ impl Output {
     pub(super) fn wrote_file(&mut self, len: u64) {
         if let Some(queued) = self.queue.get_mut(self.first) {
             queued.file_written += len;
-            if queued
-                .file
-                .as_ref()
-                .is_none_or(|part| queued.file_written >= part.len)
-            {
-                queued.file = None;
+            let part = queued.body.file();
+            if part.is_none_or(|part| queued.file_written >= part.len) {
+                queued.body = LargeBody::None;
                 self.first += 1;
             }
         }
@@ -312,7 +330,10 @@ impl Output {
             let of_head = queued.text_end - self.text_start(at) - queued.copied;
             let request = match &queued.answers {
                 AnsweredRequest::Nothing => continue,
-                AnsweredRequest::Decoded(head) => SentRequest::Decoded(head),
+                AnsweredRequest::Decoded(at) => match self.heads.get(*at as usize) {
+                    Some(head) => SentRequest::Decoded(head),
+                    None => continue,
+                },
                 AnsweredRequest::Cached(exchange) => SentRequest::Cached(exchange),
             };
             let of_body = queued.written.saturating_sub(of_head) as u64;
@@ -323,6 +344,7 @@ impl Output {
     /// Empties the queue.
     pub(super) fn clear(&mut self) {
         self.text.clear();
+        self.heads.clear();
         self.queue.clear();
         self.first = 0;
         self.waiting = 0;

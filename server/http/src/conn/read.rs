@@ -65,6 +65,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Looks up the cached response if the first bytes are exactly one complete head, else none.
+    /// A response shows that they are: the request of an entry is exactly one head.
     fn look_up_alone(
         &mut self,
         first: FirstRead,
@@ -76,11 +77,12 @@ impl<S: Service> Worker<S> {
         }
         let request = self.read_batch.bytes(first);
         let tail = self.tails.get(now, Persistence::Default);
-        let found = self.response_cache.get(hash, request, now, tail);
-        Some(found.ok_or(hash).map(|response| {
+        if let Some(response) = self.response_cache.get(hash, request, now, tail) {
             self.counters.requests.add(1);
-            response.repeat(self.service.wants_done())
-        }))
+            return Some(Ok(response.repeat(self.service.wants_done())));
+        }
+        let head = self.response_cache.head(request)?;
+        (head.len() == request.len()).then_some(Err(hash))
     }
 
     /// From now on the connection is idle.

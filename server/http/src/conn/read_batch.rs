@@ -44,7 +44,7 @@ struct BatchedRead {
 pub(super) struct FirstRead {
     slot: usize,
     len: usize,
-    /// None unless the bytes are exactly one complete head.
+    /// None unless the bytes are probably exactly one complete head.
     pub(super) hash: Option<RequestHash>,
 }
 

@@ -10,9 +10,11 @@
 //! Only complete heads of GET without content are cached, at their second appearance, so that heads
 //! that arrive once cost a hash and no memory.
 
+use std::hash::{BuildHasher as _, Hasher as _};
+
 use base_clock::Boottime;
+use foldhash::quality::RandomState;
 use memchr::memmem::Finder;
-use twox_hash::XxHash3_64;
 
 use super::cached_response::CachedResponse;
 use crate::limits::REPEATED_BYTES;
@@ -36,12 +38,18 @@ struct CacheSet {
 pub(crate) struct ResponseCache {
     sets: Box<[CacheSet]>,
     seen: Box<[[u32; WAYS]]>,
-    seed: u64,
+    /// Seeded at random, so that clients cannot choose requests that fall into one set.
+    hasher: RandomState,
     bytes: usize,
     /// The set that the next sweep looks through.
     next: usize,
     end_of_head: Finder<'static>,
+    /// The length of the last head of a pipeline that had a response.
+    pub(super) last_len: usize,
 }
+
+/// The end of a head.
+const EMPTY_LINE: &[u8] = b"\r\n\r\n";
 
 /// Sets that are searched for entries that are over, each time a response is cached.
 const SWEPT: usize = 16;
@@ -70,30 +78,44 @@ impl RequestHash {
     }
 }
 
-impl ResponseCache {
-    /// An empty cache. The seed keeps clients from choosing requests that fall into one set.
-    pub(crate) fn new(seed: u64) -> Self {
+impl Default for ResponseCache {
+    /// An empty cache.
+    fn default() -> Self {
         Self {
             sets: (0..SETS).map(|_| CacheSet::default()).collect(),
             seen: vec![[0; WAYS]; SEEN].into(),
-            seed,
+            hasher: RandomState::default(),
             bytes: 0,
             next: 0,
-            end_of_head: Finder::new(b"\r\n\r\n"),
+            end_of_head: Finder::new(EMPTY_LINE),
+            last_len: 0,
         }
     }
+}
 
+impl ResponseCache {
     /// The head with which `input` begins, if it is complete.
     pub(super) fn head<'i>(&self, input: &'i [u8]) -> Option<&'i [u8]> {
         self.end_of_head
             .find(input)
-            .map(|at| &input[..at + b"\r\n\r\n".len()])
+            .map(|at| &input[..at + EMPTY_LINE.len()])
     }
 
-    /// The hash of `input`; none unless it is exactly one complete head. Prefetches the set.
+    /// Bytes that are probably the head with which `input` begins, found without a search: the
+    /// heads of a pipeline are often of one length. They may be several heads; then they have no
+    /// response, because the request of an entry is exactly one head.
+    #[inline]
+    pub(super) fn guess<'i>(&self, input: &'i [u8]) -> Option<&'i [u8]> {
+        let head = input.get(..self.last_len)?;
+        head.ends_with(EMPTY_LINE).then_some(head)
+    }
+
+    /// The hash of `input`, which probably is exactly one complete head: no search shows that it is
+    /// not several, which have no response. None if it is certainly something else. Prefetches the
+    /// set.
+    #[inline]
     pub(super) fn hash_alone(&self, input: &[u8]) -> Option<RequestHash> {
-        let is_alone = self.head(input)?.len() == input.len();
-        is_alone.then(|| {
+        input.ends_with(EMPTY_LINE).then(|| {
             let hash = self.hash(input);
             prefetch(&self.sets[hash.set()]);
             hash
@@ -103,8 +125,10 @@ impl ResponseCache {
     /// The hash of a request whose head is complete.
     #[inline]
     pub(super) fn hash(&self, request: &[u8]) -> RequestHash {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(request);
         RequestHash {
-            value: XxHash3_64::oneshot_with_seed(self.seed, request),
+            value: hasher.finish(),
             len: request.len(),
         }
     }
@@ -291,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_response_is_given_for_as_long_as_it_is_valid() {
-        let mut cache = ResponseCache::new(7);
+        let mut cache = ResponseCache::default();
         let is_valid = Rc::new(Cell::new(true));
         let request = asking("/");
         keep(&mut cache, &request, "body".into(), &is_valid);
@@ -310,7 +334,7 @@ mod tests {
 
     #[test]
     fn only_what_comes_twice_appeared_before() {
-        let mut cache = ResponseCache::new(7);
+        let mut cache = ResponseCache::default();
         let request = asking("/");
         let first = missed(&mut cache, &request);
         assert!(!cache.appeared_before(first));
@@ -327,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_bounded_and_counted() {
-        let mut cache = ResponseCache::new(7);
+        let mut cache = ResponseCache::default();
         let is_valid = Rc::new(Cell::new(true));
         let body = Bytes::from(vec![b'x'; REPEATED_ANSWER / 2]);
         for n in 0..3 * REPEATED_BYTES / body.len() {
@@ -353,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_is_over_does_not_stay_until_it_is_asked_for() {
-        let mut cache = ResponseCache::new(7);
+        let mut cache = ResponseCache::default();
         let over = Rc::new(Cell::new(true));
         for n in 0..500 {
             keep(
@@ -379,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_head_ends_where_an_empty_line_is() {
-        let cache = ResponseCache::new(7);
+        let cache = ResponseCache::default();
         assert_eq!(cache.head(b"GET / HTTP/1.1\r\nHost: a\r\n"), None);
         let two = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /2";
         assert_eq!(cache.head(two), Some(&two[..two.len() - 6]));
@@ -390,7 +414,7 @@ mod tests {
         let source = Bytes::from(vec![b'x'; COPIED + 1]);
         let is_valid = Rc::new(Cell::new(true));
         let request = asking("/");
-        let mut workers = [ResponseCache::new(7), ResponseCache::new(8)];
+        let mut workers = [ResponseCache::default(), ResponseCache::default()];
         for cache in &mut workers {
             keep(cache, &request, source.clone(), &is_valid);
             for _ in 0..3 {

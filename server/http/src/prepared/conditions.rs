@@ -48,6 +48,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    #[inline]
     pub(super) fn of(request: &Request<'_>) -> Self {
         let mut found = Self::default();
         for (name, _) in request.fields.raw() {
@@ -86,6 +87,7 @@ impl Conditions {
     }
 
     /// Section 13.2.2, steps 1 to 4.
+    #[inline]
     pub(super) fn evaluate(
         &self,
         request: &Request<'_>,

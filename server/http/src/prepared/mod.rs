@@ -212,6 +212,8 @@ impl Prepared {
         if !self.compressible || self.codings.iter().all(|made| made.get().is_some()) {
             return None;
         }
+        // Without the field no coding is used; finding that out costs less than reading no list.
+        request.fields.get("accept-encoding")?;
         let best = Preferences::of(request).best_coding()?;
         self.codings[best as usize].get().is_none().then_some(best)
     }

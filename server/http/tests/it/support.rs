@@ -151,7 +151,7 @@ impl Service for App {
                     value: Rc::clone(&self.value),
                     was: self.value.borrow().clone(),
                 };
-                Reply::Reusable(response, Validity::Check(Box::new(validity)))
+                Reply::Reusable(Box::new((response, Validity::Check(Box::new(validity)))))
             }
             reply => reply,
         }

@@ -118,8 +118,9 @@ impl Rules {
         };
         match reply {
             Reply::Ready(response) => lines.add_to(response).into(),
-            Reply::Reusable(response, validity) => {
-                Reply::Reusable(lines.add_to(response), validity)
+            Reply::Reusable(reply) => {
+                let (response, validity) = *reply;
+                Reply::Reusable(Box::new((lines.add_to(response), validity)))
             }
             Reply::Later(response) => Reply::later(async move { lines.add_to(response.await) }),
         }

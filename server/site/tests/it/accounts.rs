@@ -122,7 +122,7 @@ fn an_answer_that_was_kept_ends_with_its_session(kind: Kind) {
                 .from_peer(([127, 0, 0, 1], 1).into(), received)
                 .wanting_validity();
             match service.call(&request.as_request()) {
-                Reply::Reusable(_, validity) => Some(validity),
+                Reply::Reusable(reply) => Some(reply.1),
                 Reply::Ready(_) | Reply::Later(_) => None,
             }
         };

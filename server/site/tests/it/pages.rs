@@ -269,10 +269,10 @@ fn all_workers_send_the_body_that_the_store_holds() {
     assert_eq!(site.get("/read?id=1").status, 200);
     let request = OwnedRequest::new("GET", "/read?id=1").wanting_validity();
     let bodies = [site.site.service(), site.site.service()].map(|worker| {
-        let Reply::Reusable(response, _) = worker.call(&request.as_request()) else {
+        let Reply::Reusable(reply) = worker.call(&request.as_request()) else {
             panic!("a page in the store is a hit that can be repeated");
         };
-        let Body::Bytes(body) = response.body().clone() else {
+        let Body::Bytes(body) = reply.0.body().clone() else {
             panic!("a page is in memory");
         };
         body

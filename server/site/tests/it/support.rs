@@ -157,7 +157,10 @@ impl TestSite {
             .wanting_validity();
         let (reply, validity) = match self.service.call(&request.as_request()) {
             Reply::Ready(response) => (response, None),
-            Reply::Reusable(response, validity) => (response, Some(validity)),
+            Reply::Reusable(reply) => {
+                let (response, validity) = *reply;
+                (response, Some(validity))
+            }
             Reply::Later(future) => (self.runtime.block_on(future), None),
         };
         // What changes while it is asked may be seen or not.
