@@ -1,4 +1,4 @@
-//! Single flight: one fill for all who wait (COHERENCE, rules 3 and 5).
+//! Single flight: one fill for all requests that wait for it (coherence.md, rules 3 and 5).
 
 use std::{
     collections::BTreeMap,
@@ -12,30 +12,31 @@ use crate::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// What a flight leaves behind.
+/// How a flight ended.
 enum Done<V> {
-    /// For everyone: the result was stored, or it is a failure, which is no staler for one than for another.
+    /// For every waiting request: the result was stored, or it is a failure, which is no staler for
+    /// one request than for another.
     All(Arc<V>),
-    /// Only for those who asked before the snapshot was asked for.
+    /// Only for requests that joined before the flight asked for its snapshot.
     Early(Arc<V>),
-    /// The result belongs to one visitor: everyone else makes their own.
+    /// The result belongs to one visitor: every other request makes its own.
     Alone,
-    /// The fill panicked or was cancelled: whoever waits starts again.
+    /// The fill panicked or was cancelled: waiting requests start again.
     Gone,
 }
 
 struct State<V> {
-    /// Whether the snapshot has been asked for.
+    /// True if the flight has asked for its snapshot.
     begun: bool,
-    /// Whether somebody has joined whoever leads.
+    /// True if a request has joined the leader.
     joined: bool,
     done: Option<Done<V>>,
-    /// In the order of their registration. A tree, because thousands may wait and each may give up.
+    /// In the order of registration. A tree, because thousands may wait and each may give up.
     wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
-/// One running fill with those who wait for it.
+/// One running fill with the requests that wait for it.
 pub(crate) struct Flight<V> {
     state: Mutex<State<V>>,
 }
@@ -62,7 +63,7 @@ impl<V> Flight<V> {
         self.state.lock().begun = true;
     }
 
-    /// Somebody waits for it; says whether that is before it has begun.
+    /// Joins the flight. True if the flight has not begun yet.
     pub(crate) fn join(&self) -> bool {
         let mut state = self.state.lock();
         state.joined = true;
@@ -107,7 +108,8 @@ impl<V> Flight<V> {
         context: &Context<'_>,
         read: impl FnOnce(&Done<V>) -> R,
     ) -> Poll<R> {
-        // A waker may be the last to hold a task that waits here, too; so none is dropped under the lock.
+        // A waker may own the last reference to a task that waits here too, so no waker is dropped
+        // under the lock.
         let mut waker = context.waker().clone();
         let mut state = self.state.lock();
         if let Some(done) = &state.done {
@@ -131,18 +133,20 @@ impl<V> Flight<V> {
     }
 }
 
-/// How a flight ended for one who waited.
+/// How a flight ended for a waiting request.
 #[derive(Debug)]
 pub enum Landed<V> {
-    /// The result, and it may be given to this request.
+    /// The result, which may be given to this request.
     Value(Arc<V>),
-    /// The result is too old for this request, or there is none: [`join`](crate::Store::join) again.
+    /// The result is too old for this request, or there is no result: call
+    /// [`join`](crate::Store::join) again.
     Again,
-    /// The answer belongs to another visitor, as every answer for this key will: make one without the store.
+    /// The answer belongs to another visitor, and so will every answer for this key: make the value
+    /// without the store.
     Alone,
 }
 
-/// Waits for a flight to land. Dropping it gives up the place.
+/// Waits for a flight to land. Dropping it leaves the flight.
 pub struct Waiting<V> {
     flight: Arc<Flight<V>>,
     /// Joined before the snapshot was asked for.
@@ -152,7 +156,7 @@ pub struct Waiting<V> {
 }
 
 impl<V> Waiting<V> {
-    /// `waiters` was already counted up for this one.
+    /// The caller has already counted this request in `waiters`.
     pub(crate) fn new(flight: Arc<Flight<V>>, early: bool, waiters: Arc<AtomicUsize>) -> Self {
         Self {
             flight,
@@ -186,7 +190,7 @@ impl<V> Drop for Waiting<V> {
     }
 }
 
-/// Resolves when the flight before is over, whatever its end.
+/// Resolves when the previous flight is over, however it ended.
 pub(crate) struct Turn<'a, V> {
     flight: &'a Flight<V>,
     waker: Option<u64>,

@@ -1,6 +1,8 @@
-//! The store's races under a model checker: shuttle runs each test under many schedules, at random and by PCT.
+//! The store's races under a model checker: shuttle runs each test under many schedules, at random
+//! and by PCT.
 //!
-//! Built only with `--cfg shuttle`, which swaps the primitives of [`sync`](crate::sync); `cargo xtask soak` runs more schedules.
+//! Built only with `--cfg shuttle`, which replaces the primitives of [`sync`](crate::sync). `cargo
+//! xtask soak` runs more schedules.
 
 mod ahead;
 
@@ -72,7 +74,7 @@ fn fill(number: u64, tag: Tag) -> Fill<Number, Numbered> {
     }
 }
 
-/// Runs `test` under random schedules and under those that change the thread rarely.
+/// Runs `test` under random schedules and under schedules with few thread switches.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("MILLPOND_SHUTTLE_ITERATIONS")
         .ok()
@@ -84,11 +86,11 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || again(), iterations, 3);
 }
 
-/// A database with one row, whose value is the number of the last commit that can be seen.
+/// A database with one row, whose value is the number of the last visible commit.
 #[derive(Default)]
 struct Row {
     visible: AtomicU64,
-    /// The last commit of which its writer has been told.
+    /// The last commit that was acknowledged to its writer.
     acknowledged: AtomicU64,
 }
 
@@ -125,18 +127,19 @@ fn write(store: &TestStore, row: &Row, commits: u64, order: Order) {
     }
 }
 
-/// Makes the value as the leader; it was asked for before it is read.
+/// Makes the value as the leader; the request came before the read.
 fn make(mut permit: Permit<Number, Numbered>, row: &Row, tag: Tag) -> u64 {
     block_on(permit.begin());
-    // No yield here: PCT takes it for leave to run all others first, and the next line has a point to switch at anyway.
+    // No yield here: PCT would run all other threads first, and the next line is a switching point
+    // anyway.
     let number = row.visible.load(Ordering::SeqCst);
     permit.complete(fill(number, tag));
     number
 }
 
-/// Asks once and gives what came, as a request does.
+/// Asks once and returns the answer, as a request does.
 fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
-    // As a repeated request.
+    // A repeated request.
     if let Some(hit) = hit.as_ref().filter(|hit| hit.is_valid(NOW)) {
         return hit.0;
     }
@@ -156,7 +159,7 @@ fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
     }
 }
 
-/// Asks a few times; what comes has every commit of which its writer was told before.
+/// Asks a few times; each answer has every commit that was acknowledged before.
 fn read(store: &TestStore, row: &Row, tag: Tag) {
     let mut hit = None;
     for _ in 0..3 {
@@ -166,12 +169,12 @@ fn read(store: &TestStore, row: &Row, tag: Tag) {
     }
 }
 
-/// Readers that fill and wait find every commit of which its writer was told before they asked.
+/// Readers that fill and wait find every commit that was acknowledged before they asked.
 fn check_own_writes(order: Order, tag: Tag, end_epochs: bool) {
     check_beside(read, order, tag, end_epochs);
 }
 
-/// The same of one reader, beside whatever else is done with the store.
+/// Checks one reader while `other` uses the store too.
 fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_epochs: bool) {
     explore(move || {
         let (store, row) = (store(), Arc::new(Row::default()));
@@ -188,7 +191,7 @@ fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_ep
         for thread in threads {
             thread.join().expect("nobody fails");
         }
-        // What has come to rest is right for everybody.
+        // The state at rest is right for every request.
         assert_eq!(ask(&store, &row, tag, &mut None), 2);
         let stats = store.stats();
         assert_eq!((stats.flights, stats.waiting, stats.logged), (0, 0, 0));
@@ -216,8 +219,9 @@ fn own_writes_are_read_over_the_end_of_an_epoch() {
     check_own_writes(Order::AppliedFirst, TAGS[1], true);
 }
 
-/// Storing and leaving the board are one step: were they two, a commit could be applied and acknowledged between them, and who
-/// asks after it would join the flight that had read before it.
+/// Storing the value and removing the flight from the board are one step. Otherwise a commit could
+/// be applied and acknowledged between the two, and a later request would join the flight that had
+/// read before the commit.
 #[test]
 fn who_asks_after_a_change_does_not_get_what_was_read_before_it() {
     explore(|| {
@@ -260,7 +264,7 @@ fn those_who_ask_at_once_are_one_fill() {
         for thread in all {
             thread.join().expect("nobody fails");
         }
-        // Who came after the fill had landed made another.
+        // Requests after the end of a fill made another.
         let waited = store.stats().waited as usize;
         assert_eq!(fills.load(Ordering::SeqCst) + waited, 4);
         assert!(store.get(KEY, NOW).is_ok());
@@ -268,7 +272,8 @@ fn those_who_ask_at_once_are_one_fill() {
     });
 }
 
-/// A fill is cancelled before it begins, while it waits for its turn, or after it has read; nobody waits for ever.
+/// A fill is cancelled before it begins, while it waits for its turn, or after it has read; no
+/// request waits for ever.
 #[test]
 fn a_dropped_permit_frees_those_who_wait() {
     explore(|| {
@@ -302,7 +307,8 @@ fn a_dropped_permit_frees_those_who_wait() {
     });
 }
 
-/// A fill that unwinds drops its permit on the way; under the checker a panic would end the test, so the unwinding is by hand.
+/// A fill that unwinds drops its permit. Under the checker a panic would end the test, so the test
+/// unwinds by hand.
 #[test]
 fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
     explore(|| {
@@ -325,7 +331,8 @@ fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
     });
 }
 
-/// An epoch that ends during a fill ends the fill: what it read may lack what the feed has missed.
+/// An epoch that ends during a fill ends the fill: the fill may lack a change that the feed has
+/// missed.
 #[test]
 fn a_fill_does_not_outlive_its_epoch() {
     explore(|| {
@@ -333,7 +340,7 @@ fn a_fill_does_not_outlive_its_epoch() {
         let feed = {
             let (store, row) = (store.clone(), row.clone());
             thread::spawn(move || {
-                // Nobody brings this commit.
+                // No feed brings this commit.
                 row.visible.store(1, Ordering::SeqCst);
                 store.new_epoch("the feed was lost");
                 row.acknowledged.store(1, Ordering::SeqCst);

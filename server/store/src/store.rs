@@ -1,4 +1,4 @@
-//! The store itself: hits, joining flights, and the feed's side.
+//! The store itself: hits, flights to join, and the feed's calls.
 
 use std::task::Waker;
 
@@ -16,15 +16,16 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// The coherent store of values `V` whose source of truth speaks `F`. See the [crate's documentation](crate).
+/// The coherent store of values `V` with the feed `F`. See the [crate's documentation](crate).
 pub struct Store<V: Value, F: Feed> {
     pub(crate) present: Arc<Present>,
     pub(crate) index: Index<V, F>,
     pub(crate) waiters: Arc<AtomicUsize>,
     ledger: Mutex<Ledger<V, F>>,
-    /// Whoever makes values ahead.
+    /// The waker of the task that makes values ahead.
     pub(crate) attendant: Mutex<Option<Waker>>,
-    /// Held by a sweep and by a fold: each takes the names of what is watched, and gives back those that are to stay.
+    /// Held by a sweep and by a fold: each takes the names of the watched entries, and returns the
+    /// names that are to stay.
     pub(crate) tending: Mutex<()>,
     pub(crate) config: Config,
 }
@@ -32,18 +33,19 @@ pub struct Store<V: Value, F: Feed> {
 /// How fresh the flight that a request joins must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// The feed is healthy: a running flight will do, for what it stores has been held against everything that the feed
-    /// has brought until then.
+    /// The feed is healthy: a running flight will do, because its result is compared with
+    /// everything that the feed has brought before it is stored.
     Any,
-    /// Only a flight that has not begun to read: the feed is too old to vouch for one that has.
+    /// Only a flight that has not begun to read: the feed is too old to vouch for a flight that has
+    /// begun.
     Unbegun,
 }
 
-/// What a request that found no hit is to do.
+/// What a request without a hit does next.
 pub enum Joined<V: Value, F: Feed> {
     /// Make the value: this request leads.
     Lead(Permit<V, F>),
-    /// Another makes it: wait.
+    /// Wait: another request makes the value.
     Wait(Waiting<V>),
     /// Too many flights or too many waiters.
     Refused,
@@ -53,11 +55,11 @@ pub enum Joined<V: Value, F: Feed> {
 pub struct Combined<V, F: Feed> {
     /// The values, in the order of the keys.
     pub values: Vec<Arc<V>>,
-    /// Everything that they depend on.
+    /// Everything on which the values depend.
     pub tags: Vec<Tag>,
     /// The position at which they were all valid.
     pub position: F::Position,
-    /// The earliest end of their own `max-age`, if one has any.
+    /// The earliest end of the values' own `max-age`, if one has any.
     pub expires: Option<Boottime>,
 }
 
@@ -77,13 +79,13 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// The value under `key`, if it may be given to a request that was sent no later than `now`.
-    /// The returned [`Hit`] also tells later whether the value is still valid.
+    /// The returned [`Hit`] also says later whether the value is still valid.
     ///
     /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at
     /// most one byte of the entry and the entry's reference count.
     ///
     /// # Errors
-    /// Says why there is no hit.
+    /// Why there is no hit.
     pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, Why> {
         if !self.healthy(now) {
             return Err(Why::FeedOld);
@@ -96,7 +98,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         found.unwrap_or(Err(Why::Absent))
     }
 
-    /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
+    /// True if the feed was heard within the bound (coherence.md, rule 6).
     #[must_use]
     pub fn healthy(&self, now: Boottime) -> bool {
         self.present.is_heard(now)
@@ -171,8 +173,8 @@ impl<V: Value, F: Feed> Store<V, F> {
         Some(combined)
     }
 
-    /// Tells the store that the value under `key` takes `bytes` more than when it was stored (a coding of it was made). Does
-    /// nothing if `value` is no longer what is stored there.
+    /// Adds `bytes` to the weight of the value under `key` (a coding of it was made). Does nothing
+    /// if another value is stored there by now.
     pub fn grow(&self, key: &[u8], value: &Arc<V>, bytes: usize) {
         let mut leaving = Leaving::new();
         let mut ledger = self.lock();
@@ -221,7 +223,7 @@ impl<V: Value, F: Feed> Store<V, F> {
 
 impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn apply(&self, mut change: Change<F>) {
-        // Before the lock is taken: a transaction may have touched a hundred thousand.
+        // Done before the lock is taken: a transaction may have touched a hundred thousand tags.
         change.tags.sort_unstable();
         change.tags.dedup();
         let tags = change.tags.into();

@@ -1,14 +1,18 @@
-//! Which entries a sweep looks at: those that are hot, and those that were made ahead and that nobody has asked for yet.
+//! The entries that a sweep examines: hot entries, and entries that were made ahead and have not
+//! been requested yet.
 //!
-//! A sweep that looked at all of a hundred thousand entries took 17 ms, and changes that follow one another wanted one after the other. So
-//! an entry is named here, by its seat in the eviction policy, by whatever makes it hot: the hit with which it becomes so, the value
-//! whose heat it inherits, or a fold that leaves it hot. That is once between two folds, so hits hardly ever meet at the lock.
+//! A sweep over all of a hundred thousand entries took 17 ms, and each of several changes in a row
+//! needs a sweep. So an entry is named here, by its seat in the eviction policy, when it becomes
+//! hot: by a hit, by the heat that it inherits, or by a fold that leaves it hot. That is once
+//! between two folds, so hits seldom meet at the lock.
 //!
-//! A name may be there twice, or be of a seat in which somebody else sits by now: it says only "look", under the ledger's lock.
+//! A seat may be named twice, or may have another entry by now. A name only means "examine this
+//! seat under the ledger's lock".
 
 use crate::sync::Mutex;
 
-/// Names that are kept. Past it they are not trusted, and the next sweep looks at every entry.
+/// The most names that are kept. Past it the names are not used, and the next sweep examines every
+/// entry.
 const MOST: usize = 1 << 18;
 
 /// See the [module](self).
@@ -20,12 +24,12 @@ pub(crate) struct Watched {
 #[derive(Default)]
 struct Names {
     seats: Vec<u32>,
-    /// Whether there were more.
+    /// True if there were more names than are kept.
     too_many: bool,
 }
 
 impl Watched {
-    /// Without sweeps nothing is named.
+    /// Without sweeps no entry is named.
     pub(crate) fn new(is_swept: bool) -> Self {
         Self {
             most: if is_swept { MOST } else { 0 },
@@ -33,7 +37,7 @@ impl Watched {
         }
     }
 
-    /// Names one; a sweep that begins after this looks at it.
+    /// Names a seat; a sweep that begins later examines it.
     pub(crate) fn name(&self, seat: u32) {
         if self.most == 0 {
             return;
@@ -46,7 +50,7 @@ impl Watched {
         }
     }
 
-    /// Takes all names out, each once; none if every entry is to be looked at.
+    /// Takes all names, each once; none if every entry must be examined.
     pub(crate) fn take(&self) -> Option<Vec<u32>> {
         let names = std::mem::take(&mut *self.names.lock());
         if names.too_many {
@@ -58,7 +62,7 @@ impl Watched {
         Some(seats)
     }
 
-    /// Forgets all names: every entry is about to be looked at.
+    /// Forgets all names, because every entry is about to be examined.
     pub(crate) fn clear(&self) {
         let names = std::mem::take(&mut *self.names.lock());
         drop(names);

@@ -1,4 +1,4 @@
-//! Values made before they are asked for, beside writers and readers.
+//! Values that are made ahead, beside writers and readers.
 
 use super::*;
 

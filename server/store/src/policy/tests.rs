@@ -225,7 +225,7 @@ proptest! {
         agree(budget, steps);
     }
 
-    /// Costs and deaths change who leaves, never the sums.
+    /// Costs and deaths change which entries leave, never the sums.
     #[test]
     fn sums_hold_whatever_the_entries_are(
         steps in prop::collection::vec((1..60u64, 0..50usize, prop_oneof![Just(1.0f32), Just(9.0), Just(0.1), Just(f32::NAN), Just(-1.0)], 0..8u8), 0..400),

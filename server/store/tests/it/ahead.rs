@@ -81,7 +81,7 @@ fn what_is_hot_is_offered_when_it_is_marked_and_what_is_not_is_not() {
     change(&store, 1, ROW);
     assert!(store.has_work_ahead() && !store.sweep(Boottime::now()));
     assert_eq!(offered(&store), [b"hot"]);
-    // Once: it is offered again when it has been made and has ended again.
+    // Offered once: it is offered again when it has been made and has ended again.
     change(&store, 2, ROW);
     assert!(offered(&store).is_empty() && !store.has_work_ahead());
 }
@@ -231,7 +231,7 @@ fn heat_is_handed_on_to_another_key() {
     assert!(hottest().eq([b"old".to_vec()]));
     store.hand_on(b"new", degree);
     assert!(hottest().eq([b"old".to_vec(), b"new".to_vec()]));
-    // Nobody has asked for it, and it is hot all the same.
+    // No request has asked for it, but it is hot.
     store.new_epoch("the folder has changed again");
     assert!(store.sweep(Boottime::now()));
     assert_eq!(offered(&store), [b"new"]);
@@ -352,7 +352,7 @@ fn what_nobody_asks_for_is_counted_and_soon_left_alone() {
         in_vain: 3,
     };
     assert_eq!(store.explain(b"hot", NOW).ahead, tally);
-    // Who asks for it makes it hot again.
+    // A request for it makes it hot again.
     keep(&store, b"hot", ROW, 5);
     change(&store, 30, ROW);
     assert_eq!(offered(&store), [b"hot"]);

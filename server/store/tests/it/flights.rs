@@ -12,7 +12,8 @@ use millpond_store::{Config, Joined, Landed, Need, Outcome, Tag};
 
 use crate::support::{TestStore, block_on, fill, store};
 
-/// All ask for one key at once; the leader does not finish before every other one waits. Gives the number of fills.
+/// All threads ask for one key at once; the leader ends only when every other thread waits. Returns
+/// the number of fills.
 fn stampede(threads: usize) -> usize {
     let store = store(Config {
         waiters: threads,
@@ -75,7 +76,7 @@ fn a_thousand_at_once_are_one_fill() {
     assert_eq!(stampede(1000), 1);
 }
 
-/// The leader dies in the middle; one of those who wait takes over.
+/// The leader dies in the middle; one of the waiting threads takes over.
 #[test]
 fn a_leader_that_panics_frees_the_others() {
     const THREADS: usize = 50;

@@ -47,7 +47,7 @@ fn a_row_with_more_dependents_than_are_listed_reaches_all_of_them() {
     for key in 0..200u64 {
         assert_eq!(get(&store, &key.to_le_bytes()), Err(Why::Invalidated));
     }
-    // Who had no place in the list leaves it as clean as who had one.
+    // Dependents without a place in the list leave the table as clean as listed ones.
     store.visible(&1);
     for key in 0..200u64 {
         lead(&store, &key.to_le_bytes(), Need::Any).complete(fill(2, Vec::new(), 1));
@@ -187,7 +187,7 @@ fn who_needs_a_flight_that_has_not_begun_never_gets_one_that_has() {
         poll_once(second.begin()).is_pending(),
         "the first still runs"
     );
-    // A call that was cancelled while it waited must not make the next one forget what it waits for.
+    // A cancelled call must not make the next one forget the flight that it waits for.
     assert!(
         poll_once(second.begin()).is_pending(),
         "the first still runs"
@@ -264,7 +264,8 @@ fn limits_refuse_and_recover() {
 fn values_are_combined_only_when_the_feed_has_passed_what_they_saw() {
     let store = store(Config::default());
     put(&store, b"a", &[ROW]);
-    // Read after change 1, of which the feed has not told yet: with `a` it would make a page that never was.
+    // Read after change 1, which the feed has not brought yet: with `a` it would make a page that
+    // never existed.
     lead(&store, b"b", Need::Any).complete(fill(2, vec![TABLE], 1));
     assert!(store.combine(&[b"a", b"b"], NOW).is_none());
     store.apply(Change {

@@ -1,4 +1,4 @@
-//! The database, the store, and those who fill and ask, one step at a time.
+//! The database, the store, fills and requests, one step at a time.
 
 mod ahead;
 mod promise;
@@ -30,7 +30,7 @@ const MAX_STALENESS: u64 = 300;
 const MEMORY: usize = 6000;
 const HEAVY: usize = 2500;
 const MAX_AHEAD: usize = 3;
-/// Of each object there are some copies under other keys, so that the memory does not suffice for all.
+/// Copies of each object under other keys, so that the memory does not suffice for all.
 const COPIES: usize = 4;
 /// The cells that each object reads, and whether it depends on their tables or on themselves.
 const OBJECTS: [(u8, bool); 6] = [
@@ -262,7 +262,7 @@ impl<S: Source> World<S> {
         let need = if strict { Need::Unbegun } else { Need::Any };
         let mut owed = self.owed(false);
         if strict {
-            // Nobody vouches for anything: the answer is read after the question.
+            // The feed is too old to vouch for a flight: the answer is read after the request.
             owed = self
                 .database
                 .transactions
