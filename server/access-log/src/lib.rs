@@ -1,9 +1,10 @@
-//! The access log: combined format, buffered, and never in a worker's way.
+//! The access log: combined format, buffered, never blocks a worker.
 //!
-//! A worker formats its line straight into a buffer in memory (its *shard*); one writer thread takes all buffers
-//! every `INTERVAL`, or sooner when one has filled to `WAKE`, and writes them. A worker only ever tries a lock:
-//! where the writer is just swapping a shard's buffer, the line goes to the next shard. When the sink is slower than
-//! the lines come, a shard fills to its share of `LIMIT`; from then on lines are dropped and counted, and the requests go on.
+//! A worker formats its line into a buffer in memory (its *shard*). One writer thread takes all
+//! buffers every `INTERVAL`, or sooner when a buffer reaches `WAKE`, and writes them. A worker only
+//! tries a lock: if the writer is swapping a shard's buffer, the line goes to the next shard. If
+//! the sink is slower than the lines arrive, a shard fills to its share of `LIMIT`. From then on
+//! lines are dropped and counted, and requests go on.
 
 mod line;
 mod writer;
@@ -24,14 +25,15 @@ use line::Stamp;
 const INTERVAL: Duration = Duration::from_millis(150);
 /// Bytes in one shard that wake the writer before its time.
 const WAKE: usize = 64 * 1024;
-/// Bytes in all shards together past which lines are dropped: at 100,000 lines of 200 bytes a second, a disk may stall
-/// for one and a half seconds. In memory at most twice, while the writer has one shard's bytes in its hands.
+/// Bytes in all shards past which lines are dropped: at 100,000 lines of 200 bytes a second, a disk
+/// may stall for one and a half seconds. Memory use is at most twice as much, while the writer
+/// holds one shard's bytes.
 const LIMIT: usize = 32 * 1024 * 1024;
 /// How long stopping waits for a sink that does not take its bytes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A log of requests that any number of threads write to. Clones share one file; when the last is dropped, what was
-/// recorded is written.
+/// A log of requests to which any number of threads write. Clones share one file; when the last
+/// clone is dropped, the recorded lines are written.
 #[derive(Clone)]
 pub struct AccessLog {
     shared: Arc<Shared>,
@@ -64,7 +66,8 @@ struct Shared {
     writer: OnceLock<Thread>,
 }
 
-/// Who waits for the writer, and how far it is. Passes are numbered by the flushes that asked for them.
+/// How far the writer is, and which threads wait for it. Passes are numbered by the flushes that
+/// asked for them.
 #[derive(Default)]
 struct Progress {
     wanted: u64,
@@ -85,10 +88,11 @@ struct Buffer {
 }
 
 impl AccessLog {
-    /// Opens the log at `path` for appending, or standard output for `-`, and starts its writer thread.
+    /// Opens the log at `path` for appending, or standard output for `-`, and starts its writer
+    /// thread.
     ///
     /// # Errors
-    /// What the operating system says of the path, also for a named pipe that nobody reads.
+    /// The error of the operating system, also for a named pipe without a reader.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = (path.as_ref() != Path::new("-")).then(|| path.as_ref().to_owned());
         let file = writer::open(path.as_deref())?;
@@ -118,8 +122,8 @@ impl AccessLog {
         })
     }
 
-    /// Records one request. Takes a few hundred nanoseconds, allocates nothing once warm, never waits: when the sink
-    /// does not keep up, the line is dropped and counted.
+    /// Records one request. Takes a few hundred nanoseconds, allocates nothing once warm, and never
+    /// waits. If the sink does not keep up, the line is dropped and counted.
     pub fn record(&self, line: &Line<'_>) {
         let shards = &self.shared.shards;
         let first = shard_of_this_thread();
@@ -169,8 +173,8 @@ impl AccessLog {
         }
     }
 
-    /// Opens the path anew, after it has been renamed away (SIGHUP, logrotate). Lines recorded before this call go to
-    /// the old file. Does nothing for standard output.
+    /// Reopens the path after the file was renamed (SIGHUP, logrotate). Lines recorded before this
+    /// call go to the old file. Does nothing for standard output.
     ///
     /// # Errors
     /// The path cannot be opened; the old file stays in use.
@@ -183,8 +187,8 @@ impl AccessLog {
         Ok(())
     }
 
-    /// Waits until the lines recorded so far are in the file; `false` if the sink did not take them within
-    /// `patience`. For shutdown and tests: a worker has no use for it.
+    /// Waits until the lines recorded so far are in the file; `false` if the sink did not take them
+    /// within `patience`. For shutdown and tests; a worker does not call this.
     pub fn flush(&self, patience: Duration) -> bool {
         let mut progress = lock(&self.shared.progress);
         progress.wanted += 1;
@@ -195,8 +199,8 @@ impl AccessLog {
             .wait(patience, |progress| progress.done >= mine || progress.ended)
     }
 
-    /// Writes what is there and ends the writer thread, waiting at most two seconds for the sink. Lines recorded
-    /// later are lost. The same happens when the last clone is dropped.
+    /// Writes the recorded lines and ends the writer thread, waiting at most two seconds for the
+    /// sink. Lines recorded later are lost. Dropping the last clone does the same.
     pub fn stop(&self) {
         self.shared.stop();
     }

@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// Bytes of a client's field that are logged; what is beyond is replaced by `...`, so that one request with a head of
-/// 64 KiB makes a line of a few pages, not of a quarter of a megabyte.
+/// Bytes of a request field that are logged; the rest is replaced by `...`. So a request with a
+/// head of 64 KiB makes a line of a few pages, not of a quarter of a megabyte.
 const FIELD: usize = 4096;
 
-/// One answered request, as the log sees it. Byte strings are the client's own: any byte may be in them.
+/// One answered request. The byte strings come from the client, so they may contain any byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// The client's address.

@@ -23,7 +23,8 @@ const GLANCE: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
-/// Opens the log. A named pipe without a reader is an error at once, where a plain open would wait for one.
+/// Opens the log. A named pipe without a reader is an error at once; a plain open would wait for a
+/// reader.
 pub(super) fn open(path: Option<&Path>) -> io::Result<File> {
     let Some(path) = path else {
         return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?));
@@ -47,7 +48,8 @@ pub(super) fn run(shared: &Shared, file: File) {
     loop {
         let stopping = shared.stop.load(Ordering::Acquire);
         let wanted = lock(&shared.progress).wanted;
-        // The new file is taken before the lines: all that was recorded before `reopen` is in this pass at the latest.
+        // The new file is taken before the lines, so all lines recorded before `reopen` are in this
+        // pass at the latest.
         let next = lock(&shared.reopened).take();
         for shard in &shared.shards {
             let lines = {
@@ -72,7 +74,7 @@ pub(super) fn run(shared: &Shared, file: File) {
     }
 }
 
-/// However the thread ends, nobody waits for it any longer.
+/// Releases all waiting threads when the writer thread ends, for any reason.
 struct EndOnDrop<'a>(&'a Shared);
 
 impl Drop for EndOnDrop<'_> {
@@ -137,7 +139,8 @@ impl Sink {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Somebody made standard output non-blocking: it has less room than poll promised.
+                // Another process made standard output non-blocking: it has less room than poll
+                // promised.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if leaving || shared.stop.load(Ordering::Acquire) {
                         break;

@@ -23,7 +23,7 @@ fn line(target: &[u8]) -> Line<'_> {
     }
 }
 
-/// A pipe in a fresh directory, with a reader that only reads when it is told to.
+/// A pipe in a new directory, with a reader that reads only on request.
 fn pipe(dir: &tempfile::TempDir) -> (std::path::PathBuf, fs::File) {
     let path = dir.path().join("pipe");
     rustix::fs::mknodat(
@@ -148,7 +148,8 @@ fn a_pipe_that_nobody_reads_loses_lines_and_keeps_no_worker() {
     let (path, mut reader) = pipe(&dir);
     let log = AccessLog::open(&path).unwrap();
     let target = vec![b'x'; 1000];
-    // Far more than the pipe and all buffers hold: were a line to wait for the sink, this would never end.
+    // Far more than the pipe and all buffers hold: if a line waited for the sink, the loop would
+    // never end.
     let total = 200_000;
     for _ in 0..total {
         log.record(&line(&target));
