@@ -18,15 +18,17 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(crate) struct AccessSlot {
     log: ArcSwapOption<AccessLog>,
-    /// Whether there is a log: what each hit asks. It is set before there is one, and cleared after.
+    /// True if there is a log. Each hit reads it. It is set before the log exists, and cleared
+    /// after.
     is_open: AtomicBool,
 }
 
 impl AccessSlot {
-    /// Opens the log at `path` (none: no log) and uses it from now on. What went to the old one is written out.
+    /// Opens the log at `path` (none: no log) and uses it from now on. The lines of the old log are
+    /// written first.
     ///
     /// # Errors
-    /// The path, with what the system says of it; then the old log stays in use.
+    /// The path and the system's error; the old log stays in use.
     pub(crate) fn open(&self, path: Option<&Path>) -> Result<(), (PathBuf, io::Error)> {
         let log = match path {
             Some(path) => Some(Arc::new(
@@ -47,7 +49,7 @@ impl AccessSlot {
         Ok(())
     }
 
-    /// Opens the same path anew, after the file was renamed away, and waits until the new file is in use.
+    /// Reopens the path after the file was renamed, and waits until the new file is in use.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let Some(log) = self.log.load_full() else {
             return Ok(());

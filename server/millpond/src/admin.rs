@@ -1,7 +1,7 @@
-//! The answers for the owner of a running server (`[admin]`), on an address of their own.
+//! The answers for the owner of a running server (`[admin]`), on a separate address.
 //!
-//! It is HTTP for programs on the same machine. A page in a browser must not be able to read it by a name of its own that
-//! leads here (DNS rebinding), so a host that is a name other than `localhost` is refused.
+//! The answers are HTTP for programs on the same machine. A page in a browser must not reach them
+//! under a name of its own (DNS rebinding), so a host name other than `localhost` is refused.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr as _;
@@ -15,9 +15,10 @@ use crate::events::Event;
 use crate::failure::{Failure, Outcome};
 use crate::server::{Server, bind};
 
-/// Where an address of the server is explained; its parameters are `target`, `host`, and whose answer it is: `as` with a visitor's
-/// claims, or `by=cookie` for whom the request's own cookie is. Without that a cookie counts for nothing: a browser sends the cookies of
-/// whatever else it has seen on this machine.
+/// Explains an address of the server. Its parameters are `target`, `host` and the visitor: `as`
+/// with the visitor's claims, or `by=cookie` for the visitor of the request's own cookie. Without
+/// `by=cookie` the cookie is ignored: a browser sends the cookies of all sites that it has visited
+/// on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
 
 /// Starts answering on `address`, with one thread.

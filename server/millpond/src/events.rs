@@ -16,7 +16,7 @@ pub(crate) enum Event {
     Stop,
     /// SIGHUP.
     Reload,
-    /// A worker ended; with a reason if nobody had asked it to.
+    /// A worker ended; with a reason if it was not asked to end.
     WorkerEnded(Option<String>),
 }
 
@@ -29,7 +29,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Takes over SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT ends it at once.
+    /// Handles SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT
+    /// ends the process at once.
     pub(crate) fn listen() -> Outcome<Self> {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
@@ -39,11 +40,12 @@ impl Events {
             for signal in signals.forever() {
                 let event = match signal {
                     SIGHUP => Event::Reload,
-                    // Whoever asks twice does not want to wait for the drain.
+                    // The second signal skips the drain.
                     _ if is_stopping.swap(true, Ordering::SeqCst) => std::process::exit(1),
                     _ => Event::Stop,
                 };
-                // Nobody listens any more once the command is ending; the second signal must still be seen.
+                // The receiver is gone once the command is ending; the second signal must still be
+                // seen.
                 let _ = to.send(event);
             }
         };

@@ -13,7 +13,7 @@ pub(crate) fn say(line: impl Display) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Writes a result that somebody will read back: a full disk is a failure, a reader that has gone is not.
+/// Writes a result to standard output: a full disk is a failure, a closed pipe is not.
 pub(crate) fn write_out(text: &str) -> Outcome {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -24,7 +24,7 @@ pub(crate) fn write_out(text: &str) -> Outcome {
     }
 }
 
-/// A line to standard error: for people, beside the result.
+/// Writes a line for people to standard error, so that it is not part of the result.
 pub(crate) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -58,7 +58,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a worker for each listener. One that ends unasked sends [`Event::WorkerEnded`] with the reason.
+    /// Starts a worker for each listener. A worker that ends unasked sends [`Event::WorkerEnded`]
+    /// with the reason.
     pub(crate) fn start(
         sites: &Arc<Sites>,
         listeners: Vec<TcpListener>,
@@ -71,7 +72,8 @@ impl Server {
         Self::start_with(service, "worker", listeners, limits, events)
     }
 
-    /// The same for any service, of which each worker makes its own; the workers' threads have this name.
+    /// Starts workers for any service; each worker makes its own. The workers' threads have this
+    /// name.
     pub(crate) fn start_with<S: Service + 'static>(
         service: impl Fn() -> S + Clone + Send + 'static,
         name: &str,
@@ -104,7 +106,7 @@ impl Server {
                     Ok(Err(error)) => Some(error.to_string()),
                     Err(_) => Some("it panicked".to_owned()),
                 };
-                // Nobody may be listening any more; then nobody needs to know.
+                // The receiver may be gone; then the event is not needed.
                 let _ = events.send(Event::WorkerEnded(reason));
                 let _ = end.send(());
             };
@@ -132,8 +134,8 @@ impl Server {
         self.shared.stats()
     }
 
-    /// Lets the requests in flight finish, for at most the drain timeout; says how many workers are not done even
-    /// then. The site goes on.
+    /// Lets the requests in flight finish, for at most the drain timeout. Returns the number of
+    /// workers that have not finished by then. The site stays open.
     pub(crate) fn stop(&mut self) -> usize {
         self.shared.shutdown();
         let workers = std::mem::take(&mut self.workers);

@@ -1,4 +1,5 @@
-//! `millpond check`: what is wrong with a site, what in it never answers, and what each of its queries depends on.
+//! `millpond check`: the faults of a site, the routes that never answer, and the dependencies of
+//! each query.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ pub(crate) struct Check {
     site: PathBuf,
     #[command(flatten)]
     database: DatabaseOption,
-    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role may, after asking
+    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role
+    /// may, after asking
     #[arg(long)]
     fix: bool,
     /// Answer yes to what --fix asks before it changes anything
@@ -94,7 +96,8 @@ impl Check {
     }
 }
 
-/// Asks whether the statements marked as mending something are to be run; without a terminal nobody answers.
+/// Asks whether to run the statements that are marked as repairs. Without a terminal the answer is
+/// no.
 fn is_agreed(count: usize) -> Result<bool, Failure> {
     let (statements, change, them) = match count {
         1 => ("the statement".to_owned(), "changes", "it"),
@@ -114,7 +117,8 @@ fn is_agreed(count: usize) -> Result<bool, Failure> {
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What the database lacks, why that matters, and the statement that mends it; with `fix`, whether this command would run it.
+/// Prints what the database lacks, why it is needed, and the statement that adds it. With `fix`,
+/// also whether this command would run the statement.
 fn tell_lacking(lacking: &Requirement, fix: bool) {
     note(format_args!(
         "note: {}: {}",
@@ -140,7 +144,8 @@ fn restart(lacking: &Requirement) -> &'static str {
     }
 }
 
-/// What would make the queries depend on less, and what that costs; the same advice is given once for all that it is for.
+/// Prints how the queries could depend on less, and at what cost; equal advice is printed once with
+/// all its queries.
 fn say_advice(queries: &[QueryReport]) {
     let mut all: Vec<(&Advice, Vec<String>)> = Vec::new();
     for query in queries {

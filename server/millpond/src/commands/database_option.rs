@@ -10,7 +10,8 @@ use crate::failure::{Failure, Outcome};
 /// Which database, if not that of the configuration.
 #[derive(Args, Clone)]
 pub(crate) struct DatabaseOption {
-    /// Use this database instead of database.url: sqlite:FILE (from the current folder), postgres://… or env:NAME
+    /// Use this database instead of database.url: sqlite:FILE (from the current folder),
+    /// postgres://… or env:NAME
     #[arg(long = "database", value_name = "URL")]
     url: Option<String>,
 }

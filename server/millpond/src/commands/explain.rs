@@ -15,7 +15,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{say, write_out};
 use base_chart::number;
 
-/// Ask a running server why it answers an address as it does: hit or miss, what it depends on, what ended it
+/// Ask a running server why it answers an address as it does: hit or miss, what it depends on, what
+/// ended it
 #[derive(Args)]
 pub(crate) struct Explain {
     /// The address: http://host/path?query, or only the path
@@ -26,7 +27,8 @@ pub(crate) struct Explain {
     /// Ask here instead of at admin.listen
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
-    /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one, what stands in single quotes is text
+    /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one,
+    /// what stands in single quotes is text
     #[arg(long = "as", value_name = "CLAIMS", conflicts_with = "cookie")]
     claims: Option<String>,
     /// For the visitor whose browser sends this: NAME=VALUE
@@ -130,7 +132,7 @@ fn exchange(address: SocketAddr, query: &str, cookie: &str) -> Outcome<String> {
     }
 }
 
-/// What was told, for people.
+/// The explanation as text.
 fn text(told: &Value) -> String {
     let mut text = String::new();
     let name = word(&told["target"]);

@@ -1,4 +1,4 @@
-//! `millpond serve`: a site on the network, until it is told to stop.
+//! `millpond serve`: a site on the network, until a signal stops it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ fn shown(dir: &Path) -> String {
     dir.display().to_string()
 }
 
-/// What is other than the configuration, or whoever measures, might expect.
+/// Prints what differs from the configuration, or would surprise a reader of measurements.
 fn say_what_differs(cache: bool, room: &Room) {
     if !cache {
         note("note: the cache is off, every request goes to the database");
@@ -137,7 +137,8 @@ struct Running {
     admin: Option<Server>,
     dir: PathBuf,
     database: DatabaseOption,
-    /// What is in use: the file as it was read at the start, and since then what could be applied.
+    /// The configuration in use: as read at the start, with the later changes that could be
+    /// applied.
     config: Config,
     sites: Arc<Sites>,
     log: Arc<AccessSlot>,
@@ -159,7 +160,8 @@ impl Running {
         }
     }
 
-    /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
+    /// SIGHUP: reloads the configuration, the log and the folder independently; a faulty part stays
+    /// as it was.
     fn reload(&mut self) {
         match self.database.read(&self.dir) {
             Ok(config) => self.apply(&config),

@@ -1,4 +1,5 @@
-//! The cache under what happens to it: a crowd, another database under the same name, clients that vanish.
+//! The cache in unusual conditions: a crowd, another database under the same name, clients that
+//! vanish.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +17,8 @@ use crate::support::{Connection, PATIENCE, Response, Server, serve, write};
 const CROWD: usize = 200;
 const MAX_STALENESS: Duration = Duration::from_secs(1);
 
-/// Some hundred milliseconds of work for the database, so that a crowd gathers before the page of an article is there.
+/// Some hundred milliseconds of work for the database, so that a crowd gathers before the page of
+/// an article is made.
 const READ_SQL: &str = "-- param: id integer
 
 -- name: article :one

@@ -133,7 +133,8 @@ fn check_says_what_each_query_depends_on() {
     let table = text(&output.stdout);
     assert!(table.contains("pages/notes/[id].sql"), "{table}");
     assert!(table.contains(":id"), "{table}");
-    // What the first page reads of all notes, why that ends with each of them, and what could be done at which cost.
+    // What the first page reads of all notes, why it ends with each of them, and which change would
+    // avoid that at which cost.
     for line in [
         "every change to note ends its results: ",
         "  in: pages/index.sql ",

@@ -1,4 +1,4 @@
-//! The limit of file descriptors: raised as far as it may be, and told of where that is not enough.
+//! The limit of file descriptors: raised as far as possible, with a warning if that is not enough.
 
 use std::fs::{self, File};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `millpond explain`: what a running server says of its own answers.
+//! `millpond explain`: what a running server reports of its own answers.
 
 use std::path::Path;
 
@@ -133,7 +133,7 @@ fn an_answer_and_what_ended_it_are_explained() {
     ] {
         assert!(shown.contains(part), "{part:?} in\n{shown}");
     }
-    // What ended the answer before this one stays told.
+    // The change that ended the previous answer is still reported.
     server.get("/read?id=1");
     let before = ask("/read?id=1");
     assert_eq!(
