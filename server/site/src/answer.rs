@@ -21,7 +21,8 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Twice is what it takes: who has to start again joins a flight that has not begun. More happens only when fills panic.
+/// Two are enough in general: a request that starts again joins a flight that has not begun. More
+/// are needed only if fills panic.
 const ATTEMPTS: usize = 8;
 
 /// Why a request is not answered from the store at once.
@@ -139,7 +140,7 @@ impl Ask {
         }
     }
 
-    /// Makes the page for all who wait, and answers the request that leads.
+    /// Makes the page for all waiting requests, and answers the request that leads.
     async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
         let (made, timing) = match self.make(permit).await {
             Ok(made) => made,
@@ -161,7 +162,7 @@ impl Ask {
         }
     }
 
-    /// Makes the page before anybody asks for it. None if it cannot be kept, or made.
+    /// Makes the page before a request asks for it. None if the page cannot be kept, or made.
     pub(crate) async fn make_ahead(&self, permit: Permit<Cached, DatabaseFeed>) -> Option<Outcome> {
         let Ok((Made::Shared(_, outcome), _)) = self.make(permit).await else {
             return None;
@@ -172,7 +173,7 @@ impl Ask {
         outcome
     }
 
-    /// Makes the page, and gives it to all who wait for it and may have it.
+    /// Makes the page, and gives it to the waiting requests that may have it.
     async fn make(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
@@ -285,7 +286,7 @@ impl Ask {
         }
     }
 
-    /// Reads all results for all who wait, and answers the request that leads.
+    /// Reads all results for all waiting requests, and answers the request that leads.
     async fn lead_results(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,

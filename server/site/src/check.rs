@@ -1,5 +1,5 @@
-//! `millpond check`: everything that `serve` would find wrong, what never answers, and what each
-//! query depends on.
+//! `millpond check`: all faults that `serve` would find, the routes that never answer, and the
+//! dependencies of each query.
 
 use std::{
     fmt,
@@ -58,13 +58,13 @@ impl fmt::Display for QueryReport {
 }
 
 /// Checks a site without serving it, or all sites that its configuration names. The migrations are
-/// applied to a scratch database and the queries prepared there, so the site's own is neither
-/// needed nor touched; tables that no migration makes are looked up in a copy of the site's schema.
-/// On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled
-/// back.
+/// applied to a scratch database and the queries prepared there, so the site's own database is
+/// neither needed nor changed; tables that no migration makes are looked up in a copy of the site's
+/// schema. On PostgreSQL all of this happens on the site's own database, in a transaction that is
+/// rolled back.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All faults.
 pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
     if !config.has_hosts() {
         return check_one(dir, config);
@@ -246,7 +246,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
         .collect()
 }
 
-/// The advice on a query that is still of use beside the lines that stand above it.
+/// The advice on a query that is useful beside its `-- max-age:`, if it has one.
 fn advice(query: &PageQuery) -> Vec<Advice> {
     let mut all = query.query.advice();
     all.retain(|advice| advice.is_kept || query.max_age.is_none());

@@ -265,8 +265,8 @@ fn prepare(
     })
 }
 
-/// Everything that the queries ask for, with the types from `-- param:` lines or from the database. Parameters in `given` come from
-/// elsewhere.
+/// Every parameter that the queries use, with the types from `-- param:` lines or from the
+/// database. The parameters in `given` come from elsewhere.
 fn parameters(
     file: &Path,
     pattern: &Pattern,
@@ -334,7 +334,8 @@ fn parameters(
             }
         }
     }
-    // What the path names is part of the page's key and can be shown by the template, whether a query asks for it or not.
+    // A parameter in the path is part of the page's key, and the template can show it even if no
+    // query uses it.
     for name in &in_path {
         add(name, ValueKind::Text, None);
     }
@@ -453,8 +454,8 @@ fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec
     })
 }
 
-/// The columns that the one row of each `:one` step gives to what comes after it; so does that of the account whose password was
-/// verified, for without one nothing comes after it.
+/// The columns that the one row of each `:one` step gives to later steps. The step with the
+/// verified account also gives its columns, because without an account no later step runs.
 fn columns(prepared: &[(&Named, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
     let ones = prepared
         .iter()

@@ -1,8 +1,8 @@
-//! Content codings made in the background.
+//! Content codings that are made in the background.
 //!
-//! The first client that reads a coding gets the content as it is; the coding is made by one thread of low priority
-//! and is there for the next. So no request waits for a compressor, and a flood of them costs one thread's leftover
-//! time.
+//! The first client that asks for a coding gets the content without it; one thread of low priority
+//! makes the coding for later requests. So no request waits for a compressor, and a flood of
+//! codings costs only one thread's leftover time.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,8 @@ const QUEUE: usize = 256;
 /// Added to the thread's nice value: any worker that wants the processor gets it first.
 const NICENESS: i32 = 10;
 
-/// Makes codings of prepared responses. Clones share one thread, which ends after the last of them is dropped.
+/// Makes codings of prepared responses. Clones share one thread, which ends after the last clone is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressor(Arc<Inner>);
 
@@ -36,11 +37,12 @@ struct Shared {
     closed: AtomicBool,
 }
 
-/// The address is nobody else's while the wish is known: its `Weak` holds the allocation.
+/// No other response has the address while the wish exists: the wish's `Weak` holds the allocation.
 type Key = (usize, Coding);
 
 struct Wish {
-    /// Weak, so that what the store evicts meanwhile is neither kept in memory nor compressed for nobody.
+    /// Weak, so that a response that the store evicts meanwhile is neither kept in memory nor
+    /// compressed.
     prepared: Weak<Prepared>,
     coding: Coding,
     done: Box<dyn FnOnce(usize) + Send>,
@@ -55,8 +57,8 @@ impl Compressor {
         let _ = std::thread::Builder::new()
             .name("compressor".to_owned())
             .spawn(move || {
-                // On Linux the nice value is the thread's own. Refused only by a sandbox; then the thread is as
-                // urgent as others, no more.
+                // On Linux the nice value belongs to the thread. A sandbox may refuse it; then the
+                // thread has the ordinary priority.
                 let _ = rustix::process::nice(NICENESS);
                 work(&receiver, &shared);
             });
@@ -71,9 +73,10 @@ impl Compressor {
 
     /// Asks for `coding` of `prepared`. Returns at once.
     ///
-    /// `done` is called on the compressor's thread with the bytes that were added to [`Prepared::weight`] (0 if the
-    /// coding saves nothing). It is dropped without a call if the same is already wished for, if the queue is full,
-    /// or if nobody holds `prepared` any more when its turn comes.
+    /// `done` is called on the compressor's thread with the bytes that were added to
+    /// [`Prepared::weight`] (0 if the coding saves nothing). `done` is dropped without a call if
+    /// the same coding is already queued, if the queue is full, or if `prepared` has no owner when
+    /// its turn comes.
     pub(crate) fn wish(
         &self,
         prepared: &Arc<Prepared>,
@@ -91,8 +94,8 @@ impl Compressor {
             coding,
             done: Box::new(done),
         };
-        // Under the lock: otherwise the thread could be done with the wish before it is known to be refused, and the
-        // key of another be removed.
+        // Under the lock: otherwise the thread could finish the wish before this thread knows that
+        // the wish was refused, and the key of another wish would be removed.
         let refused = queue.try_send(wish);
         if refused.is_err() {
             known.remove(&key);
@@ -130,8 +133,8 @@ fn work(queue: &Receiver<Wish>, shared: &Shared) {
         let key = wish.key();
         // Held so that the address stays this wish's until its key is removed.
         let _address = Weak::clone(&wish.prepared);
-        // A panic in an encoder or in `done` costs this coding, not all that follow. It has been reported by the
-        // panic hook, and nothing half-made is visible: a coding is stored whole.
+        // A panic in an encoder or in `done` costs only this coding. The panic hook has reported
+        // it, and no partial coding is visible: a coding is stored whole.
         let _ = catch_unwind(AssertUnwindSafe(|| wish.fulfil()));
         shared.known.lock().remove(&key);
     }
@@ -200,8 +203,8 @@ mod tests {
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.try_recv().is_err(), "the second wish was dropped");
-        // Its key may still be there for a moment after `done`; the thread takes wishes in order, so a third one
-        // tells when it has gone.
+        // The key may remain for a moment after `done`. The thread takes wishes in order, so a
+        // third wish shows when the key has been removed.
         wish(Coding::Zstd);
         calls.recv_timeout(PATIENCE).unwrap();
         wish(Coding::Gzip);

@@ -1,7 +1,8 @@
-//! `search.postgres.sql` in the place of `search.sql`: SQL that is for one database only.
+//! `search.postgres.sql` in the place of `search.sql`: SQL for one database only.
 //!
-//! A file without a dialect serves every database for which there is no better one. What a file stands for keeps the name
-//! without the dialect, so that addresses, and the names under which migrations were applied, do not depend on it.
+//! A file without a dialect serves every database for which there is no better file. A file's
+//! logical name has no dialect, so addresses, and the names under which migrations were applied, do
+//! not depend on the dialect.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -63,7 +64,7 @@ impl Dialect {
         }
     }
 
-    /// The texts for this dialect, by the names that they stand for. `root` is the folder, for what is wrong.
+    /// The texts for this dialect, by their logical names. `root` is the folder, for problems.
     pub(crate) fn select(
         self,
         root: &str,
@@ -106,7 +107,8 @@ impl Dialect {
             }
             others.remove(&base);
         }
-        // A migration may be for one database only, such as an index of a kind that the other lacks.
+        // A migration may be for one database only, such as an index of a kind that the other
+        // database lacks.
         if root == MIGRATIONS {
             return selected;
         }
@@ -135,7 +137,7 @@ impl Dialect {
     }
 }
 
-/// The name that a file stands for, and its dialect. An error is a hint.
+/// The logical name of a file, and its dialect. An error is a hint.
 fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     let Some(stem) = file.strip_suffix(".sql") else {
         return Ok((file.to_owned(), None));
@@ -165,7 +167,8 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     }
 }
 
-/// The word of which one letter in four is wrong at most. `posts` and `site` are words of their own.
+/// The dialect word of which at most one letter in four is wrong. `posts` and `site` are ordinary
+/// words.
 fn nearly(word: &str) -> Option<&'static str> {
     let mut known = WORDS.iter().map(|(known, _)| *known);
     known.find(|known| strsim::levenshtein(word, known) <= known.len() / 4)

@@ -1,7 +1,8 @@
 //! Why an address is answered as it is, for `millpond explain`.
 //!
-//! The key of the page is made as a request would make it, and the store is asked what it knows of it and of the results that
-//! the page is rendered from. Nothing is counted and nothing is kept for it.
+//! The key of the page is made as for a request. The store reports what it knows of the key, and of
+//! the results from which the page is rendered. An explanation changes no counter and stores
+//! nothing.
 
 mod whom;
 
@@ -30,7 +31,7 @@ type Found = Explanation<Cached, DatabaseFeed>;
 /// The tables that a page reads, with what every change to them touches.
 type Sources = [(String, Tag)];
 
-/// What is asked of a page, by whom and when.
+/// A page with its request, visitor and time.
 struct Asked<'a> {
     query: Option<&'a str>,
     session: Option<&'a Session>,
@@ -38,11 +39,11 @@ struct Asked<'a> {
 }
 
 impl Site {
-    /// What `target` (a path, with a query string or without) is answered with, and why. Request fields that a page varies by are
-    /// taken for absent.
+    /// How `target` (a path, with or without a query string) is answered, and why. Request fields
+    /// by which a page varies count as absent.
     ///
     /// # Errors
-    /// A sentence, if nobody can be made of `whom`.
+    /// A sentence, if `whom` does not describe a visitor.
     pub fn explain(&self, target: &str, whom: Whom<'_>) -> Result<Value, String> {
         let now = Boottime::now();
         let generation = self.core().current.load_full();
@@ -180,7 +181,8 @@ impl Site {
         })
     }
 
-    /// A transaction. What it touched is numbers, so only the tables that the page reads can be named; the others are nothing to it.
+    /// A transaction. Its tags are numbers, so only the tables that the page reads can be named;
+    /// the page does not depend on the others.
     fn cause(&self, cause: &Cause<Mark>, sources: &Sources, now: Boottime) -> Value {
         let touched = sources.iter();
         let touched = touched.filter(|(_, tag)| cause.touched.binary_search(tag).is_ok());
@@ -255,7 +257,7 @@ fn visitor(told: &mut Value, page: &Page, session: Option<&Session>) {
     match needs.gate(session) {
         Gate::Open => {}
         Gate::SignIn(path) if page.is_for_people() => told["led_to"] = path.into(),
-        // A program cannot sign in: signing in may help, but nobody is led there.
+        // A program cannot sign in: a session may help, but there is no redirect.
         Gate::SignIn(_) => told["refused_without"] = true.into(),
         Gate::Closed => told["closed"] = true.into(),
     }

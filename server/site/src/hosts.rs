@@ -30,10 +30,10 @@ struct NamedSite {
 }
 
 impl Sites {
-    /// Opens the site in `dir`, or all that its configuration names.
+    /// Opens the site in `dir`, or all sites that its configuration names.
     ///
     /// # Errors
-    /// Everything that is wrong with the first site that cannot be opened.
+    /// All faults of the first site that cannot be opened.
     pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Self, Vec<Problem>> {
         if !config.has_hosts() {
             return Site::open(dir, config, options).map(Self::from);
@@ -105,8 +105,7 @@ impl Sites {
         self.sites.iter().map(|named| named.site.stats()).collect()
     }
 
-    /// What a request for `target` at `host` is answered with, and why; none if no site has that
-    /// host.
+    /// How a request for `target` at `host` is answered, and why; none if no site has that host.
     ///
     /// # Errors
     /// A sentence, if `whom` does not describe a visitor.

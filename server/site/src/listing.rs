@@ -12,10 +12,10 @@ use minijinja::{Environment, Value, context};
 
 use crate::{render::HTML, rules::encode_path, statics::StaticFile};
 
-/// Names that one page shows. A longer list helps nobody, and the page stays below 200 KB.
+/// The most names on one page. A longer list is of no use, and the page stays below 200 KB.
 const MAX_ROWS: usize = 1_000;
 
-/// What is in one folder. It is read with the folder and made into a page when it is first asked for.
+/// The entries of one folder. They are read with the folder; the page is made at the first request.
 #[derive(Debug)]
 pub(crate) struct Listing {
     folder: String,
@@ -36,7 +36,8 @@ struct Row {
 }
 
 impl Listing {
-    /// The listing of `folder`, whose path ends with a slash, as those of the folders in it do. They come first.
+    /// The listing of `folder`. Its path ends with a slash, and so do the names of the folders in
+    /// it, which come first.
     pub(crate) fn new(
         folder: &str,
         has_parent: bool,

@@ -1,4 +1,4 @@
-//! The result of one query as it is kept, shown to templates and written as JSON.
+//! The result of one query: stored, shown to templates, written as JSON.
 
 use std::sync::Arc;
 

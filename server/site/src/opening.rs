@@ -18,7 +18,7 @@ use crate::{
 
 /// The time between two attempts to reach a server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time between two notes to the owner who waits.
+/// The time between two notes to the waiting owner.
 const REMINDER: Duration = Duration::from_secs(5);
 
 /// Opens the database and applies the site's migrations.
@@ -147,8 +147,8 @@ fn unreached(error: &Error) -> Problem {
     )
 }
 
-/// Tries until it succeeds, fails for another reason than that the server is away, or `patience` ends. The owner is told
-/// while it lasts.
+/// Retries until `f` succeeds, fails for another reason than an unreachable server, or `patience`
+/// ends. The owner is notified meanwhile.
 fn patiently<T>(
     patience: Duration,
     mut attempt: impl FnMut() -> Result<T, Error>,

@@ -44,7 +44,8 @@ pub(crate) struct Page {
     pub(crate) template: Option<String>,
     /// Lower-case names of the request fields that are part of the key.
     pub(crate) vary: Arc<[String]>,
-    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters.
+    /// What the page needs of the visitor's session. The claims' values follow the parameters'
+    /// values.
     pub(crate) needs: Arc<Needs>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
@@ -52,7 +53,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Whether who may not see it is led to where they can sign in. A program is told 403.
+    /// True if a visitor without access is redirected to the sign-in page. A program gets 403.
     pub(crate) fn is_for_people(&self) -> bool {
         self.template.is_some()
     }
@@ -67,7 +68,8 @@ pub(crate) struct PageQuery {
     /// For each parameter of the statement, its place among the page's.
     pub(crate) args: Vec<usize>,
     pub(crate) max_age: Option<Duration>,
-    /// Tables that the owner says the query depends on, besides those that the database names.
+    /// Tables that the owner declares as dependencies of the query, in addition to those that the
+    /// database names.
     pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
 }
@@ -77,7 +79,8 @@ pub(crate) struct PageQuery {
 pub(crate) struct Form {
     pub(crate) route: String,
     pub(crate) params: Vec<Param>,
-    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters, and the hashes behind both.
+    /// What the form needs of the visitor's session. The claims' values follow the parameters'
+    /// values, and the hashes follow both.
     pub(crate) needs: Needs,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
@@ -87,7 +90,7 @@ pub(crate) struct Form {
 /// What a form does with passwords, and with the session.
 #[derive(Debug, Default)]
 pub(crate) struct Signing {
-    /// So many of the first steps only read, before the password is verified.
+    /// The number of leading steps that only read, before the password is verified.
     pub(crate) lookups: usize,
     pub(crate) verify: Option<Verify>,
     /// For each hash, the place of its password among the values.
@@ -150,7 +153,7 @@ pub(crate) struct Counters {
     pub(crate) misses: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) bypassed: AtomicU64,
-    /// Of the fills, those that were stored before anybody had asked.
+    /// Fills among them that were stored before a request.
     pub(crate) ahead: AtomicU64,
     pub(crate) fills: AtomicU64,
     pub(crate) fill_nanos: AtomicU64,

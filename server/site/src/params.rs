@@ -28,8 +28,8 @@ impl BadParam {
     }
 }
 
-/// Where a request's parameters are looked for: the path, then the form, then the query string. What is not declared is not
-/// looked at (COHERENCE, rule 15).
+/// The sources of a request's parameters: the path, then the form, then the query string. An
+/// undeclared parameter is ignored (coherence.md, rule 15).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given<'r> {
     pub(crate) path: &'r [&'r str],
@@ -51,8 +51,8 @@ impl Given<'_> {
             .collect()
     }
 
-    /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of [`Given::values`], without an
-    /// allocation.
+    /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of
+    /// [`Given::values`], without an allocation.
     pub(crate) fn push_keys(&self, params: &[Param], key: &mut Vec<u8>) -> Result<(), BadParam> {
         params.iter().try_for_each(|param| {
             self.find(param, |found| {
@@ -97,7 +97,8 @@ enum Found<'f> {
     Default(&'f Value),
 }
 
-/// The values of `name` in a query string. Pairs without an escape, which most are, are compared where they stand.
+/// The values of `name` in a query string. Pairs without an escape, which most are, are compared in
+/// place.
 fn in_query<'q>(query: &'q str, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
     let mut rest = query;
     std::iter::from_fn(move || {
@@ -189,7 +190,7 @@ impl<'t> Typed<'t> {
             ValueKind::Boolean => truth(text)
                 .map(Self::Boolean)
                 .ok_or_else(|| wrong("true or false")),
-            // What has no kind of its own is read by the database, which refuses what it cannot read.
+            // The database reads a value of another kind, and refuses it if it cannot.
             ValueKind::Text | ValueKind::Other => Ok(Self::Text(text)),
             ValueKind::Blob => Err(wrong("bytes, which no request can give")),
         }
@@ -227,7 +228,8 @@ pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// What a request may say for true and false; a box that is ticked sends `on`, and one that is not sends nothing.
+/// The spellings of true and false in a request; a ticked box sends `on`, and an empty box sends
+/// nothing.
 fn truth(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),

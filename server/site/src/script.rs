@@ -41,7 +41,7 @@ pub(crate) struct Named {
     pub(crate) offset: usize,
     pub(crate) line: usize,
     pub(crate) max_age: Option<Duration>,
-    /// Tables that it depends on besides those that the database names (`-- depends:`).
+    /// Tables that the owner declares in addition to those that the database names (`-- depends:`).
     pub(crate) depends: Vec<String>,
 }
 

@@ -1,7 +1,9 @@
-//! Forms that sign in and out: accounts are looked up, passwords verified and hashed, sessions begun and ended.
+//! Forms that sign in and out: accounts are looked up, passwords are verified and hashed, sessions
+//! begin and end.
 //!
-//! A password is verified between two visits to the database: the queries above `-- verify:` are read first, and the transaction of those
-//! below begins when it was right. So no transaction is open while a password is hashed, and none begins for a wrong one.
+//! A password is verified between two visits to the database. The queries above `-- verify:` are
+//! read first; the transaction of the statements below begins if the password was right. So no
+//! transaction is open while a password is hashed, and a wrong password begins none.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -20,7 +22,7 @@ use crate::{
     submit::{Submission, refusal, see_other},
 };
 
-/// Leads a visitor who is not known to where they can sign in, and says where they wanted to go.
+/// Redirects an unknown visitor to the sign-in page, with the address that they wanted.
 pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
     // Only what was asked with GET can be asked again.
     if !matches!(request.method, "GET" | "HEAD") {
@@ -41,7 +43,7 @@ pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
 pub(crate) struct NoCookie;
 
 impl Submission {
-    /// Reads what stands above the `-- verify:` line.
+    /// Reads the queries above the `-- verify:` line.
     pub(crate) async fn look_up(&self, values: &[Value]) -> Result<Vec<ResultRows>, Response> {
         let lookups = &self.form.steps[..self.form.signing.lookups];
         if lookups.is_empty() {
@@ -121,7 +123,7 @@ impl Submission {
     /// The `Set-Cookie` of a form that begins or ends a session.
     ///
     /// # Errors
-    /// If no cookie can hold the claims. The owner has been told.
+    /// No cookie can hold the claims. The owner has been notified.
     pub(crate) fn cookie(
         &self,
         values: &[Value],
@@ -164,7 +166,7 @@ impl Submission {
         is_path(&next).then_some(next)
     }
 
-    /// An owner who sees nobody stay signed in should know why.
+    /// Explains to the owner why visitors do not stay signed in.
     fn tell_of_http(&self, request: &Request<'_>) {
         let origin = request.fields.get("origin");
         let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
@@ -189,7 +191,8 @@ impl Submission {
         begun.map_err(too_many)
     }
 
-    /// The account that is tried: the one that was found, however its name was written; else what was asked for.
+    /// The account that is tried: the name of the account that was found, in the database's
+    /// spelling; else the submitted name.
     fn account(&self, known: Option<&Arc<str>>, values: &[Value]) -> String {
         if let Some(hash) = known {
             return format!("found {hash}");

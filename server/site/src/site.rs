@@ -25,14 +25,15 @@ use crate::{
     watch::Watch,
 };
 
-/// How a site is opened, beside its configuration.
+/// How a site is opened, in addition to its configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether anything is stored; `false` is `--no-cache`.
+    /// True if pages are stored; `false` is `--no-cache`.
     pub cache: bool,
     /// Connections that read, instead of the configuration's.
     pub readers: Option<usize>,
-    /// Threads that serve, which share the connections to a PostgreSQL server; 0 is one for each core.
+    /// Threads that serve, which share the connections to a PostgreSQL server; 0 is one for each
+    /// core.
     pub workers: usize,
     /// How long to wait for a database server that is away.
     pub patience: Duration,
@@ -67,8 +68,8 @@ struct Settings {
 }
 
 impl Settings {
-    /// The file as it is now; if it cannot be read, what is in use. What is wrong with it is told once, not at every change of
-    /// another file.
+    /// The file as it is now; if it cannot be read, the configuration in use. A fault is reported
+    /// once, not at every change of another file.
     fn latest(&mut self, core: &Core) -> Config {
         match Config::read(&core.dir) {
             Ok(config) => {
@@ -99,9 +100,9 @@ pub struct SiteStats {
     pub waits: u64,
     /// Requests past the store: private pages and `--no-cache`.
     pub bypassed: u64,
-    /// Pages that were made and kept before anybody had asked for them.
+    /// Pages that were made and kept before a request asked for them.
     pub ahead: u64,
-    /// What that took, with looking for what to make; `cache.refresh_ahead` bounds its share of the time.
+    /// The time for these pages and for looking for keys; `cache.refresh_ahead` bounds its share.
     pub ahead_time: Duration,
     /// Time that making pages took in all.
     pub fill_time: Duration,
@@ -130,7 +131,7 @@ impl Site {
     /// Applies the migrations, reads the folder, and starts the feed and the watch over the folder.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder, or what keeps the database from being opened.
+    /// All faults of the folder, or the reason why the database cannot be opened.
     pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
         let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
@@ -199,13 +200,14 @@ impl Site {
         SiteService::new(self.core.clone())
     }
 
-    /// Reads the folder again, and of its configuration what is said about files and addresses. What is stored goes when a page, a
-    /// query or a template has changed; a change of a static file or of a rule touches nothing else.
+    /// Reads the folder again, and the parts of its configuration that concern files and addresses.
+    /// Stored pages go when a page, a query or a template has changed; a change of a static file or
+    /// of a rule keeps them.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder; pages and rules stay as they were, while files are the new ones, if they
-    /// could be read. A configuration that cannot be read is told, and that in
-    /// use stays.
+    /// All faults of the folder. Pages and rules stay as they were; the files are the new ones, if
+    /// they could be read. A configuration that cannot be read is reported, and the old one stays
+    /// in use.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
         let core = &self.core;
@@ -213,7 +215,7 @@ impl Site {
         // Another database needs a restart, and until then the files for this one.
         config.database.clone_from(&settings.config.database);
         config.statics.follow_links = core.follow_links;
-        // The store keeps to its bound until then, and so does the time for which own writes are told.
+        // The store keeps its bound until a restart, and so does the lifetime of own-write cookies.
         config.max_staleness = settings.config.max_staleness;
         let before = core.current.load_full();
         let (after, problems) = read_again(
@@ -230,7 +232,8 @@ impl Site {
         core.current.store(Arc::new(after));
         core.edition.store(edition, Ordering::Release);
         if changed {
-            // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
+            // The new number in every key already hides the old pages; the epoch makes them the
+            // first to be evicted.
             self.core.store.new_epoch("the site folder has changed");
         }
         if problems.is_empty() {
@@ -249,7 +252,7 @@ impl Site {
         self.core.log(message);
     }
 
-    /// Whether the feed has been heard of within the bound, so that there can be hits.
+    /// True if the feed was heard within the bound, so that there can be hits.
     #[must_use]
     pub fn healthy(&self) -> bool {
         self.core.store.healthy(Boottime::now())
@@ -302,7 +305,8 @@ impl Site {
         stats
     }
 
-    /// Stops the watch, the feed and the database; what is asked afterwards is answered with 503. Blocks until all is done.
+    /// Stops the watch, the feed and the database; later requests get 503. Blocks until all of them
+    /// have stopped.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
         // It reads, so before the database.

@@ -56,7 +56,8 @@ impl Submission {
         }
     }
 
-    /// What the form does, in its order: look up, verify, hash, write, and then the session. The first that fails ends it.
+    /// Performs the form in this order: look up, verify, hash, write, session. The first step that
+    /// fails ends it.
     async fn perform(&self, mut values: Vec<Value>) -> Result<Response, Response> {
         let mut results = self.look_up(&values).await?;
         self.verify(&values, &results).await?;
@@ -81,8 +82,8 @@ impl Submission {
         Ok(see_other(&target, cookie.into_iter().chain(seen)))
     }
 
-    /// Runs the statements that follow those which were looked up, in one transaction. The answer goes out after the change has been
-    /// applied to the store, so whatever is asked after it sees the change.
+    /// Runs the statements after the look-ups in one transaction. The answer is sent after the
+    /// change was applied to the store, so every later request sees the change.
     async fn write(
         &self,
         values: &[Value],
@@ -121,8 +122,8 @@ impl Submission {
         sessions.note_write(&position?, &self.request.as_request(), Boottime::now())
     }
 
-    /// The answer to a form that has written and then failed. ✗ *Without the cookie, a visitor who goes on all the same may not see on another
-    /// node what he has written.*
+    /// The answer to a form that has written and then failed. *Counterexample* without the cookie:
+    /// a visitor who continues may not see the write on another node.
     fn broken_after_write(&self, seen: Option<String>) -> Response {
         let line = seen.map(|seen| format!("Set-Cookie: {seen}\r\n"));
         let request = self.request.as_request();
@@ -202,8 +203,8 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
     response.empty()
 }
 
-/// What is there already, or refers to something that is not, is a conflict (409); what the schema does not allow at all cannot be
-/// processed (422).
+/// A duplicate, or a reference to a missing row, is a conflict (409); a value that the schema never
+/// allows cannot be processed (422).
 fn violated(kind: ConstraintKind) -> Response {
     match kind {
         ConstraintKind::Unique | ConstraintKind::PrimaryKey => refusal(409, "This exists already."),
@@ -215,7 +216,7 @@ fn violated(kind: ConstraintKind) -> Response {
     }
 }
 
-/// A refusal as a small page: it is a person at a form who reads it.
+/// A refusal as a small page, because a person at a form reads it.
 pub(crate) fn refusal(status: u16, sentence: &str) -> Response {
     Response::builder(status)
         .field("Content-Type", "text/plain; charset=utf-8")

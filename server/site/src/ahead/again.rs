@@ -1,8 +1,8 @@
-//! Pages whose fills the fence has refused: tried again, a few times.
+//! Retries of pages whose fills the fence refused.
 //!
-//! Another change came while the page was made, or the first one could not be seen yet. To try at once would keep the database busy for
-//! nothing where changes come faster than the page can be made; so the pauses double, and after the last try the page is left
-//! to whoever asks for it.
+//! Another change came while the page was made, or the first change was not visible yet. An
+//! immediate retry would keep the database busy for nothing if changes come faster than the page
+//! can be made. So the pauses double, and after the last try the page is left to the next request.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use millpond_store::Degree;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// Tries of one page in all: the last about a third of a second after the first.
 const TRIES: u32 = 5;
-/// Pages that wait for their next try. One more is left to whoever asks for it.
+/// The most pages that wait for a retry. A further page is left to the next request.
 const WAITING: usize = 256;
 
 /// A page that is to be made.

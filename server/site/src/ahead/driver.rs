@@ -32,7 +32,8 @@ const FOLD_EVERY: Duration = Duration::from_secs(10);
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// How long what was hot before the start counts as hot after it.
 const WARMTH: Duration = Duration::from_secs(600);
-/// Readings of the folder whose keys may wait: somebody may save several files one after the other.
+/// The most readings of the folder whose keys may wait: an owner may save several files one after
+/// the other.
 const EDITIONS: usize = 4;
 /// Between two looks whether visitors' reads still wait, or the feed is heard of again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -43,10 +44,12 @@ pub(super) struct Driver {
     cap: Cap,
     again: Again,
     list: Option<List>,
-    /// The list as it was at the start, while that counts; and of it, what is still to be made.
+    /// The list as it was at the start, while it is used, and the part of it that is still to be
+    /// made.
     inherited: Vec<String>,
     warm: VecDeque<String>,
-    /// The reading of the folder that is in use, and those before, the latest first: their keys are hot when the folder has changed.
+    /// The reading of the folder that is in use, and the earlier ones, the latest first. Their keys
+    /// are hot when the folder has changed.
     current: Edition,
     previous: VecDeque<Edition>,
     started: Boottime,
@@ -93,7 +96,8 @@ impl Driver {
         self.shared.stopped.load(Ordering::Acquire)
     }
 
-    /// Makes one page, if there is one to make and it may be made now. Returns how long there is nothing more to do.
+    /// Makes one page, if a key waits and the cap allows it. Returns how long there is nothing more
+    /// to do.
     fn turn(&mut self) -> Duration {
         let now = Boottime::now();
         self.keep_up(now);
@@ -161,8 +165,8 @@ impl Driver {
         }
     }
 
-    /// The request for the page that a key stands for. A page of before the folder changed is the one of the same route, if it has
-    /// the same parameters.
+    /// The request for the page that a key identifies. For a key from before a change of the folder
+    /// it is the page of the same route, if its parameters are the same.
     fn ask_for(&mut self, key: &[u8]) -> Option<Ask> {
         let generation = self.follow();
         let (page, values) = self.find(key)?;
@@ -197,16 +201,17 @@ impl Driver {
         generation
     }
 
-    /// Makes a page of which the value before was as hot as `degree` says: also where its key was another, for the folder has changed.
+    /// Makes a page that is as hot as `degree`, also if the previous value had another key because
+    /// the folder has changed.
     fn make(&mut self, ask: &Ask, degree: Degree, tries: u32) {
         let key: Box<[u8]> = ask.key.as_slice().into();
         let Some(permit) = self.core.store.lead_ahead(&key, Boottime::now()) else {
-            // Somebody has asked for it already.
+            // A request has made it already.
             self.core.store.hand_on(&key, degree);
             return;
         };
         let stopped = &self.shared.stopped;
-        // A panic frees those who wait; it has been reported, and costs this page and not the others.
+        // A panic wakes the waiting requests. It has been reported, and costs only this page.
         let made = catch_unwind(AssertUnwindSafe(|| {
             block_on(ask.make_ahead(permit), stopped)
         }));

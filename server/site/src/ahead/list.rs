@@ -1,10 +1,12 @@
-//! The list of hot pages that outlives a restart: which they were, and never what was on them.
+//! The list of hot pages that outlives a restart: which pages were hot, never their content.
 //!
-//! One line of JSON each, the hottest first, behind a line that says what the file is and how many follow: so the owner can read it, and
-//! a file that was cut is noticed. A line names the route and the parameters by name, as they would be asked for; so each
-//! page is judged by itself when the list is read, and one that is gone, or has other parameters now, is passed over.
+//! Each page is one line of JSON, the hottest first. The first line says what the file is and how
+//! many lines follow, so the owner can read the file, and a truncated file is noticed. A line has
+//! the route and the parameters by name, as a request would have them. Each page is checked when
+//! the list is read; a page that is gone, or has other parameters now, is skipped.
 //!
-//! What is read is foreign input. A list that is damaged is not used and is replaced; a file that is no list is left alone.
+//! The file is untrusted input. A damaged list is not used and is replaced; a file that is no list
+//! is left alone.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -32,9 +34,9 @@ pub(super) struct List {
     path: PathBuf,
     /// Whether there is a file that must not be replaced.
     is_foreign: bool,
-    /// Whether the owner was told that it cannot be written.
+    /// True if the owner was notified that the list cannot be written.
     has_told: bool,
-    /// What stands in it, if this process has written it.
+    /// The file's text, if this process has written it.
     written: Option<String>,
 }
 
@@ -58,7 +60,8 @@ impl List {
         }
     }
 
-    /// The lines that were written last; none if they cannot be used, and then `tell` is told why.
+    /// The lines that were written last; none if they cannot be used, and then `tell` is called
+    /// with the reason.
     pub(super) fn read(&mut self, tell: impl FnOnce(&str)) -> Vec<String> {
         let shown = self.path.display();
         let why = match load(&self.path) {
@@ -81,7 +84,8 @@ impl List {
         Vec::new()
     }
 
-    /// Replaces the list, unless it says the same already, or there is nothing to say. `tell` is told once if it cannot.
+    /// Replaces the list, unless it is equal already or there is nothing to write. If that fails,
+    /// `tell` is called once.
     pub(super) fn write(&mut self, lines: &[String], tell: impl FnOnce(&str)) {
         if self.is_foreign || lines.is_empty() {
             return;
@@ -124,7 +128,7 @@ fn text_of(lines: &[String]) -> String {
     text
 }
 
-/// The file appears whole or not at all. Only its owner may read it: parameters may be what visitors have searched for.
+/// Replaces the file atomically. Only the owner may read it: parameters may be visitors' searches.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Hidden, so that the watch passes over it, and of this process.

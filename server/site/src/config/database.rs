@@ -113,7 +113,7 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-/// The path in an SQLite URL, from what stands after the scheme.
+/// The path in an SQLite URL, from the text after the scheme.
 fn sqlite(rest: &str) -> Result<&str, String> {
     let path = rest.strip_prefix("//").unwrap_or(rest);
     if path.contains('?') {

@@ -1,7 +1,7 @@
-//! For whom an address is explained.
+//! The visitor for whom an address is explained.
 //!
-//! Whoever asks is the owner, so claims are taken at their word. They make no session: nothing is signed with them and nothing is
-//! read for them; they only say which key is looked up.
+//! The owner asks, so claims are not verified. They make no session: they sign nothing and read
+//! nothing; they only decide which key is looked up.
 
 use millpond_db::Value;
 use millpond_http::Request;
@@ -14,10 +14,11 @@ pub enum Whom<'r> {
     /// One without a session.
     #[default]
     Nobody,
-    /// One with these claims: `user=7,role=editor`, names with their values and commas between. A whole number, a number with a dot,
-    /// `true` and `false` are what they are, everything else is text; so is what stands in single quotes.
+    /// A visitor with these claims: `user=7,role=editor`, names and values with commas between. A
+    /// whole number, a number with a dot, `true` and `false` keep their type, and everything else
+    /// is text; a value in single quotes is text too.
     Claims(&'r str),
-    /// Whoever the session's cookie of this request is for.
+    /// The visitor of the session cookie of this request.
     Cookie(&'r Request<'r>),
 }
 

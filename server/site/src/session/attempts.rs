@@ -69,10 +69,11 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Counts an attempt from where a request came, on an account if there is one.
+    /// Counts an attempt from a client's address, on an account if there is one.
     ///
     /// # Errors
-    /// How long to wait, if there were too many. Then nothing is counted: who waits gets in.
+    /// How long to wait, if there were too many. Then nothing is counted, so an attempt after the
+    /// wait is allowed.
     pub(crate) fn begin(
         &self,
         request: &Request<'_>,

@@ -2,7 +2,7 @@
 
 use millpond_db::{Value, ValueKind};
 
-/// Names with their values, none of which is null: what is not there is no claim.
+/// Names with their values, none of which is null: a null column makes no claim.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Claims(Vec<(String, Value)>);
 
@@ -56,7 +56,7 @@ fn as_kind(value: &Value, kind: Option<ValueKind>) -> Value {
             Value::Boolean(*number == 1)
         }
         (Some(ValueKind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
-        // What has no kind of its own is given as text, which the database reads.
+        // A value of another kind is given as text, which the database reads.
         (Some(ValueKind::Text | ValueKind::Other), Value::Integer(integer)) => {
             Value::Text(integer.to_string().as_str().into())
         }

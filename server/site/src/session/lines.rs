@@ -330,9 +330,9 @@ fn param(text: &str, example: &str) -> Result<String, Fault> {
         .ok_or_else(|| fault(text, format!("`{text}` is no parameter"), example))
 }
 
-/// Whether a browser that is told to go there stays on this site. It takes a backslash for a slash,
-/// two slashes for another host, and leaves out tabs and line ends; so only what has none of them
-/// is a path.
+/// True if a browser that is redirected to `text` stays on this site. A browser takes a backslash
+/// for a slash and two slashes for another host, and leaves out tabs and line ends; so only a text
+/// with none of them is a path.
 pub(crate) fn is_path(text: &str) -> bool {
     let rest = text.strip_prefix('/');
     rest.is_some_and(|rest| !rest.starts_with('/'))

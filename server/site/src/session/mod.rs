@@ -95,11 +95,11 @@ pub(crate) enum Purpose {
 
 impl Sessions {
     /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may
-    /// lie there: `site` is the name of this one's, so that a session of one site is none of
-    /// another. `bound` is the site's `max_staleness`.
+    /// be in that folder: `site` is the name of this site's database, so that a session of one site
+    /// is not valid on another. `bound` is the site's `max_staleness`.
     ///
     /// # Errors
-    /// Keys that are not there or not good.
+    /// The keys are missing or not usable.
     pub(crate) fn load(
         settings: &SessionSettings,
         beside: &Path,

@@ -1,15 +1,15 @@
 //! Codings that the owner made beforehand: `app.js.br`, `app.js.zst` and `app.js.gz` beside
 //! `app.js`.
 //!
-//! One is used if it is not older than the file (a time that is equal will do, as copying and
-//! unpacking leave it), has content, and is shorter than the file. An older one is left from
-//! another version, and would be served for ever.
+//! A coding is used if it is not older than the file (an equal time will do, as copying and
+//! unpacking leave it), has content, and is shorter than the file. An older coding belongs to
+//! another version of the file, and would be served for ever.
 //!
-//! Times are not enough: a tool that is still writing has made it newer than the file, and a file
-//! that was put back to an older version is older than what was made of the newer one. Where both
-//! are copies, the one is therefore decoded once and compared with the other. Of files that stay
-//! open nothing is read, and there are the times only; but a coding that was written within the
-//! last two seconds is not sent (see [`Loaded::has_changed`]).
+//! Times are not enough: a tool that is still writing has made the coding newer than the file, and
+//! a file that was put back to an older version is older than a coding of the newer version. If
+//! both are copies in memory, the coding is therefore decoded once and compared with the file. Of
+//! files that stay open nothing is read, so only the times count; but a coding that was written
+//! within the last two seconds is not sent (see [`Loaded::has_changed`]).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::copy;
 use super::plain::{Loaded, Plain};
 use crate::problem::Problem;
 
-/// The files beside one, by [`Coding`].
+/// The codings of one file, by [`Coding`].
 pub(super) type Beside = [Option<Loaded>; Coding::ALL.len()];
 
 /// What is put after a name for each coding.
@@ -35,8 +35,8 @@ const fn ending(coding: Coding) -> &'static str {
     }
 }
 
-/// The files beside the one at `url` that hold its codings. What was found to be one for `before`
-/// is not decoded again. The addresses of those that only look like one are put into `wrong`.
+/// The codings of the file at `url`. A coding that was verified for `before` is not decoded again.
+/// The addresses of files that only look like a coding are added to `wrong`.
 pub(super) fn find<S: std::hash::BuildHasher>(
     url: &str,
     loaded: &Loaded,
@@ -96,8 +96,8 @@ fn is_coding_of(coding: Coding, beside: &Plain, plain: &Plain) -> bool {
     }
 }
 
-/// The representation of `plain` with the codings beside it; none if there are none. Its entity tag
-/// tells every state of all these files from every other.
+/// The representation of `plain` with its codings; none if there are none. Its entity tag
+/// distinguishes every state of all these files from every other.
 pub(super) fn prepare(plain: &Plain, beside: &Beside) -> Option<Arc<Prepared>> {
     let own = plain.prepared()?;
     let mut tag = Vec::from(own.etag());

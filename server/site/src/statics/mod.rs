@@ -1,14 +1,15 @@
 //! Static files: found once, prepared once, and prepared anew when the folder changes.
 //!
 //! [`Statics::load`] reads the folder; a request is then one look-up in a map from normalized paths
-//! to prepared responses. No name that a client sent is ever given to the system, so none reaches
-//! outside the folder. The feed of changes is the watch over the site's folder (`watch`): a value
-//! never changes, but another is loaded beside it, which takes over what is still the same.
+//! to prepared responses. No name from a client is ever given to the system, so no request reaches
+//! outside the folder. The watch over the site's folder (`watch`) is the feed of changes: a value
+//! never changes; a change loads a second value, which takes over everything that is still the
+//! same.
 //!
-//! | what | how it is kept | what a request costs beside the response |
+//! | what | how it is kept | what a request costs in addition |
 //! |---|---|---|
 //! | up to `static.in_memory`, as far as `static.memory` goes | a copy in memory | nothing |
-//! | of these, from `static.sendfile_from` on | a copy in a file without a name, sent by `sendfile` | nothing |
+//! | of these, from `static.sendfile_from` on | an unnamed file, sent by `sendfile` | nothing |
 //! | larger | open | one `fstat`, if content is sent (see `disk`) |
 //! | larger, and too many to keep open | by its path | `openat2`, `fstat`, `close` |
 
@@ -53,7 +54,7 @@ pub(crate) struct Statics {
     files: ByPath<StaticFile>,
     /// The index of each folder that has one (`index.html`), by the folder's path: `/docs/`.
     indexes: ByPath<StaticFile>,
-    /// What could not be read, or not as it should.
+    /// Files that could not be read, or not as intended.
     notes: Vec<Problem>,
     /// What is left of the memory, for codings.
     room: Room,
@@ -140,8 +141,8 @@ impl Statics {
         }
     }
 
-    /// Has a coding of `file` made that the sender of `request` could use, for the next who asks.
-    /// Nothing happens once all codings are made, or if there is no memory left for it.
+    /// Starts making a coding of `file` that the sender of `request` could use, for later requests.
+    /// Nothing happens once all codings are made, or if there is no memory left for another.
     pub(crate) fn wish(&self, file: &StaticFile, request: &Request<'_>, compressor: &Compressor) {
         if let Some(prepared) = file.prepared()
             && let Some(coding) = prepared.wanted(request)
@@ -153,7 +154,7 @@ impl Statics {
         }
     }
 
-    /// What could not be read, or not as it should; the rest is served all the same.
+    /// Files that could not be read, or not as intended; the rest is served all the same.
     pub(crate) fn notes(&self) -> &[Problem] {
         &self.notes
     }
@@ -184,7 +185,7 @@ impl Statics {
 pub(crate) struct StaticFile {
     loaded: Loaded,
     beside: Beside,
-    /// With the codings beside it, if there are any.
+    /// The response with the codings of the file, if there are any.
     coded: Option<Arc<Prepared>>,
     /// Whether any of the contents is sent from a file that others may write.
     looks: bool,
@@ -222,7 +223,7 @@ impl StaticFile {
         file
     }
 
-    /// Whether it is `loaded` with `beside` as its `coding`.
+    /// True if this is `loaded` with `beside` as its `coding`.
     fn has(&self, loaded: &Loaded, coding: Coding, beside: &Loaded) -> bool {
         let mut mine = Coding::ALL.into_iter().zip(&self.beside);
         let own = mine.find_map(|(own, beside)| beside.as_ref().filter(|_| own == coding));

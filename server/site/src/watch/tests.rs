@@ -52,8 +52,8 @@ impl WatchedFolder {
         }
     }
 
-    /// Waits for a call that sees the folder as it is now, and returns what all calls until then
-    /// said.
+    /// Waits for a call that sees the folder as it is now, and returns the changes of all calls
+    /// until then.
     fn wait(&self, why: &str) -> Vec<Changed> {
         let now = read(&self.dir);
         let mut said = Vec::new();

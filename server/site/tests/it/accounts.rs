@@ -133,7 +133,7 @@ fn an_answer_that_was_kept_ends_with_its_session(kind: Kind) {
         let late = validity_at(later);
         assert!(late.is_none_or(|validity| validity.is_valid(later)));
     }
-    // To a request of that time it is an answer for nobody.
+    // The answer is not valid for a request at that time.
     let later = Boottime::now().plus(Duration::from_secs(2 * 3600));
     let late = request("/members", &ann).from_peer(([127, 0, 0, 1], 1).into(), later);
     match service.call(&late.as_request()) {

@@ -1,4 +1,4 @@
-//! The same site on both databases: what a visitor sees does not tell which one it is.
+//! The same site on both databases: a visitor cannot see which database it is.
 
 use std::ops::Deref;
 
@@ -30,7 +30,8 @@ pub(crate) enum Kind {
     Postgres,
 }
 
-/// A site that says nothing of its database, and that database. Settings that name `sqlite:site.db` mean whichever it is.
+/// A site without database settings, and its database. Settings with `sqlite:site.db` mean the
+/// database in use.
 pub(crate) struct Housed {
     site: TestSite,
     // Dropped last: a slot of the feed would keep it.

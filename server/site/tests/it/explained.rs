@@ -46,7 +46,7 @@ fn each_visitors_answer_is_explained_from_its_own_key() {
     assert_eq!(site.get("/api/desk").status, 403);
     let desk = explain("/desk", Whom::Claims("role=reader")).unwrap();
     assert_eq!(desk["closed"], true);
-    // Nobody was let in by what was claimed.
+    // The claims let no visitor in.
     assert_eq!(site.get("/members").status, 303);
 }
 

@@ -35,8 +35,9 @@ fn has_passed(site: &TestSite) -> bool {
     place(&told["feed"]["position"]) >= place(&told["queries"][1]["stored"]["position"])
 }
 
-/// A transaction changes two tables, one of which is published only then: the feed will tell of the other alone. A result with a max-age that was
-/// read before it is visible must not be put on a page beside what came after it.
+/// A transaction changes two tables, and one of them is published only afterwards: the feed brings
+/// the change of the other alone. A result with a max-age that was read before the transaction is
+/// visible must not be on a page beside a later result.
 #[test]
 fn a_result_that_may_be_old_is_kept_only_where_the_feed_covers_what_it_was_read_in() {
     let database = database();

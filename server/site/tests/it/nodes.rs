@@ -1,4 +1,5 @@
-//! Several nodes on one database: a visitor sees on each what he has written through another (COHERENCE, rule 19).
+//! Several nodes on one database: a visitor sees on each node what he has written through another
+//! (coherence.md, rule 19).
 
 use lab_pgtest::Database;
 use millpond_http::{OwnedRequest, Reply, Service as _};
@@ -9,7 +10,7 @@ use crate::postgres::{client, database, folder};
 use crate::sessions::cookie;
 use crate::support::{Answer, TestSite, write};
 
-/// The bound is far away: whatever is shown at once is shown by another rule.
+/// The bound is long: what is shown at once is shown by another rule.
 pub(crate) fn settings(url: &str) -> String {
     format!(
         "[database]\nurl = \"{url}\"\n[cache]\nmax_staleness = \"10min\"\n[session]\nsecret = \"{}\"\n",
@@ -142,7 +143,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
         (&*own.body, own.cache()),
         ("Ann,", "fwd=bypass; detail=own-write")
     );
-    // It is the page that all get, and nobody's mark.
+    // It is the page for every visitor, without a private mark.
     assert_eq!(own.field("cache-control"), "no-cache");
     assert_eq!(own.field("set-cookie"), "");
     let me = get(&second, "/me", &format!("a=1; {cookie}"));
@@ -222,7 +223,8 @@ fn who_waits_for_the_feed_sees_his_write_whether_it_comes_in_time_or_not() {
     });
 }
 
-/// ✗ *By places alone, who has written while nobody knew where would go past the cache until the bound is over, and a minute more.*
+/// *Counterexample* with positions alone: a visitor whose write has no known position would bypass
+/// the cache until the bound is over, and a minute more.
 #[test]
 fn who_has_written_nobody_knows_where_goes_past_the_cache_for_a_heartbeat() {
     let database = database();

@@ -1,4 +1,5 @@
-//! Several nodes where triggers tell: positions are transaction ids there (COHERENCE, rule 19).
+//! Several nodes with feeds of triggers: their positions are transaction ids (coherence.md, rule
+//! 19).
 
 use std::sync::LazyLock;
 
@@ -60,7 +61,8 @@ fn two(database: &Database<'_>) -> (TestSite, TestSite, i32) {
     (first, second, pid)
 }
 
-/// Stops the server's side of a feed between two questions: what it has locked amid one would stop everybody.
+/// Stops the server's side of a feed between two queries: stopped within a query, its locks would
+/// block every session.
 fn freeze(site: &TestSite, database: &Database<'_>, pid: i32) -> Frozen {
     let mut frozen = None;
     site.until("it is idle", || {
@@ -96,7 +98,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
     assert_eq!((&*old.body, old.cache()), ("", "hit"));
     let own = get(&second, "/a", &written);
     assert_eq!((&*own.body, own.cache()), ("Ann,", BYPASS));
-    // Who then sends a form that changes nothing does not lose what he came with.
+    // A later form that changes nothing does not lose the position in the visitor's cookie.
     let answer = second.post("/idle", "");
     assert_eq!(answer.status, 303, "{}", answer.body);
     let own = get(&second, "/a", &cookie(&answer));
@@ -111,8 +113,8 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
     assert_eq!(second.get("/a").body, "Ann,");
 }
 
-/// The position lies beyond the open one, of which nobody knows whether the other node has seen it. But a look that is sent after the
-/// visitor came has seen the write.
+/// The position lies beyond the oldest open one, so it does not say whether the other node has
+/// applied it. But a poll that is sent after the visitor's request has seen the write.
 #[test]
 fn while_an_older_transaction_is_open_who_has_written_waits_for_a_look_and_not_for_its_end() {
     let database = SERVER.database().unwrap();

@@ -48,7 +48,8 @@ fn folder(settings: &str) -> tempfile::TempDir {
     dir
 }
 
-/// A site on `primary` that may read `standby`; nothing is made ahead, and the feed is given all the time it wants.
+/// A site on `primary` that may read `standby`; no page is made ahead, and the feed has unlimited
+/// time.
 fn site(primary: &Postgres, standby: &Postgres) -> TestSite {
     let settings = format!(
         "[database]\nurl = \"{}\"\nreplicas = [\"127.0.0.1:{}\"]\n[cache]\nrefresh_ahead = 0\nmax_staleness = \"10min\"\n",

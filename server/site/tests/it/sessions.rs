@@ -1,4 +1,4 @@
-//! Signing in and out: what a session opens, and for whom.
+//! Signing in and out: what a session opens, and for which visitor.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -100,7 +100,8 @@ pub(crate) fn login(site: &TestSite, name: &str, password: &str) -> Answer {
     site.post("/login", &format!("name={name}&password={password}"))
 }
 
-/// ✗ *Whoever is told of an error after the commit has written all the same, and has to see it on every node.*
+/// *Counterexample*: a visitor who gets an error after the commit has written all the same, and
+/// must see the write on every node.
 #[test]
 fn a_form_that_has_written_and_cannot_sign_in_tells_what_was_written() {
     let site = TestSite::new(SITE);

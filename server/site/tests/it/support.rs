@@ -132,7 +132,7 @@ impl TestSite {
         test
     }
 
-    /// The same folder, served by another process, as it were.
+    /// The same folder, as if served by another process.
     pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
         let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
         drop(self);
@@ -160,7 +160,7 @@ impl TestSite {
             Reply::Reusable(response, validity) => (response, Some(validity)),
             Reply::Later(future) => (self.runtime.block_on(future), None),
         };
-        // What changes while it is asked may be seen or not.
+        // A change during the requests may be seen or not.
         if let Some((before, _)) = before.and_then(still) {
             assert_eq!(bytes_of(&before), bytes_of(&reply), "{name}");
         }

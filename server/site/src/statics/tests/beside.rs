@@ -1,4 +1,4 @@
-//! Codings that lie beside their files.
+//! Codings in the same folder as their files.
 
 use super::*;
 

@@ -77,7 +77,7 @@ fn load_open(temp: &TempDir, descriptors: usize, previous: Option<&Statics>) -> 
     .unwrap()
 }
 
-/// Root may read everything; a thread without these two capabilities may not.
+/// Root may read every file; a thread without these two capabilities may not.
 fn without_privileges() {
     let mut mine = capabilities(None).unwrap();
     mine.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
