@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use millpond_access_log::{AccessLog, Line};
+use millpond_access_log::{AccessLog, LogLine};
 use millpond_http::{Reply, Request, Service};
 
 /// How long a reopening waits for the old file's disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The access log that all workers write to, if there is one. It can be exchanged while they do.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl AccessSlot {
         };
         log.reopen()?;
         // A disk that does not take its bytes in time takes them later, and the new file with them.
-        let _ = log.flush(PATIENCE);
+        let _ = log.flush(FLUSH_TIMEOUT);
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl AccessSlot {
         })
     }
 
-    fn record(&self, line: &Line<'_>) {
+    fn record(&self, line: &LogLine<'_>) {
         if let Some(log) = self.log.load().as_ref() {
             log.record(line);
         }
@@ -99,7 +99,7 @@ impl<S: Service> Service for Logged<S> {
 
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
         self.service.done(request, status, body_bytes);
-        self.log.record(&Line {
+        self.log.record(&LogLine {
             peer: request.peer.ip(),
             method: request.method.as_bytes(),
             target: request.target.as_bytes(),
@@ -114,7 +114,7 @@ impl<S: Service> Service for Logged<S> {
     fn refused(&self, peer: SocketAddr, status: u16) {
         self.service.refused(peer, status);
         // What it asked for was not understood.
-        self.log.record(&Line {
+        self.log.record(&LogLine {
             peer: peer.ip(),
             method: b"",
             target: b"",

@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Reserved for later: files that are read or served from disk, the database's files, a reopened
 /// log.
-const KEPT: u64 = 64;
+const RESERVED: u64 = 64;
 /// What a worker opens when it starts: its event loop, what wakes it, a timer, and one to spare.
-const KEPT_PER_WORKER: u64 = 4;
+const RESERVED_PER_WORKER: u64 = 4;
 
 /// Raises the soft limit to the hard limit. Called before anything is opened, because a site may
 /// hold more files than the soft limit allows.
@@ -27,7 +27,7 @@ pub(crate) fn raise() {
 
 /// What the limit leaves for connections.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct DescriptorBudget {
     wanted: usize,
     /// `None` is no limit.
     allowed: Option<u64>,
@@ -35,14 +35,14 @@ pub(crate) struct Room {
     kept: u64,
 }
 
-impl Room {
+impl DescriptorBudget {
     /// The present room, with the site and its listeners open and its workers not yet started.
     pub(crate) fn now(wanted: usize, workers: usize) -> Self {
         Self {
             wanted,
             allowed: getrlimit(Resource::Nofile).current,
             open: open_now(),
-            kept: KEPT + KEPT_PER_WORKER * workers as u64,
+            kept: RESERVED + RESERVED_PER_WORKER * workers as u64,
         }
     }
 
@@ -81,10 +81,10 @@ fn open_now() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, open_now};
+    use super::{DescriptorBudget, open_now};
 
-    fn room(allowed: Option<u64>) -> Room {
-        Room {
+    fn room(allowed: Option<u64>) -> DescriptorBudget {
+        DescriptorBudget {
             wanted: 10_000,
             allowed,
             open: 30,

@@ -7,7 +7,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 
 /// Something that happened.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub(crate) struct Events {
 impl Events {
     /// Handles SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT
     /// ends the process at once.
-    pub(crate) fn listen() -> Outcome<Self> {
+    pub(crate) fn listen() -> CommandResult<Self> {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
-            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+            .map_err(|error| CommandFailure::new(format!("cannot listen for signals: {error}")))?;
         let (sender, receiver) = mpsc::channel();
         let (to, is_stopping) = (sender.clone(), AtomicBool::default());
         let work = move || {
@@ -52,7 +52,7 @@ impl Events {
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(work)
-            .map_err(|error| Failure::new(format!("no thread for signals: {error}")))?;
+            .map_err(|error| CommandFailure::new(format!("no thread for signals: {error}")))?;
         Ok(Self { receiver, sender })
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 
 /// Writes a line to standard output, at once even into a pipe.
 pub(crate) fn say(line: impl Display) {
@@ -14,12 +14,12 @@ pub(crate) fn say(line: impl Display) {
 }
 
 /// Writes a result to standard output: a full disk is a failure, a closed pipe is not.
-pub(crate) fn write_out(text: &str) -> Outcome {
+pub(crate) fn write_out(text: &str) -> CommandResult {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
-            "cannot write to standard output: {error}"
-        ))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandFailure::new(
+            format!("cannot write to standard output: {error}"),
+        )),
         _ => Ok(()),
     }
 }

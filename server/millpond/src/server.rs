@@ -14,7 +14,7 @@ use rustix::thread::sched_getaffinity;
 
 use crate::access::{AccessSlot, Logged};
 use crate::events::Event;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 
 /// Time that workers have beyond the drain to close what is left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,12 +28,12 @@ pub(crate) fn worker_count(asked: usize) -> usize {
 }
 
 /// Listeners for `workers` on `address`.
-pub(crate) fn bind(address: SocketAddr, workers: usize) -> Outcome<Vec<TcpListener>> {
+pub(crate) fn bind(address: SocketAddr, workers: usize) -> CommandResult<Vec<TcpListener>> {
     listen_group(address, workers).map_err(|error| cannot_listen(address, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> CommandFailure {
+    let failure = CommandFailure::new(format!("cannot listen on {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint(
             "another program has this port: stop it, or choose another with --listen (port 0 is any free one)",
@@ -49,7 +49,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// A site that is being served.
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     address: SocketAddr,
     shared: Arc<WorkerGroup>,
     workers: Vec<JoinHandle<()>>,
@@ -57,7 +57,7 @@ pub(crate) struct Server {
     drain: Duration,
 }
 
-impl Server {
+impl HttpServer {
     /// Starts a worker for each listener. A worker that ends unasked sends [`Event::WorkerEnded`]
     /// with the reason.
     pub(crate) fn start(

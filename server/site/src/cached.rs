@@ -28,12 +28,12 @@ pub(crate) enum Cached {
     /// All results of a page that is rendered for each visitor anew.
     Bundle(Vec<Arc<QueryResult>>),
     /// The fill failed; never stored, only given to waiting requests.
-    Failed(Failure),
+    Failed(PageFailure),
 }
 
 /// Why a page could not be made. The details are in the owner's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum PageFailure {
     /// 503: too much at once, or the database is away.
     Unavailable,
     /// 400: the database cannot read a parameter as what it is to be; the sentence for the client.

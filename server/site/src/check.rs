@@ -9,7 +9,7 @@ use std::{
 use millpond_db::{Advice, Database, Query, Requirement};
 
 use crate::{
-    Config, DatabaseUrl, Options, PostgresUrl, Problem,
+    Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
     core::Generation,
     dialect::Dialect,
     folder::{Migrations, migrations},
@@ -136,10 +136,10 @@ fn check_postgres(
 
 /// One connection: a check and a repair do one thing after another.
 fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
-    let options = Options {
+    let options = SiteOptions {
         readers: Some(1),
         workers: 1,
-        ..Options::default()
+        ..SiteOptions::default()
     };
     opening::postgres(url, config, &options)
 }
@@ -149,7 +149,7 @@ fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
 ///
 /// # Errors
 /// The first that the server refuses; those before it are done.
-pub fn mend(
+pub fn repair(
     dir: &Path,
     config: &Config,
     requirements: &[Requirement],
@@ -162,7 +162,7 @@ pub fn mend(
     let shown = opening::shown(dir, &config.database);
     let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
     let outcome = fixable.try_for_each(|lacking| {
-        let outcome = database.mend(lacking);
+        let outcome = database.repair(lacking);
         outcome.map_err(|error| Problem::new(&shown, error.to_string()))?;
         done(lacking);
         Ok(())

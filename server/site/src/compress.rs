@@ -26,19 +26,19 @@ pub(crate) struct Compressor(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     queue: SyncSender<Wish>,
-    shared: Arc<Shared>,
+    state: Arc<CompressorState>,
 }
 
 /// What the thread sees; it must not keep the sender alive.
 #[derive(Debug, Default)]
-struct Shared {
+struct CompressorState {
     /// Wishes that are in the queue or being worked on.
-    known: Mutex<HashSet<Key, foldhash::fast::RandomState>>,
+    known: Mutex<HashSet<CodingKey, foldhash::fast::RandomState>>,
     closed: AtomicBool,
 }
 
 /// No other response has the address while the wish exists: the wish's `Weak` holds the allocation.
-type Key = (usize, Coding);
+type CodingKey = (usize, Coding);
 
 struct Wish {
     /// Weak, so that a response that the store evicts meanwhile is neither kept in memory nor
@@ -52,7 +52,7 @@ impl Compressor {
     /// Starts the thread. If the system has none to give, nothing is ever compressed.
     pub(crate) fn start() -> Self {
         let (compressor, receiver) = Self::new();
-        let shared = Arc::clone(&compressor.0.shared);
+        let state = Arc::clone(&compressor.0.state);
         // Without a thread the receiver is dropped here, and each wish finds the queue closed.
         let _ = std::thread::Builder::new()
             .name("compressor".to_owned())
@@ -60,15 +60,15 @@ impl Compressor {
                 // On Linux the nice value belongs to the thread. A sandbox may refuse it; then the
                 // thread has the ordinary priority.
                 let _ = rustix::process::nice(NICENESS);
-                work(&receiver, &shared);
+                work(&receiver, &state);
             });
         compressor
     }
 
     fn new() -> (Self, Receiver<Wish>) {
         let (queue, receiver) = sync_channel(QUEUE);
-        let shared = Arc::default();
-        (Self(Arc::new(Inner { queue, shared })), receiver)
+        let state = Arc::default();
+        (Self(Arc::new(Inner { queue, state })), receiver)
     }
 
     /// Asks for `coding` of `prepared`. Returns at once.
@@ -83,9 +83,9 @@ impl Compressor {
         coding: Coding,
         done: impl FnOnce(usize) + Send + 'static,
     ) {
-        let Inner { queue, shared } = &*self.0;
+        let Inner { queue, state } = &*self.0;
         let key = (Arc::as_ptr(prepared).addr(), coding);
-        let mut known = shared.known.lock();
+        let mut known = state.known.lock();
         if !known.insert(key) {
             return;
         }
@@ -108,16 +108,16 @@ impl Compressor {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Relaxed);
+        self.state.closed.store(true, Ordering::Relaxed);
     }
 }
 
 impl Wish {
-    fn key(&self) -> Key {
+    fn key(&self) -> CodingKey {
         (self.prepared.as_ptr().addr(), self.coding)
     }
 
-    fn fulfil(self) {
+    fn encode(self) {
         if let Some(prepared) = self.prepared.upgrade() {
             (self.done)(prepared.make(self.coding));
         }
@@ -125,9 +125,9 @@ impl Wish {
 }
 
 /// Until the last sender is gone; what then still waits is dropped.
-fn work(queue: &Receiver<Wish>, shared: &Shared) {
+fn work(queue: &Receiver<Wish>, state: &CompressorState) {
     for wish in queue {
-        if shared.closed.load(Ordering::Relaxed) {
+        if state.closed.load(Ordering::Relaxed) {
             return;
         }
         let key = wish.key();
@@ -135,8 +135,8 @@ fn work(queue: &Receiver<Wish>, shared: &Shared) {
         let _address = Weak::clone(&wish.prepared);
         // A panic in an encoder or in `done` costs only this coding. The panic hook has reported
         // it, and no partial coding is visible: a coding is stored whole.
-        let _ = catch_unwind(AssertUnwindSafe(|| wish.fulfil()));
-        shared.known.lock().remove(&key);
+        let _ = catch_unwind(AssertUnwindSafe(|| wish.encode()));
+        state.known.lock().remove(&key);
     }
 }
 
@@ -197,9 +197,9 @@ mod tests {
         wish(Coding::Gzip);
         wish(Coding::Gzip);
         wish(Coding::Brotli);
-        assert_eq!(compressor.0.shared.known.lock().len(), 2);
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert_eq!(compressor.0.state.known.lock().len(), 2);
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.try_recv().is_err(), "the second wish was dropped");
@@ -223,9 +223,9 @@ mod tests {
             compressor.wish(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
         };
         all.iter().for_each(wish);
-        assert_eq!(compressor.0.shared.known.lock().len(), QUEUE);
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert_eq!(compressor.0.state.known.lock().len(), QUEUE);
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         for _ in 0..QUEUE {
             calls.recv_timeout(PATIENCE).unwrap();
         }
@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_not_compressed() {
+    fn a_dropped_response_is_not_compressed() {
         let (compressor, receiver) = Compressor::new();
         let (done, calls) = mpsc::channel::<usize>();
         compressor.wish(&prepared(), Coding::Gzip, move |bytes| {
             done.send(bytes).unwrap();
         });
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         assert_eq!(
             calls.recv_timeout(PATIENCE),
             Err(mpsc::RecvTimeoutError::Disconnected)
@@ -270,10 +270,10 @@ mod tests {
     #[test]
     fn the_thread_ends_with_the_last_clone() {
         let (compressor, receiver) = Compressor::new();
-        let shared = Arc::clone(&compressor.0.shared);
+        let state = Arc::clone(&compressor.0.state);
         let (ended, end) = mpsc::channel::<()>();
         let worker = std::thread::spawn(move || {
-            work(&receiver, &shared);
+            work(&receiver, &state);
             drop(ended);
         });
         let clone = compressor.clone();

@@ -15,7 +15,7 @@ use millpond_http::{Body, Parts, Prepared, Request, Response};
 
 use crate::{
     addresses::Addresses,
-    cached::{Cached, Failure, SiteStore},
+    cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     compress::Compressor,
     params::BadParam,
@@ -70,14 +70,16 @@ impl Core {
 
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
     /// is the visitor's mistake and is not logged.
-    pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+    pub(crate) fn failure(&self, route: &str, error: &Error) -> PageFailure {
         if let Error::Parameter { name, message } = error {
-            return Failure::Parameter(BadParam::refused(name, message).0.into());
+            return PageFailure::Parameter(BadParam::refused(name, message).0.into());
         }
         self.log(&format!("{route}: {error}"));
         match error {
-            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
-            _ => Failure::Internal,
+            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => {
+                PageFailure::Unavailable
+            }
+            _ => PageFailure::Internal,
         }
     }
 }
@@ -116,9 +118,9 @@ impl Generation {
         match &**value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(Failure::Unavailable) => unavailable(),
-            Cached::Failed(Failure::Parameter(sentence)) => refusal(400, sentence),
-            Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
+            Cached::Failed(PageFailure::Unavailable) => unavailable(),
+            Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
+            Cached::Failed(PageFailure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }
         }

@@ -158,7 +158,9 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
         return Ok((format!("{bare}.sql"), Some(*dialect)));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
-    let meant = alias.map(|(_, meant)| *meant).or_else(|| nearly(&lower));
+    let meant = alias
+        .map(|(_, meant)| *meant)
+        .or_else(|| closest_dialect(&lower));
     match meant {
         Some(meant) if is_form => Err(format!("did you mean {bare}.post.{meant}.sql?")),
         Some(meant) => Err(format!("did you mean {bare}.{meant}.sql?")),
@@ -169,7 +171,7 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
 
 /// The dialect word of which at most one letter in four is wrong. `posts` and `site` are ordinary
 /// words.
-fn nearly(word: &str) -> Option<&'static str> {
+fn closest_dialect(word: &str) -> Option<&'static str> {
     let mut known = WORDS.iter().map(|(known, _)| *known);
     known.find(|known| strsim::levenshtein(word, known) <= known.len() / 4)
 }

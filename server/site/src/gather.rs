@@ -9,7 +9,7 @@ use millpond_store::{Class, Feed, Fill, Permit, Tag};
 
 use crate::{
     answer::Ask,
-    cached::{Cached, Failure, object_key},
+    cached::{Cached, PageFailure, object_key},
     object::QueryResult,
     script::Rows,
 };
@@ -31,7 +31,7 @@ impl Ask {
     pub(crate) async fn gather(
         &self,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
-    ) -> Result<Gathered, Failure> {
+    ) -> Result<Gathered, PageFailure> {
         let now = Boottime::now();
         let keys: Vec<Vec<u8>> = match permit {
             Some(_) => self

@@ -9,7 +9,7 @@ use std::{
 use millpond_http::{Reply, Request, Response, Service};
 
 use crate::{
-    Config, Options, Problem, Site, SiteService, SiteStats, Whom,
+    Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
     config::{Host, HostName},
 };
 
@@ -34,7 +34,7 @@ impl Sites {
     ///
     /// # Errors
     /// All faults of the first site that cannot be opened.
-    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Self, Vec<Problem>> {
+    pub fn open(dir: &Path, config: &Config, options: SiteOptions) -> Result<Self, Vec<Problem>> {
         if !config.has_hosts() {
             return Site::open(dir, config, options).map(Self::from);
         }
@@ -108,12 +108,12 @@ impl Sites {
     /// How a request for `target` at `host` is answered, and why; none if no site has that host.
     ///
     /// # Errors
-    /// A sentence, if `whom` does not describe a visitor.
+    /// A sentence, if `visitor` does not describe a visitor.
     pub fn explain(
         &self,
         host: Option<&str>,
         target: &str,
-        whom: Whom<'_>,
+        visitor: ExplainedVisitor<'_>,
     ) -> Result<Option<serde_json::Value>, String> {
         let at = match &self.names {
             Some(names) => names.find(host),
@@ -121,7 +121,7 @@ impl Sites {
         };
         let named = at.and_then(|at| self.sites.get(at));
         named
-            .map(|named| named.site.explain(target, whom))
+            .map(|named| named.site.explain(target, visitor))
             .transpose()
     }
 

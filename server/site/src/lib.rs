@@ -61,11 +61,11 @@ mod validity;
 mod visitor;
 mod watch;
 
-pub use check::{CheckReport, QueryReport, check, mend};
+pub use check::{CheckReport, QueryReport, check, repair};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
-pub use explain::Whom;
+pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;
-pub use site::{Options, RouteStats, Site, SiteStats};
+pub use site::{RouteStats, Site, SiteOptions, SiteStats};
 pub use statics::StaticOptions;

@@ -1,10 +1,10 @@
 //! A visitor who has written through another node sees the write on this node too (coherence.md,
 //! rule 19).
 //!
-//! The answer to a form has a cookie with the position of the write (`session/seen.rs`). In general
-//! this node's feed has passed the position before the next request, and then the cookie costs one
-//! comparison. Otherwise the request waits a moment for the feed. Past that moment its page is read
-//! afresh: a read that begins now sees every earlier commit.
+//! The answer to a form has a cookie with the position of the write (`session/seen_writes.rs`). In
+//! general this node's feed has passed the position before the next request, and then the cookie
+//! costs one comparison. Otherwise the request waits a moment for the feed. Past that moment its
+//! page is read afresh: a read that begins now sees every earlier commit.
 
 use base_clock::Boottime;
 use millpond_db::Position;

@@ -84,7 +84,7 @@ pub(crate) struct Form {
     pub(crate) needs: Needs,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
-    pub(crate) redirect: Vec<Piece>,
+    pub(crate) redirect: Vec<RedirectPiece>,
 }
 
 /// What a form does with passwords, and with the session.
@@ -96,7 +96,7 @@ pub(crate) struct Signing {
     /// For each hash, the place of its password among the values.
     pub(crate) hashes: Vec<usize>,
     /// The session that begins.
-    pub(crate) claims: Vec<(String, Source)>,
+    pub(crate) claims: Vec<(String, ArgumentSource)>,
     /// Whether the session ends.
     pub(crate) is_logout: bool,
     /// The parameter that says where to go, if it is a path of this site.
@@ -119,22 +119,22 @@ pub(crate) struct Verify {
 #[derive(Debug)]
 pub(crate) struct FormStep {
     pub(crate) query: db::Query,
-    pub(crate) bind: Vec<Source>,
+    pub(crate) bind: Vec<ArgumentSource>,
     pub(crate) expect: db::Expect,
 }
 
 /// Where a value in a form's statements and redirect comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ArgumentSource {
     Param(usize),
     Column { step: usize, column: String },
 }
 
 /// A piece of a redirect's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum RedirectPiece {
     Text(String),
-    Value(Source),
+    Value(ArgumentSource),
 }
 
 /// Counters are kept apart by worker, so that a hit writes no memory that another core writes.
@@ -142,20 +142,20 @@ const SLOTS: usize = 8;
 
 #[repr(align(128))]
 #[derive(Debug, Default)]
-struct Slot {
+struct HitSlot {
     hits: AtomicU64,
 }
 
 /// What a page's requests came to.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    hits: [Slot; SLOTS],
+    hits: [HitSlot; SLOTS],
     pub(crate) misses: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) bypassed: AtomicU64,
     /// Fills among them that were stored before a request.
     pub(crate) ahead: AtomicU64,
-    pub(crate) fills: AtomicU64,
+    pub(crate) kind: AtomicU64,
     pub(crate) fill_nanos: AtomicU64,
     pub(crate) database_nanos: AtomicU64,
 }
@@ -175,7 +175,7 @@ impl Counters {
     }
 
     pub(crate) fn filled(&self, total: Duration, database: Duration) {
-        self.fills.fetch_add(1, Ordering::Relaxed);
+        self.kind.fetch_add(1, Ordering::Relaxed);
         self.fill_nanos
             .fetch_add(total.as_nanos() as u64, Ordering::Relaxed);
         self.database_nanos

@@ -44,8 +44,8 @@ impl Given<'_> {
             .iter()
             .map(|param| {
                 self.find(param, |found| match found {
-                    Found::Text(text) => Typed::of(param, text).map(Typed::into_value),
-                    Found::Default(value) => Ok(value.clone()),
+                    ParamInput::Text(text) => TypedText::of(param, text).map(TypedText::into_value),
+                    ParamInput::Default(value) => Ok(value.clone()),
                 })
             })
             .collect()
@@ -57,8 +57,8 @@ impl Given<'_> {
         params.iter().try_for_each(|param| {
             self.find(param, |found| {
                 match found {
-                    Found::Text(text) => Typed::of(param, text)?.push_key(key),
-                    Found::Default(value) => push_key(key, value),
+                    ParamInput::Text(text) => TypedText::of(param, text)?.push_key(key),
+                    ParamInput::Default(value) => push_key(key, value),
                 }
                 Ok(())
             })
@@ -68,21 +68,21 @@ impl Given<'_> {
     fn find<T>(
         &self,
         param: &Param,
-        then: impl FnOnce(Found<'_>) -> Result<T, BadParam>,
+        then: impl FnOnce(ParamInput<'_>) -> Result<T, BadParam>,
     ) -> Result<T, BadParam> {
         if let Some(text) = param.in_path.and_then(|at| self.path.get(at)) {
-            return then(Found::Text(text));
+            return then(ParamInput::Text(text));
         }
         let in_form = self.form.iter().filter(|(name, _)| *name == param.name);
         if let Some(text) = single(param, in_form.map(|(_, text)| text))? {
-            return then(Found::Text(text));
+            return then(ParamInput::Text(text));
         }
         let query = self.query.unwrap_or_default();
         if let Some(text) = single(param, in_query(query, &param.name))? {
-            return then(Found::Text(&text));
+            return then(ParamInput::Text(&text));
         }
         match &param.default {
-            Some(default) => then(Found::Default(default)),
+            Some(default) => then(ParamInput::Default(default)),
             None => Err(BadParam(format!(
                 "The parameter \"{}\" is missing.",
                 param.name
@@ -92,7 +92,7 @@ impl Given<'_> {
 }
 
 /// What there is for a parameter.
-enum Found<'f> {
+enum ParamInput<'f> {
     Text(&'f str),
     Default(&'f Value),
 }
@@ -167,14 +167,14 @@ fn single<T>(param: &Param, mut all: impl Iterator<Item = T>) -> Result<Option<T
 }
 
 /// A parameter's text, read as what the parameter is declared to be.
-enum Typed<'t> {
+enum TypedText<'t> {
     Integer(i64),
     Real(f64),
     Boolean(bool),
     Text(&'t str),
 }
 
-impl<'t> Typed<'t> {
+impl<'t> TypedText<'t> {
     fn of(param: &Param, text: &'t str) -> Result<Self, BadParam> {
         let wrong =
             |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));

@@ -115,14 +115,14 @@ fn whole(
         Purpose::Check
     };
     let file = config.database.file();
-    let beside = file.and_then(Path::parent).unwrap_or(dir);
+    let key_folder = file.and_then(Path::parent).unwrap_or(dir);
     let name = file
         .and_then(Path::file_name)
         .unwrap_or_default()
         .to_string_lossy();
     let sessions = Sessions::load(
         &config.session,
-        beside,
+        key_folder,
         &name,
         config.max_staleness,
         purpose,

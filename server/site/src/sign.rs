@@ -16,7 +16,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     core::unavailable,
-    page::{Source, Verify},
+    page::{ArgumentSource, Verify},
     rules::VALUE,
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
     submit::{Submission, refusal, see_other},
@@ -49,10 +49,10 @@ impl Submission {
         if lookups.is_empty() {
             return Ok(Vec::new());
         }
-        let value = |source: &Source| match source {
-            Source::Param(at) => values[*at].clone(),
+        let value = |source: &ArgumentSource| match source {
+            ArgumentSource::Param(at) => values[*at].clone(),
             // Refused when the form was compiled.
-            Source::Column { .. } => Value::Null,
+            ArgumentSource::Column { .. } => Value::Null,
         };
         let calls = lookups.iter().map(|step| Call {
             query: step.query.clone(),
@@ -139,8 +139,8 @@ impl Submission {
         }
         let claims = signing.claims.iter().map(|(name, source)| {
             let value = match source {
-                Source::Param(at) => values[*at].clone(),
-                Source::Column { step, column: name } => {
+                ArgumentSource::Param(at) => values[*at].clone(),
+                ArgumentSource::Column { step, column: name } => {
                     column(&results[*step], name).unwrap_or(Value::Null)
                 }
             };
@@ -156,7 +156,7 @@ impl Submission {
             ));
             return Err(NoCookie);
         };
-        self.tell_of_http(&request);
+        self.warn_about_http(&request);
         Ok(Some(cookie))
     }
 
@@ -167,7 +167,7 @@ impl Submission {
     }
 
     /// Explains to the owner why visitors do not stay signed in.
-    fn tell_of_http(&self, request: &Request<'_>) {
+    fn warn_about_http(&self, request: &Request<'_>) {
         let origin = request.fields.get("origin");
         let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
         let Some(origin) = origin.filter(|origin| self.generation.sessions.is_dropped_at(origin))
@@ -201,7 +201,7 @@ impl Submission {
         let lookups = &self.form.steps[..signing.lookups];
         let mut account = format!("asked {}", self.form.route);
         for source in lookups.iter().flat_map(|step| &step.bind) {
-            if let Source::Param(at) = source {
+            if let ArgumentSource::Param(at) = source {
                 account.push('\0');
                 account.push_str(&text(&values[*at]).trim().to_lowercase());
             }
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_must_sign_in_is_led_back_afterwards() {
+    fn a_visitor_is_redirected_back_after_signing_in() {
         let led = |method: &str, target: &str, path: &str| {
             let request = OwnedRequest::new(method, target);
             let response = sign_in(path, &request.as_request());

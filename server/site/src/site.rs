@@ -27,7 +27,7 @@ use crate::{
 
 /// How a site is opened, in addition to its configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct SiteOptions {
     /// True if pages are stored; `false` is `--no-cache`.
     pub cache: bool,
     /// Connections that read, instead of the configuration's.
@@ -36,16 +36,16 @@ pub struct Options {
     /// core.
     pub workers: usize,
     /// How long to wait for a database server that is away.
-    pub patience: Duration,
+    pub start_timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for SiteOptions {
     fn default() -> Self {
         Self {
             cache: true,
             readers: None,
             workers: 0,
-            patience: Duration::ZERO,
+            start_timeout: Duration::ZERO,
         }
     }
 }
@@ -132,7 +132,11 @@ impl Site {
     ///
     /// # Errors
     /// All faults of the folder, or the reason why the database cannot be opened.
-    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
+    pub fn open(
+        dir: &Path,
+        config: &Config,
+        options: SiteOptions,
+    ) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
         let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
         let store = Store::new(millpond_store::Config {
@@ -142,7 +146,7 @@ impl Site {
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
-        tell_news(&generation, None);
+        report_unreadable_files(&generation, None);
         let core = Arc::new(Core {
             dir: dir.to_owned(),
             database,
@@ -185,7 +189,7 @@ impl Site {
         // What has changed while the watch was set up would otherwise be missed.
         site.reload()?;
         if makes_ahead {
-            let settings = ahead::Settings {
+            let settings = ahead::RefreshSettings {
                 percent: config.refresh_ahead,
                 list: config.warm_list.path(dir, &config.database),
             };
@@ -225,7 +229,7 @@ impl Site {
             &core.database,
             &before,
         )?;
-        tell_news(&after, Some(&before));
+        report_unreadable_files(&after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
         let edition = after.edition;
@@ -279,10 +283,10 @@ impl Site {
         {
             let counters = &page.counters;
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            let (hits, misses, fills) = (
+            let (hits, misses, kind) = (
                 counters.hits(),
                 read(&counters.misses),
-                read(&counters.fills),
+                read(&counters.kind),
             );
             let fill_nanos = read(&counters.fill_nanos);
             stats.hits += hits;
@@ -293,7 +297,7 @@ impl Site {
             stats.fill_time += Duration::from_nanos(fill_nanos);
             stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
             if hits + misses > 0 {
-                let mean = fill_nanos.checked_div(fills).unwrap_or(0);
+                let mean = fill_nanos.checked_div(kind).unwrap_or(0);
                 stats.routes.push(RouteStats {
                     route: page.route.clone(),
                     hits,
@@ -323,7 +327,7 @@ impl Drop for Site {
 }
 
 /// Tells what of the files could not be read: once, and not at every change of something else.
-fn tell_news(generation: &Generation, before: Option<&Generation>) {
+fn report_unreadable_files(generation: &Generation, before: Option<&Generation>) {
     let news = generation
         .statics
         .news(before.map(|before| &*before.statics));

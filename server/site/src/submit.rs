@@ -9,10 +9,10 @@ use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    cached::Failure,
+    cached::PageFailure,
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
-    page::{Form, FormStep, Piece, Source},
+    page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::{BadParam, Given},
     rules::{VALUE, local},
     session::Session,
@@ -139,9 +139,9 @@ impl Submission {
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
         match self.core.failure(&self.form.route, error) {
-            Failure::Unavailable => unavailable(),
-            Failure::Parameter(sentence) => refusal(400, &sentence),
-            Failure::Internal => {
+            PageFailure::Unavailable => unavailable(),
+            PageFailure::Parameter(sentence) => refusal(400, &sentence),
+            PageFailure::Internal => {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())
             }
@@ -150,10 +150,10 @@ impl Submission {
 }
 
 /// Where a step's value comes from; what was looked up before the transaction is a value already.
-fn bind(source: &Source, values: &[Value], found: &[ResultRows]) -> Bind {
+fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind {
     match source {
-        Source::Param(at) => Bind::Value(values[*at].clone()),
-        Source::Column { step, column: name } => match found.get(*step) {
+        ArgumentSource::Param(at) => Bind::Value(values[*at].clone()),
+        ArgumentSource::Column { step, column: name } => match found.get(*step) {
             Some(rows) => Bind::Value(column(rows, name).unwrap_or(Value::Null)),
             None => Bind::Column {
                 step: *step - found.len(),
@@ -163,13 +163,13 @@ fn bind(source: &Source, values: &[Value], found: &[ResultRows]) -> Bind {
     }
 }
 
-fn target(pieces: &[Piece], values: &[Value], results: &[ResultRows]) -> String {
+fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
     let mut target = String::new();
     for piece in pieces {
         match piece {
-            Piece::Text(text) => target.push_str(text),
-            Piece::Value(Source::Param(at)) => push(&mut target, &values[*at]),
-            Piece::Value(Source::Column { step, column: name }) => {
+            RedirectPiece::Text(text) => target.push_str(text),
+            RedirectPiece::Value(ArgumentSource::Param(at)) => push(&mut target, &values[*at]),
+            RedirectPiece::Value(ArgumentSource::Column { step, column: name }) => {
                 if let Some(value) = column(&results[*step], name) {
                     push(&mut target, &value);
                 }

@@ -23,9 +23,9 @@ use crate::{Feed, entry::StoredEntry, heat::HOT, sync::Arc};
 use base_clock::Boottime;
 
 /// How long a key waits after a change.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How long a key waits after a sweep, which may have found all hot entries at once.
-const LONG_PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT_AFTER_SWEEP: Duration = Duration::from_secs(60);
 /// Keys whose [`MadeAhead`] is remembered. Past it all are forgotten: only explanations use them.
 const TALLIES: usize = 4096;
 
@@ -35,18 +35,18 @@ pub struct MadeAhead {
     /// Values that were made ahead.
     pub times: u32,
     /// Values among them that ended before a request asked for them.
-    pub in_vain: u32,
+    pub unused: u32,
 }
 
 /// The coldest key first; of equally hot keys, the one that has waited longest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueueRank {
     /// The bits of a float that is not negative; bits and float have the same order.
     heat: u32,
     serial: u64,
 }
 
-struct Waiting {
+struct QueuedKey {
     key: Box<[u8]>,
     hash: u64,
     /// How hot the entry was.
@@ -56,7 +56,7 @@ struct Waiting {
 
 /// Why an entry is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noticed {
+pub(crate) enum Detection {
     Marked,
     Swept,
 }
@@ -64,19 +64,19 @@ pub(crate) enum Noticed {
 pub(crate) struct Ahead {
     /// The most keys that may wait; 0 turns the queue off.
     limit: usize,
-    queue: BTreeMap<Place, Waiting>,
-    places: HashMap<u64, Place, foldhash::fast::RandomState>,
+    queue: BTreeMap<QueueRank, QueuedKey>,
+    ranks: HashMap<u64, QueueRank, foldhash::fast::RandomState>,
     serial: u64,
     tallies: HashMap<u64, MadeAhead, foldhash::fast::RandomState>,
     /// True if something ended that only a sweep finds.
-    sweep: bool,
+    needs_sweep: bool,
     /// True if the attendant was notified of work and has not found the queue empty since.
-    told: bool,
+    is_notified: bool,
     /// Keys that did not fit.
     pub(crate) dropped: u64,
     /// Values that were stored, and those among them that no request used.
     pub(crate) made: u64,
-    pub(crate) in_vain: u64,
+    pub(crate) unused: u64,
 }
 
 impl Ahead {
@@ -84,22 +84,22 @@ impl Ahead {
         Self {
             limit,
             queue: BTreeMap::new(),
-            places: HashMap::default(),
+            ranks: HashMap::default(),
             serial: 0,
             tallies: HashMap::default(),
-            sweep: false,
-            told: false,
+            needs_sweep: false,
+            is_notified: false,
             dropped: 0,
             made: 0,
-            in_vain: 0,
+            unused: 0,
         }
     }
 
     /// Examines an entry that has ended.
-    pub(crate) fn ended<V, F: Feed>(
+    pub(crate) fn examine_ended<V, F: Feed>(
         &mut self,
         entry: &Arc<StoredEntry<V, F>>,
-        noticed: Noticed,
+        detection: Detection,
         now: Boottime,
     ) {
         if self.limit == 0 {
@@ -107,16 +107,16 @@ impl Ahead {
         }
         let Some(end) = entry.heat.end() else { return };
         if !end.asked {
-            self.was_in_vain(entry.hash);
+            self.count_unused(entry.hash);
         }
         if end.degree < HOT {
             return;
         }
-        let patience = match noticed {
-            Noticed::Marked => PATIENCE,
-            Noticed::Swept => LONG_PATIENCE,
+        let max_wait = match detection {
+            Detection::Marked => MAX_WAIT,
+            Detection::Swept => MAX_WAIT_AFTER_SWEEP,
         };
-        self.want(heat_of(entry), entry, now.plus(patience));
+        self.enqueue(heat_of(entry), entry, now.plus(max_wait));
     }
 
     /// Another value has replaced the entry's.
@@ -125,70 +125,70 @@ impl Ahead {
             return;
         }
         if entry.heat.end().is_some_and(|end| !end.asked) {
-            self.was_in_vain(entry.hash);
+            self.count_unused(entry.hash);
         }
-        if let Some(place) = self.places.remove(&entry.hash) {
-            self.queue.remove(&place);
+        if let Some(rank) = self.ranks.remove(&entry.hash) {
+            self.queue.remove(&rank);
         }
     }
 
-    fn want<V, F: Feed>(&mut self, heat: f32, entry: &StoredEntry<V, F>, until: Boottime) {
-        let place = Place {
+    fn enqueue<V, F: Feed>(&mut self, heat: f32, entry: &StoredEntry<V, F>, until: Boottime) {
+        let rank = QueueRank {
             heat: heat.max(0.0).to_bits(),
             serial: self.serial,
         };
         self.serial += 1;
-        if let Some(before) = self.places.remove(&entry.hash) {
+        if let Some(before) = self.ranks.remove(&entry.hash) {
             self.queue.remove(&before);
         }
         if self.queue.len() >= self.limit {
             self.dropped += 1;
             match self.queue.first_entry() {
-                Some(coldest) if *coldest.key() < place => {
+                Some(coldest) if *coldest.key() < rank => {
                     let coldest = coldest.remove();
-                    self.places.remove(&coldest.hash);
+                    self.ranks.remove(&coldest.hash);
                 }
                 _ => return,
             }
         }
-        self.places.insert(entry.hash, place);
-        let waiting = Waiting {
+        self.ranks.insert(entry.hash, rank);
+        let queued = QueuedKey {
             key: entry.key.clone(),
             hash: entry.hash,
             degree: entry.heat.degree(),
             until,
         };
-        self.queue.insert(place, waiting);
+        self.queue.insert(rank, queued);
     }
 
     /// Notes that something ended that only a sweep finds.
-    pub(crate) fn sweep_wanted(&mut self) {
-        self.sweep = self.limit > 0;
+    pub(crate) fn request_sweep(&mut self) {
+        self.needs_sweep = self.limit > 0;
     }
 
     /// True if a sweep is due. The caller must make the sweep.
     pub(crate) fn take_sweep(&mut self) -> bool {
-        std::mem::take(&mut self.sweep)
+        std::mem::take(&mut self.needs_sweep)
     }
 
     /// True if there is work. If not, the next work notifies the attendant.
     pub(crate) fn has_work(&mut self) -> bool {
-        let has_work = self.sweep || !self.queue.is_empty();
-        self.told &= has_work;
+        let has_work = self.needs_sweep || !self.queue.is_empty();
+        self.is_notified &= has_work;
         has_work
     }
 
     /// True if the attendant must be notified of new work.
-    pub(crate) fn tell(&mut self) -> bool {
-        let has_news = (self.sweep || !self.queue.is_empty()) && !self.told;
-        self.told |= has_news;
+    pub(crate) fn take_notification(&mut self) -> bool {
+        let has_news = (self.needs_sweep || !self.queue.is_empty()) && !self.is_notified;
+        self.is_notified |= has_news;
         has_news
     }
 
     /// The hottest key that has not waited too long, and how hot its entry was.
     pub(crate) fn next(&mut self, now: Boottime) -> Option<(Box<[u8]>, u8)> {
         while let Some((_, hottest)) = self.queue.pop_last() {
-            self.places.remove(&hottest.hash);
+            self.ranks.remove(&hottest.hash);
             if now <= hottest.until {
                 return Some((hottest.key, hottest.degree));
             }
@@ -198,17 +198,17 @@ impl Ahead {
     }
 
     /// Counts a value that was made ahead and stored.
-    pub(crate) fn was_made(&mut self, hash: u64) {
+    pub(crate) fn count_made(&mut self, hash: u64) {
         self.made += 1;
         if let Some(tally) = self.tally(hash) {
             tally.times += 1;
         }
     }
 
-    fn was_in_vain(&mut self, hash: u64) {
-        self.in_vain += 1;
+    fn count_unused(&mut self, hash: u64) {
+        self.unused += 1;
         if let Some(tally) = self.tallies.get_mut(&hash) {
-            tally.in_vain += 1;
+            tally.unused += 1;
         }
     }
 

@@ -165,7 +165,7 @@ impl<V, F: Feed> StoredEntry<V, F> {
             && self.heat.is_watched()
             && let Some(Handle(seat)) = self.handle.get()
         {
-            self.present.watched.name(seat);
+            self.present.watched.add(seat);
         }
     }
 }

@@ -113,7 +113,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         FeedState {
             age: ledger.history.heard.map(|sent| now.since(sent)),
             bound: self.config.max_staleness,
-            position: ledger.passed,
+            position: ledger.feed_position,
             epoch: self.present.epoch.load(Ordering::Relaxed),
             epoch_reason: ledger.stats.epoch_reason.clone(),
             epoch_age: now.since(ledger.history.epoch_began),

@@ -44,7 +44,7 @@ pub(crate) struct Heat {
 
 /// What is known of an entry's heat when the entry ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct FinalHeat {
     /// How hot the entry was.
     pub(crate) degree: u8,
     /// True if a request has asked for the entry.
@@ -99,7 +99,7 @@ impl Heat {
     }
 
     /// Takes over the heat `degree` of a value under another key, unless this entry is hotter.
-    pub(crate) fn take_over(&self, degree: u8) {
+    pub(crate) fn raise_to(&self, degree: u8) {
         let rest = self.rest.load(Ordering::Relaxed);
         let before = (rest & REST).max(degree.min(REST));
         self.rest.store(rest & !REST | before, Ordering::SeqCst);
@@ -138,13 +138,13 @@ impl Heat {
     }
 
     /// The heat when the entry ends. Given once, and never for an entry that cannot be made again.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<FinalHeat> {
         let rest = self.rest.load(Ordering::Relaxed);
         if rest & (ENDED | UNIQUE) != 0 {
             return None;
         }
         self.rest.store(rest | ENDED, Ordering::Relaxed);
-        Some(End {
+        Some(FinalHeat {
             degree: self.degree(),
             asked: self.counts.load(Ordering::Relaxed) & ASKED != 0,
         })
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hit_that_makes_it_hot_says_so() {
+    fn the_hit_that_makes_an_entry_hot_reports_it() {
         let heat = Heat::new(true, true);
         assert_eq!(
             [heat.visit(), heat.visit(), heat.visit()],
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_that_nobody_asks_for_halves_the_chance_of_the_next() {
+    fn each_unused_value_halves_the_chance_of_the_next() {
         let mut heat = visited(1000);
         let mut made = 0;
         while heat.degree() >= HOT {
@@ -224,16 +224,16 @@ mod tests {
     #[test]
     fn what_is_handed_on_to_another_key_is_halved_and_cools_nothing() {
         let next = Heat::new(false, false);
-        next.take_over(visited(1000).degree());
+        next.raise_to(visited(1000).degree());
         assert_eq!(next.degree(), visited(1000).degree() / 2);
-        next.take_over(2);
+        next.raise_to(2);
         assert_eq!(next.degree(), visited(1000).degree() / 2);
-        next.take_over(u8::MAX);
+        next.raise_to(u8::MAX);
         assert!(next.degree() <= REST && !next.is_renewable());
     }
 
     #[test]
-    fn an_end_is_told_once_and_says_whether_anybody_asked() {
+    fn an_end_is_reported_once_with_whether_a_request_asked() {
         let ended = |heat: &Heat| heat.end().map(|end| end.asked);
         let made_ahead = Heat::new(false, true);
         assert_eq!(

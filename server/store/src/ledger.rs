@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
-    ahead::{Ahead, Noticed},
+    ahead::{Ahead, Detection},
     entry::{HandleCell, Present, StoredEntry},
     flight::Flight,
     heat::Heat,
@@ -37,9 +37,9 @@ pub(crate) struct Ledger<V, F: Feed> {
     pub(crate) history: History<F>,
     pub(crate) tags: TagTable<V, F>,
     pub(crate) flights: HashMap<Box<[u8]>, Slot<V>, foldhash::fast::RandomState>,
-    pub(crate) flying: usize,
+    pub(crate) running_flights: usize,
     /// How far the feed has been applied; `None` until it is known in this epoch.
-    pub(crate) passed: Option<F::Position>,
+    pub(crate) feed_position: Option<F::Position>,
     pub(crate) stats: Stats,
     pub(crate) ahead: Ahead,
     policies: [Policy<Arc<StoredEntry<V, F>>>; 2],
@@ -91,8 +91,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             history: History::new(Boottime::now()),
             tags: TagTable::new(),
             flights: HashMap::default(),
-            flying: 0,
-            passed: None,
+            running_flights: 0,
+            feed_position: None,
             stats: Stats {
                 epoch_reason: "start".to_owned(),
                 ..Stats::default()
@@ -111,25 +111,25 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             next: None,
         };
         self.flights.insert(key.into(), slot);
-        self.flying += 1;
+        self.running_flights += 1;
         flight
     }
 
     /// Invalidates every entry that depends on `tag`.
     pub(crate) fn touch(&mut self, tag: Tag, now: Boottime) {
         let ahead = &mut self.ahead;
-        let touched = self
-            .tags
-            .touch(tag, |entry| ahead.ended(entry, Noticed::Marked, now));
+        let touched = self.tags.touch(tag, |entry| {
+            ahead.examine_ended(entry, Detection::Marked, now)
+        });
         if touched.others {
-            ahead.sweep_wanted();
+            ahead.request_sweep();
         }
         self.stats.invalidated += touched.marked as u64;
     }
 
     /// Shows the entries in `seats` seats from `from` on, without negative entries. Returns the
     /// seat to go on with; none at the end.
-    pub(crate) fn show(
+    pub(crate) fn visit_seats(
         &mut self,
         from: u32,
         seats: u32,
@@ -144,7 +144,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 
     /// Shows the entries in these seats, as [`show`](Self::show) does.
-    pub(crate) fn show_seats(
+    pub(crate) fn visit_named_seats(
         &mut self,
         seats: &[u32],
         mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>),
@@ -202,7 +202,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         entry.watch();
         self.stats.stored += 1;
         if provenance.is_ahead {
-            self.ahead.was_made(entry.hash);
+            self.ahead.count_made(entry.hash);
         }
         self.make_room(index, entry.class, leaving);
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_told_by_the_mean_and_one_outlier_does_not_move_it_far() {
+    fn a_cost_is_relative_to_the_mean_and_one_outlier_does_not_move_it_far() {
         let mut ledger = Ledger::<Nothing, Nothing>::new(&Config::default());
         assert_eq!(ledger.relative_cost(0.0), 1.0);
         for _ in 0..1000 {

@@ -24,7 +24,7 @@ impl<F: Feed> Logged<F> {
     }
 
     /// Subtracts the change from the sums.
-    fn leave(&self, tags: &mut usize, sealed: &mut usize) {
+    fn subtract_from(&self, tags: &mut usize, sealed: &mut usize) {
         *tags -= self.touched.len();
         *sealed -= usize::from(matches!(self.touched, LoggedTags::Anything));
     }
@@ -46,7 +46,7 @@ impl LoggedTags {
     }
 
     /// True if one of `tags`, which are sorted, is among them.
-    fn meets(&self, tags: &[Tag]) -> bool {
+    fn touches_any(&self, tags: &[Tag]) -> bool {
         match self {
             Self::Anything => true,
             // A page may have thousands of tags, and so may a transaction; the longer side is
@@ -125,7 +125,7 @@ impl<F: Feed> ChangeLog<F> {
         self.changes.retain(|change| {
             let kept = !change.is_seen_from(oldest);
             if !kept {
-                change.leave(tags, sealed);
+                change.subtract_from(tags, sealed);
             }
             kept
         });
@@ -146,7 +146,7 @@ impl<F: Feed> ChangeLog<F> {
             .is_some_and(|change| change.is_seen_from(oldest))
         {
             let change = self.changes.pop_front().expect("there is a front");
-            change.leave(&mut self.tags, &mut self.sealed);
+            change.subtract_from(&mut self.tags, &mut self.sealed);
         }
     }
 
@@ -156,7 +156,7 @@ impl<F: Feed> ChangeLog<F> {
         self.changes
             .iter()
             .filter(|change| !F::sees(snapshot, change.mark))
-            .any(|change| change.touched.meets(tags))
+            .any(|change| change.touched.touches_any(tags))
     }
 
     /// Ends an epoch. All stored entries and running fills are over, so the tags of the changes are

@@ -11,8 +11,8 @@ use std::time::Duration;
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    Change, Class, Config, Feed, Fill, Hit, Joined, Landed, Need, Outcome, Permit, Sink, Store,
-    Tag, Value,
+    Change, Class, Config, Feed, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit, Sink,
+    Store, Tag, Value,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -88,7 +88,7 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
 
 /// A database with one row, whose value is the number of the last visible commit.
 #[derive(Default)]
-struct Row {
+struct SimulatedRow {
     visible: AtomicU64,
     /// The last commit that was acknowledged to its writer.
     acknowledged: AtomicU64,
@@ -102,7 +102,7 @@ enum Order {
     AppliedFirst,
 }
 
-fn write(store: &TestStore, row: &Row, commits: u64, order: Order) {
+fn write(store: &TestStore, row: &SimulatedRow, commits: u64, order: Order) {
     for commit in 1..=commits {
         let apply = || {
             store.apply(Change {
@@ -128,7 +128,7 @@ fn write(store: &TestStore, row: &Row, commits: u64, order: Order) {
 }
 
 /// Makes the value as the leader; the request came before the read.
-fn make(mut permit: Permit<Number, Numbered>, row: &Row, tag: Tag) -> u64 {
+fn make(mut permit: Permit<Number, Numbered>, row: &SimulatedRow, tag: Tag) -> u64 {
     block_on(permit.begin());
     // No yield here: PCT would run all other threads first, and the next line is a switching point
     // anyway.
@@ -138,7 +138,7 @@ fn make(mut permit: Permit<Number, Numbered>, row: &Row, tag: Tag) -> u64 {
 }
 
 /// Asks once and returns the answer, as a request does.
-fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
+fn ask(store: &TestStore, row: &SimulatedRow, tag: Tag, hit: &mut TestHit) -> u64 {
     // A repeated request.
     if let Some(hit) = hit.as_ref().filter(|hit| hit.is_valid(NOW)) {
         return hit.0;
@@ -150,9 +150,9 @@ fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
         match store.join(KEY, Need::Any) {
             Joined::Lead(permit) => return make(permit, row, tag),
             Joined::Wait(waiting) => match block_on(waiting) {
-                Landed::Value(value) => return value.0,
-                Landed::Again => {}
-                Landed::Alone => panic!("nobody said so"),
+                FlightEnd::Value(value) => return value.0,
+                FlightEnd::Retry => {}
+                FlightEnd::Private => panic!("nobody said so"),
             },
             Joined::Refused => panic!("there is room for all"),
         }
@@ -160,7 +160,7 @@ fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
 }
 
 /// Asks a few times; each answer has every commit that was acknowledged before.
-fn read(store: &TestStore, row: &Row, tag: Tag) {
+fn read(store: &TestStore, row: &SimulatedRow, tag: Tag) {
     let mut hit = None;
     for _ in 0..3 {
         let owed = row.acknowledged.load(Ordering::SeqCst);
@@ -175,9 +175,14 @@ fn check_own_writes(order: Order, tag: Tag, end_epochs: bool) {
 }
 
 /// Checks one reader while `other` uses the store too.
-fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_epochs: bool) {
+fn check_beside(
+    other: fn(&TestStore, &SimulatedRow, Tag),
+    order: Order,
+    tag: Tag,
+    end_epochs: bool,
+) {
     explore(move || {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let mut threads = Vec::new();
         for act in [other, read] {
             let (store, row) = (store.clone(), row.clone());
@@ -195,7 +200,7 @@ fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_ep
         assert_eq!(ask(&store, &row, tag, &mut None), 2);
         let stats = store.stats();
         assert_eq!((stats.flights, stats.waiting, stats.logged), (0, 0, 0));
-        assert!(stats.made_in_vain <= stats.made_ahead);
+        assert!(stats.made_unused <= stats.made_ahead);
     });
 }
 
@@ -223,9 +228,9 @@ fn own_writes_are_read_over_the_end_of_an_epoch() {
 /// be applied and acknowledged between the two, and a later request would join the flight that had
 /// read before the commit.
 #[test]
-fn who_asks_after_a_change_does_not_get_what_was_read_before_it() {
+fn a_request_after_a_change_does_not_get_a_read_from_before_it() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let filler = {
             let (store, row) = (store.clone(), row.clone());
             thread::spawn(move || ask(&store, &row, TAGS[1], &mut None))
@@ -241,11 +246,11 @@ fn who_asks_after_a_change_does_not_get_what_was_read_before_it() {
 }
 
 #[test]
-fn those_who_ask_at_once_are_one_fill() {
+fn concurrent_requests_are_one_fill() {
     explore(|| {
         let (store, row, fills) = (
             store(),
-            Arc::new(Row::default()),
+            Arc::new(SimulatedRow::default()),
             Arc::new(AtomicUsize::new(0)),
         );
         let all: Vec<_> = (0..4)
@@ -256,7 +261,9 @@ fn those_who_ask_at_once_are_one_fill() {
                         fills.fetch_add(1, Ordering::SeqCst);
                         make(permit, &row, TAGS[0]);
                     }
-                    Joined::Wait(waiting) => assert!(matches!(block_on(waiting), Landed::Value(_))),
+                    Joined::Wait(waiting) => {
+                        assert!(matches!(block_on(waiting), FlightEnd::Value(_)))
+                    }
                     Joined::Refused => panic!("there is room for all"),
                 })
             })
@@ -275,9 +282,9 @@ fn those_who_ask_at_once_are_one_fill() {
 /// A fill is cancelled before it begins, while it waits for its turn, or after it has read; no
 /// request waits for ever.
 #[test]
-fn a_dropped_permit_frees_those_who_wait() {
+fn a_dropped_permit_frees_waiting_requests() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let all: Vec<_> = (0..3)
             .map(|n| {
                 let (store, row) = (store.clone(), row.clone());
@@ -291,7 +298,7 @@ fn a_dropped_permit_frees_those_who_wait() {
                             drop(permit);
                         }
                         Joined::Wait(waiting) => {
-                            if matches!(block_on(waiting), Landed::Again) {
+                            if matches!(block_on(waiting), FlightEnd::Retry) {
                                 ask(&store, &row, TAGS[0], &mut None);
                             }
                         }
@@ -310,9 +317,9 @@ fn a_dropped_permit_frees_those_who_wait() {
 /// A fill that unwinds drops its permit. Under the checker a panic would end the test, so the test
 /// unwinds by hand.
 #[test]
-fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
+fn a_fill_that_panics_frees_waiting_requests() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let (dying, others) = (store.clone(), (store.clone(), row.clone()));
         let doomed = thread::spawn(move || {
             if let Joined::Lead(mut permit) = dying.join(KEY, Need::Any) {
@@ -336,7 +343,7 @@ fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
 #[test]
 fn a_fill_does_not_outlive_its_epoch() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let feed = {
             let (store, row) = (store.clone(), row.clone());
             thread::spawn(move || {
@@ -360,7 +367,7 @@ fn a_fill_does_not_outlive_its_epoch() {
 #[test]
 fn what_is_combined_is_one_state() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let last = Arc::new(Mutex::new(0));
         let fillers: Vec<_> = [b"a", b"b"]
             .into_iter()
@@ -373,7 +380,7 @@ fn what_is_combined_is_one_state() {
                         };
                         block_on(permit.begin());
                         let number = row.visible.load(Ordering::SeqCst);
-                        if permit.complete(fill(number, TAGS[1])) == Outcome::Stored {
+                        if permit.complete(fill(number, TAGS[1])) == FillOutcome::Stored {
                             *last.lock() += 1;
                         }
                     }

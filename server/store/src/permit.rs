@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Class, Feed, Store, Tag, Value,
-    flight::{Flight, Turn},
+    flight::{Flight, PreviousFlight},
     ledger::{Leaving, Ledger, Provenance},
     log::FillNumber,
     sync::{Arc, atomic::Ordering},
@@ -33,7 +33,7 @@ pub struct Fill<V, F: Feed> {
 
 /// How a fill ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FillOutcome {
     /// The value is stored.
     Stored,
     /// A change that the fill may not have seen touched a dependency. Only requests that had asked
@@ -43,7 +43,7 @@ pub enum Outcome {
     Outlived,
 }
 
-struct Begun {
+struct FillStart {
     number: FillNumber,
     epoch: u64,
 }
@@ -55,7 +55,7 @@ pub struct Permit<V: Value, F: Feed> {
     key: Box<[u8]>,
     flight: Arc<Flight<V>>,
     before: Option<Arc<Flight<V>>>,
-    begun: Option<Begun>,
+    begun: Option<FillStart>,
     landed: bool,
     provenance: Provenance,
 }
@@ -102,14 +102,14 @@ impl<V: Value, F: Feed> Permit<V, F> {
         // wait, a second call would begin while the previous flight runs, and a request that needs
         // a flight that has not begun would join this one.
         if let Some(before) = &self.before {
-            Turn::after(before).await;
+            PreviousFlight::after(before).await;
         }
         self.before = None;
         let mut ledger = self.store.lock();
         let number = ledger.log.begin();
         let epoch = self.store.present.epoch.load(Ordering::Relaxed);
         self.flight.begin();
-        self.begun = Some(Begun { number, epoch });
+        self.begun = Some(FillStart { number, epoch });
     }
 
     /// The key of the value.
@@ -122,7 +122,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn also(&self, key: &[u8], mut fill: Fill<V, F>) -> Outcome {
+    pub fn also(&self, key: &[u8], mut fill: Fill<V, F>) -> FillOutcome {
         // A refused value is dropped outside the lock.
         let _value = fill.value.clone();
         sort(&mut fill.tags);
@@ -140,7 +140,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn complete(mut self, mut fill: Fill<V, F>) -> Outcome {
+    pub fn complete(mut self, mut fill: Fill<V, F>) -> FillOutcome {
         let value = fill.value.clone();
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
@@ -156,8 +156,10 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
-            Outcome::Stored => self.flight.land_for_all(value),
-            Outcome::Fenced | Outcome::Outlived => self.flight.land_for_early(value),
+            FillOutcome::Stored => self.flight.land_for_all(value),
+            FillOutcome::Fenced | FillOutcome::Outlived => {
+                self.flight.land_for_early_joiners(value)
+            }
         }
         // `leaving` is dropped here, outside the lock: freeing megabytes takes time.
         outcome
@@ -166,20 +168,20 @@ impl<V: Value, F: Feed> Permit<V, F> {
     /// Gives a value that cannot be stored to the requests that asked before the flight began; the
     /// others start again.
     pub fn give(mut self, value: Arc<V>) {
-        self.leave();
-        self.flight.land_for_early(value);
+        self.leave_board();
+        self.flight.land_for_early_joiners(value);
     }
 
     /// The fill failed: every waiting request gets `value`, which describes the failure.
     pub fn fail(mut self, value: Arc<V>) {
-        self.leave();
+        self.leave_board();
         self.flight.land_for_all(value);
     }
 
     /// The value belongs to one visitor: no other request gets it.
     pub fn alone(mut self) {
-        self.leave();
-        self.flight.land_alone();
+        self.leave_board();
+        self.flight.land_private();
     }
 
     /// The fence (coherence.md, rules 1 and 2). The fill's tags are sorted, without duplicates.
@@ -190,22 +192,22 @@ impl<V: Value, F: Feed> Permit<V, F> {
         fill: Fill<V, F>,
         provenance: Provenance,
         leaving: &mut Leaving<V, F>,
-    ) -> Outcome {
+    ) -> FillOutcome {
         let begun = self.begun.as_ref().expect("a fill begins before it reads");
         if begun.epoch != self.store.present.epoch.load(Ordering::Relaxed) {
             ledger.stats.outlived += 1;
-            return Outcome::Outlived;
+            return FillOutcome::Outlived;
         }
         if ledger.log.contradicts(&fill.snapshot, &fill.tags) {
             ledger.stats.fenced += 1;
-            return Outcome::Fenced;
+            return FillOutcome::Fenced;
         }
         let (index, present) = (&self.store.index, &self.store.present);
         ledger.insert(index, present, key, fill, provenance, leaving);
-        Outcome::Stored
+        FillOutcome::Stored
     }
 
-    fn leave(&mut self) {
+    fn leave_board(&mut self) {
         let store = self.store.clone();
         self.retire(&mut store.lock());
     }
@@ -216,7 +218,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         if let Some(begun) = &self.begun {
             ledger.log.end(begun.number);
         }
-        ledger.flying -= 1;
+        ledger.running_flights -= 1;
         self.landed = true;
         let Some(slot) = ledger.flights.get_mut(&self.key) else {
             return;
@@ -241,8 +243,8 @@ impl<V: Value, F: Feed> Permit<V, F> {
 impl<V: Value, F: Feed> Drop for Permit<V, F> {
     fn drop(&mut self) {
         if !self.landed {
-            self.leave();
-            self.flight.vanish();
+            self.leave_board();
+            self.flight.cancel();
         }
     }
 }

@@ -149,8 +149,8 @@ impl<R: Clone + Resident> Policy<R> {
 
     /// Adds `resident`. Call [`evict`](Self::evict) next, which may refuse the resident.
     pub(crate) fn insert(&mut self, resident: R) -> Handle {
-        self.settle();
-        let weight = compact(resident.weight());
+        self.queue_newcomer();
+        let weight = seat_weight(resident.weight());
         let queue = if self.ghosts.forget(resident.hash()) {
             Queue::Main
         } else {
@@ -179,22 +179,22 @@ impl<R: Clone + Resident> Policy<R> {
     pub(crate) fn reweigh(&mut self, handle: Handle, old: usize, new: usize) {
         debug_assert_eq!(
             self.seats[handle.0].weight,
-            compact(old),
+            seat_weight(old),
             "the policy was not told of a weight"
         );
         // If no eviction can make room for the resident, it leaves alone instead of evicting all
         // others first.
-        let hopeless = self.is_hopeless(new);
-        if hopeless {
+        let can_never_fit = self.can_never_fit(new);
+        if can_never_fit {
             self.unlink(handle.0);
-            self.settle();
+            self.queue_newcomer();
             self.newcomer = Some(handle.0);
         }
         let seat = &mut self.seats[handle.0];
-        let (before, after) = (seat.weight as usize, compact(new) as usize);
-        seat.weight = compact(new);
+        let (before, after) = (seat.weight as usize, seat_weight(new) as usize);
+        seat.weight = seat_weight(new);
         self.used = self.used - before + after;
-        if seat.queue == Queue::Main && !hopeless && self.newcomer != Some(handle.0) {
+        if seat.queue == Queue::Main && !can_never_fit && self.newcomer != Some(handle.0) {
             self.main_weight = self.main_weight - before + after;
         }
     }
@@ -202,7 +202,7 @@ impl<R: Clone + Resident> Policy<R> {
     /// Moves residents to `out` until the rest weighs no more than the budget.
     pub(crate) fn evict(&mut self, out: &mut Vec<R>) {
         if let Some(index) = self.newcomer
-            && self.is_hopeless(self.seats[index].weight as usize)
+            && self.can_never_fit(self.seats[index].weight as usize)
         {
             self.newcomer = None;
             out.push(self.vacate(index));
@@ -214,13 +214,13 @@ impl<R: Clone + Resident> Policy<R> {
                 self.evict_small(out);
             }
         }
-        self.settle();
+        self.queue_newcomer();
     }
 
     /// True if no eviction makes room for `weight`. A weight that the sums cannot hold is not kept
     /// either.
-    fn is_hopeless(&self, weight: usize) -> bool {
-        weight > self.budget || compact(weight) == u32::MAX
+    fn can_never_fit(&self, weight: usize) -> bool {
+        weight > self.budget || seat_weight(weight) == u32::MAX
     }
 
     /// Evicts from the small queue until one resident has left; frequently visited residents move
@@ -271,7 +271,7 @@ impl<R: Clone + Resident> Policy<R> {
     }
 
     /// Puts the newcomer into its queue.
-    fn settle(&mut self) {
+    fn queue_newcomer(&mut self) {
         let Some(index) = self.newcomer.take() else {
             return;
         };
@@ -309,7 +309,7 @@ impl<R: Clone + Resident> Policy<R> {
 
 /// A weight as the seat stores it: 4 GiB or more counts as 4 GiB, and such a resident does not
 /// stay.
-fn compact(weight: usize) -> u32 {
+fn seat_weight(weight: usize) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
 

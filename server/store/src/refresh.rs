@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use crate::{
     Feed, Permit, Store, Value, Why,
-    ahead::{Ahead, Noticed, heat_of},
+    ahead::{Ahead, Detection, heat_of},
     entry::StoredEntry,
     heat::HOT,
     ledger::Ledger,
@@ -21,14 +21,14 @@ pub struct Degree(u8);
 
 /// The hottest keys among the entries that were offered.
 struct Hottest {
-    most: usize,
-    found: Vec<(f32, Box<[u8]>)>,
+    limit: usize,
+    keys: Vec<(f32, Box<[u8]>)>,
 }
 
 impl Hottest {
-    fn new(most: usize) -> Self {
-        let found = Vec::new();
-        Self { most, found }
+    fn new(limit: usize) -> Self {
+        let keys = Vec::new();
+        Self { limit, keys }
     }
 
     fn order(a: &(f32, Box<[u8]>), b: &(f32, Box<[u8]>)) -> std::cmp::Ordering {
@@ -36,25 +36,25 @@ impl Hottest {
     }
 
     fn add(&mut self, heat: f32, key: &[u8]) {
-        self.found.push((heat, key.into()));
-        if self.most > 0 && self.found.len() >= 2 * self.most {
-            self.found
-                .select_nth_unstable_by(self.most - 1, Self::order);
-            self.found.truncate(self.most);
+        self.keys.push((heat, key.into()));
+        if self.limit > 0 && self.keys.len() >= 2 * self.limit {
+            self.keys
+                .select_nth_unstable_by(self.limit - 1, Self::order);
+            self.keys.truncate(self.limit);
         }
     }
 
-    fn done(mut self) -> Vec<Box<[u8]>> {
-        self.found.sort_by(Self::order);
-        self.found.truncate(self.most);
-        self.found.into_iter().map(|(_, key)| key).collect()
+    fn into_keys(mut self) -> Vec<Box<[u8]>> {
+        self.keys.sort_by(Self::order);
+        self.keys.truncate(self.limit);
+        self.keys.into_iter().map(|(_, key)| key).collect()
     }
 }
 
 impl<V: Value, F: Feed> Store<V, F> {
     /// Wakes `waker` when there is a value to make ahead. Wakes it once, until
     /// [`has_work_ahead`](Self::has_work_ahead) has returned false.
-    pub fn attend(&self, waker: Waker) {
+    pub fn set_attendant(&self, waker: Waker) {
         let before = self.attendant.lock().replace(waker);
         drop(before);
     }
@@ -76,14 +76,16 @@ impl<V: Value, F: Feed> Store<V, F> {
         let mut look = |ahead: &mut Ahead, entry: &Arc<StoredEntry<V, F>>| {
             looked += 1;
             match entry.valid(now) {
-                Err(Why::Invalidated | Why::Epoch) => ahead.ended(entry, Noticed::Swept, now),
+                Err(Why::Invalidated | Why::Epoch) => {
+                    ahead.examine_ended(entry, Detection::Swept, now)
+                }
                 _ => entry.watch(),
             }
         };
         match self.present.watched.take() {
             Some(seats) => {
                 for seats in seats.chunks(STRIDE as usize) {
-                    self.lock().show_seats(seats, &mut look);
+                    self.lock().visit_named_seats(seats, &mut look);
                 }
             }
             None => self.walk(look),
@@ -94,7 +96,7 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// The key to make ahead next: the hottest, by the number of recent requests times the cost of
-    /// a fill. The [`Degree`] is for [`hand_on`](Self::hand_on).
+    /// a fill. The [`Degree`] is for [`inherit_heat`](Self::inherit_heat).
     #[must_use]
     pub fn next_ahead(&self, now: Boottime) -> Option<(Box<[u8]>, Degree)> {
         let (key, degree) = self.lock().ahead.next(now)?;
@@ -108,7 +110,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         let is_valid = self.index.read(key, |entry| entry.valid(now).is_ok());
         if is_valid == Some(true)
             || ledger.flights.contains_key(key)
-            || ledger.flying >= self.config.flights
+            || ledger.running_flights >= self.config.flights
         {
             return None;
         }
@@ -132,8 +134,8 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// The keys of hot entries that can be made again, at most `limit`, the hottest first. Takes
     /// the ledger's lock as a [sweep](Self::sweep) does.
     #[must_use]
-    pub fn hottest(&self, most: usize) -> Vec<Box<[u8]>> {
-        let mut hottest = Hottest::new(most);
+    pub fn hottest(&self, limit: usize) -> Vec<Box<[u8]>> {
+        let mut hottest = Hottest::new(limit);
         // Under the lock only reference counts change. Copying keys, choosing and freeing hold up
         // no change and no fill.
         let mut seen = Vec::with_capacity(STRIDE as usize);
@@ -141,7 +143,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         while let Some(from) = next {
             next = self
                 .lock()
-                .show(from, STRIDE, |_, entry: &Arc<StoredEntry<V, F>>| {
+                .visit_seats(from, STRIDE, |_, entry: &Arc<StoredEntry<V, F>>| {
                     if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
                         seen.push(entry.clone());
                     }
@@ -154,15 +156,15 @@ impl<V: Value, F: Feed> Store<V, F> {
                 hottest.add(heat_of(&entry), &entry.key);
             }
         }
-        hottest.done()
+        hottest.into_keys()
     }
 
     /// Makes the entry under `key` at least as hot as `degree`, the degree of an entry under
     /// another key that it replaces. Does nothing if there is no such entry.
-    pub fn hand_on(&self, key: &[u8], degree: Degree) {
+    pub fn inherit_heat(&self, key: &[u8], degree: Degree) {
         let ledger = self.lock();
         self.index.read(key, |entry| {
-            entry.heat.take_over(degree.0);
+            entry.heat.raise_to(degree.0);
             entry.watch();
         });
         drop(ledger);
@@ -173,13 +175,13 @@ impl<V: Value, F: Feed> Store<V, F> {
     fn walk(&self, mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>)) {
         let mut next = Some(0);
         while let Some(from) = next {
-            next = self.lock().show(from, STRIDE, &mut look);
+            next = self.lock().visit_seats(from, STRIDE, &mut look);
         }
     }
 
     /// Releases the lock, and wakes the attendant if there is new work.
-    pub(crate) fn tell(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
-        let has_news = ledger.ahead.tell();
+    pub(crate) fn unlock_and_notify(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
+        let has_news = ledger.ahead.take_notification();
         drop(ledger);
         if has_news && let Some(waker) = &*self.attendant.lock() {
             waker.wake_by_ref();

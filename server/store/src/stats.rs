@@ -47,5 +47,5 @@ pub struct Stats {
     /// Values that were stored before a request asked for them.
     pub made_ahead: u64,
     /// Values among them that ended before a request asked for them.
-    pub made_in_vain: u64,
+    pub made_unused: u64,
 }

@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::{
-    Change, Config, Feed, Hit, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    Change, Config, Feed, FlightWaiter, Hit, Permit, Sink, Stats, Tag, Value, Why,
     entry::Present,
     flight::Flight,
     history::TouchedSummary,
@@ -46,12 +46,12 @@ pub enum Joined<V: Value, F: Feed> {
     /// Make the value: this request leads.
     Lead(Permit<V, F>),
     /// Wait: another request makes the value.
-    Wait(Waiting<V>),
+    Wait(FlightWaiter<V>),
     /// Too many flights or too many waiters.
     Refused,
 }
 
-/// Stored values that were all valid at one position of the feed (COHERENCE, rule 4).
+/// Stored values that were all valid at one position of the feed (coherence.md, rule 4).
 pub struct Combined<V, F: Feed> {
     /// The values, in the order of the keys.
     pub values: Vec<Arc<V>>,
@@ -107,7 +107,7 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// Joins the flight for `key`, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], need: Need) -> Joined<V, F> {
         let mut ledger = self.lock();
-        let room = ledger.flying < self.config.flights;
+        let room = ledger.running_flights < self.config.flights;
         let Some(slot) = ledger.flights.get_mut(key) else {
             if !room {
                 ledger.stats.refused += 1;
@@ -116,7 +116,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             let flight = ledger.start(key);
             return Joined::Lead(Permit::new(self.clone(), key, flight, None));
         };
-        let begun = slot.current.begun();
+        let begun = slot.current.has_begun();
         let flight = match (&slot.next, need) {
             _ if !begun => slot.current.clone(),
             (_, Need::Any) => slot.current.clone(),
@@ -125,7 +125,7 @@ impl<V: Value, F: Feed> Store<V, F> {
                 let next = Flight::new();
                 slot.next = Some(next.clone());
                 let before = slot.current.clone();
-                ledger.flying += 1;
+                ledger.running_flights += 1;
                 return Joined::Lead(Permit::new(self.clone(), key, next, Some(before)));
             }
             (None, Need::Unbegun) => {
@@ -140,7 +140,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         }
         ledger.stats.waited += 1;
         let early = flight.join();
-        Joined::Wait(Waiting::new(flight, early, self.waiters.clone()))
+        Joined::Wait(FlightWaiter::new(flight, early, self.waiters.clone()))
     }
 
     /// The values under `keys`, if every one is valid and the feed has passed all their positions.
@@ -151,7 +151,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         }
         // Under the lock no change is applied between the first look and the last.
         let ledger = self.lock();
-        let position = ledger.passed?;
+        let position = ledger.feed_position?;
         let mut combined = Combined {
             values: Vec::with_capacity(keys.len()),
             tags: Vec::new(),
@@ -195,14 +195,14 @@ impl<V: Value, F: Feed> Store<V, F> {
             bytes: ledger.bytes(),
             tags: ledger.tags.len(),
             epoch: self.present.epoch.load(Ordering::Relaxed),
-            flights: ledger.flying,
+            flights: ledger.running_flights,
             waiting: self.waiters.load(Ordering::Relaxed),
             logged,
             logged_tags,
             ahead: ledger.ahead.len(),
             ahead_dropped: ledger.ahead.dropped,
             made_ahead: ledger.ahead.made,
-            made_in_vain: ledger.ahead.in_vain,
+            made_unused: ledger.ahead.unused,
             ..ledger.stats.clone()
         }
     }
@@ -213,10 +213,10 @@ impl<V: Value, F: Feed> Store<V, F> {
 
     fn renew(&self, ledger: &mut Ledger<V, F>, reason: &str) {
         self.present.epoch.fetch_add(1, Ordering::Release);
-        ledger.passed = None;
+        ledger.feed_position = None;
         ledger.log.seal();
         ledger.history.epoch_began = Boottime::now();
-        ledger.ahead.sweep_wanted();
+        ledger.ahead.request_sweep();
         reason.clone_into(&mut ledger.stats.epoch_reason);
     }
 }
@@ -242,7 +242,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         {
             self.renew(&mut ledger, "the change log was full");
         }
-        self.tell(ledger);
+        self.unlock_and_notify(ledger);
     }
 
     fn visible(&self, snapshot: &F::Snapshot) {
@@ -251,7 +251,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
 
     fn heartbeat(&self, sent: Boottime, position: F::Position) {
         let mut ledger = self.lock();
-        ledger.passed = Some(position);
+        ledger.feed_position = Some(position);
         ledger.history.heard = ledger.history.heard.max(Some(sent));
         let until = sent.plus(self.config.max_staleness).as_nanos();
         self.present.fresh_until.fetch_max(until, Ordering::AcqRel);
@@ -260,6 +260,6 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn new_epoch(&self, reason: &str) {
         let mut ledger = self.lock();
         self.renew(&mut ledger, reason);
-        self.tell(ledger);
+        self.unlock_and_notify(ledger);
     }
 }

@@ -17,12 +17,12 @@ const MOST: usize = 1 << 18;
 
 /// See the [module](self).
 pub(crate) struct Watched {
-    most: usize,
-    names: Mutex<Names>,
+    limit: usize,
+    watched_seats: Mutex<WatchedSeats>,
 }
 
 #[derive(Default)]
-struct Names {
+struct WatchedSeats {
     seats: Vec<u32>,
     /// True if there were more names than are kept.
     too_many: bool,
@@ -32,31 +32,31 @@ impl Watched {
     /// Without sweeps no entry is named.
     pub(crate) fn new(is_swept: bool) -> Self {
         Self {
-            most: if is_swept { MOST } else { 0 },
-            names: Mutex::default(),
+            limit: if is_swept { MOST } else { 0 },
+            watched_seats: Mutex::default(),
         }
     }
 
     /// Names a seat; a sweep that begins later examines it.
-    pub(crate) fn name(&self, seat: u32) {
-        if self.most == 0 {
+    pub(crate) fn add(&self, seat: u32) {
+        if self.limit == 0 {
             return;
         }
-        let mut names = self.names.lock();
-        if names.seats.len() < self.most {
-            names.seats.push(seat);
+        let mut watched_seats = self.watched_seats.lock();
+        if watched_seats.seats.len() < self.limit {
+            watched_seats.seats.push(seat);
         } else {
-            names.too_many = true;
+            watched_seats.too_many = true;
         }
     }
 
     /// Takes all names, each once; none if every entry must be examined.
     pub(crate) fn take(&self) -> Option<Vec<u32>> {
-        let names = std::mem::take(&mut *self.names.lock());
-        if names.too_many {
+        let watched_seats = std::mem::take(&mut *self.watched_seats.lock());
+        if watched_seats.too_many {
             return None;
         }
-        let mut seats = names.seats;
+        let mut seats = watched_seats.seats;
         seats.sort_unstable();
         seats.dedup();
         Some(seats)
@@ -64,8 +64,8 @@ impl Watched {
 
     /// Forgets all names, because every entry is about to be examined.
     pub(crate) fn clear(&self) {
-        let names = std::mem::take(&mut *self.names.lock());
-        drop(names);
+        let watched_seats = std::mem::take(&mut *self.watched_seats.lock());
+        drop(watched_seats);
     }
 }
 
@@ -76,20 +76,20 @@ mod tests {
     #[test]
     fn each_name_is_given_once_and_too_many_are_all() {
         let watched = Watched {
-            most: 3,
-            names: Mutex::default(),
+            limit: 3,
+            watched_seats: Mutex::default(),
         };
-        [7, 2, 7].into_iter().for_each(|seat| watched.name(seat));
+        [7, 2, 7].into_iter().for_each(|seat| watched.add(seat));
         assert_eq!(watched.take(), Some(vec![2, 7]));
-        (0..9).for_each(|seat| watched.name(seat));
+        (0..9).for_each(|seat| watched.add(seat));
         assert_eq!(watched.take(), None);
-        watched.name(1);
+        watched.add(1);
         assert_eq!(watched.take(), Some(vec![1]));
-        (0..9).for_each(|seat| watched.name(seat));
+        (0..9).for_each(|seat| watched.add(seat));
         watched.clear();
         assert_eq!(watched.take(), Some(Vec::new()));
         let unswept = Watched::new(false);
-        unswept.name(1);
+        unswept.add(1);
         assert_eq!(unswept.take(), Some(Vec::new()));
     }
 }

@@ -188,7 +188,7 @@ fn vanish(address: SocketAddr, sent: &str, end: End) {
 }
 
 #[test]
-fn a_client_that_vanishes_mid_request_harms_nobody() {
+fn a_client_that_vanishes_mid_request_harms_no_other() {
     let site = site();
     let server = warm(site.path());
     let form =
@@ -215,7 +215,7 @@ fn a_client_that_vanishes_mid_request_harms_nobody() {
 }
 
 #[test]
-fn those_who_wait_get_their_answer_when_who_asked_first_is_gone() {
+fn waiting_requests_are_answered_when_the_first_client_is_gone() {
     let site = site();
     let server = warm(site.path());
     for (id, end) in [(1, End::Closed), (2, End::Reset), (3, End::HalfClosed)] {

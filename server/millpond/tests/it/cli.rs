@@ -184,7 +184,7 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
 }
 
 #[test]
-fn nobody_who_listens_to_the_message_is_no_panic() {
+fn a_message_without_a_reader_is_no_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let here = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ fn the_soft_limit_is_raised_before_files_are_opened() {
 }
 
 #[test]
-fn a_shortage_is_told_and_the_connections_that_fit_are_served() {
+fn a_shortage_is_reported_and_the_connections_that_fit_are_served() {
     let site = new_site();
     let server = start(site.path(), "-n 160");
     let notes = server.wait_for("makes room for all");

@@ -143,7 +143,7 @@ fn an_answer_and_what_ended_it_are_explained() {
 }
 
 #[test]
-fn nobody_else_may_ask_and_mistakes_are_told() {
+fn no_other_client_may_ask_and_mistakes_are_reported() {
     let site = site();
     let server = serve(site.path());
     let admin = admin(&server);
@@ -166,7 +166,7 @@ fn nobody_else_may_ask_and_mistakes_are_told() {
 }
 
 #[test]
-fn a_page_for_those_who_are_signed_in_is_explained_for_one_of_them() {
+fn a_page_for_signed_in_visitors_is_explained_for_one_of_them() {
     let site = site();
     let server = serve(site.path());
     let admin = admin(&server);

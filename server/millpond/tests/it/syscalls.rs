@@ -254,7 +254,7 @@ fn a_pause_is_slept_through() {
 }
 
 #[test]
-fn calls_are_told_apart_by_what_they_do() {
+fn calls_are_classified_by_what_they_do() {
     let lines = "recvfrom(9, \"GET /(a) HTTP/1.1\\r\\n\", 16384, 0, NULL, NULL) = 62
 sendmsg(9, {msg_name=NULL}, MSG_NOSIGNAL) = 300
 sched_yield() = 0

@@ -60,9 +60,9 @@ impl List {
         }
     }
 
-    /// The lines that were written last; none if they cannot be used, and then `tell` is called
+    /// The lines that were written last; none if they cannot be used, and then `report` is called
     /// with the reason.
-    pub(super) fn read(&mut self, tell: impl FnOnce(&str)) -> Vec<String> {
+    pub(super) fn read(&mut self, report: impl FnOnce(&str)) -> Vec<String> {
         let shown = self.path.display();
         let why = match load(&self.path) {
             Ok(lines) => return lines,
@@ -70,13 +70,13 @@ impl List {
         };
         match &why {
             Unused::Absent => {}
-            Unused::Damaged(what) => tell(&format!(
+            Unused::Damaged(what) => report(&format!(
                 "the list of hot pages in {shown} is {what}; it is not used, and the next one takes its place"
             )),
-            Unused::Foreign => tell(&format!(
+            Unused::Foreign => report(&format!(
                 "{shown} is no list of hot pages and stays as it is, so no list is kept; let cache.warm_list name another file"
             )),
-            Unused::Unreadable(error) => tell(&format!(
+            Unused::Unreadable(error) => report(&format!(
                 "the list of hot pages in {shown} cannot be read, so pages are made as they are asked for: {error}"
             )),
         }
@@ -85,8 +85,8 @@ impl List {
     }
 
     /// Replaces the list, unless it is equal already or there is nothing to write. If that fails,
-    /// `tell` is called once.
-    pub(super) fn write(&mut self, lines: &[String], tell: impl FnOnce(&str)) {
+    /// `report` is called once.
+    pub(super) fn write(&mut self, lines: &[String], report: impl FnOnce(&str)) {
         if self.is_foreign || lines.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl List {
             Err(_) if self.has_told => {}
             Err(error) => {
                 self.has_told = true;
-                tell(&format!(
+                report(&format!(
                     "the list of hot pages cannot be written to {}, so after a restart they are made as they are asked for: {error}; \
                      let cache.warm_list name a file that the server may write, or be false",
                     self.path.display()
@@ -287,9 +287,9 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("w");
             fs::write(&path, bad).unwrap();
-            let (mut list, mut told) = (List::new(path.clone()), 0);
-            assert!(list.read(|_| told += 1).is_empty());
-            assert_eq!(told, 1);
+            let (mut list, mut reports) = (List::new(path.clone()), 0);
+            assert!(list.read(|_| reports += 1).is_empty());
+            assert_eq!(reports, 1);
             list.write(&[line(9)], |note| panic!("{note}"));
             assert_eq!(silent(&mut List::new(path)), [line(9)]);
         }
@@ -310,22 +310,22 @@ mod tests {
         ] {
             let path = dir.path().join("w");
             fs::write(&path, foreign).unwrap();
-            let (mut list, mut told) = (List::new(path.clone()), 0);
-            assert!(list.read(|_| told += 1).is_empty());
+            let (mut list, mut reports) = (List::new(path.clone()), 0);
+            assert!(list.read(|_| reports += 1).is_empty());
             list.write(&[line(9)], |note| panic!("{note}"));
             assert_eq!(
-                (told, fs::read_to_string(&path).unwrap()),
+                (reports, fs::read_to_string(&path).unwrap()),
                 (1, foreign.into())
             );
         }
     }
 
     #[test]
-    fn where_it_cannot_be_written_the_owner_is_told_once() {
+    fn an_unwritable_list_is_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut list = List::new(dir.path().join("no/such/folder/w"));
-        let mut told = 0;
-        (0..3).for_each(|n| list.write(&[line(n)], |_| told += 1));
-        assert_eq!(told, 1);
+        let mut reports = 0;
+        (0..3).for_each(|n| list.write(&[line(n)], |_| reports += 1));
+        assert_eq!(reports, 1);
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! Visitors come first. No page is begun while a read waits for a connection, or while the feed is
 //! too old for hits; a key that has waited too long by then is dropped. If changes come faster than
-//! pages are made, a page is tried [again] a few times with growing pauses and then left to
-//! requests. A page that is made without being used loses half of its heat each time, so it soon
+//! pages are made, a page is tried [again](retries) a few times with growing pauses and then left
+//! to requests. A page that is made without being used loses half of its heat each time, so it soon
 //! gets no more work.
 //!
 //! The module has a thread of its own and does not run on a worker: there it would hold up hits.
@@ -19,11 +19,11 @@
 //! Only pages that follow from the key alone are made ahead ([remake]): pages and JSON that are the
 //! same for every visitor.
 
-mod again;
 mod cap;
 mod driver;
 mod list;
 pub(crate) mod remake;
+mod retries;
 mod values;
 
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ use driver::Driver;
 pub(crate) const QUEUE: usize = 1024;
 
 /// How much is made ahead, and where it is kept what was hot.
-pub(crate) struct Settings {
+pub(crate) struct RefreshSettings {
     /// Of the time of one connection to the database, in per cent.
     pub(crate) percent: usize,
     /// None keeps no list.
@@ -49,7 +49,7 @@ pub(crate) struct Settings {
 
 /// Between the thread and the rest.
 #[derive(Default)]
-struct Shared {
+struct AheadState {
     stopped: AtomicBool,
     /// What the thread's work took in all.
     worked_nanos: AtomicU64,
@@ -57,16 +57,16 @@ struct Shared {
 
 /// The thread that makes pages ahead, until this is dropped.
 pub(crate) struct Ahead {
-    shared: Arc<Shared>,
+    state: Arc<AheadState>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
     /// Starts the thread. If the system refuses the thread, pages are made at requests, and the
     /// owner is notified.
-    pub(crate) fn start(core: &Arc<Core>, settings: Settings) -> Self {
-        let shared = Arc::new(Shared::default());
-        let driver = Driver::new(core.clone(), shared.clone(), settings);
+    pub(crate) fn start(core: &Arc<Core>, settings: RefreshSettings) -> Self {
+        let state = Arc::new(AheadState::default());
+        let driver = Driver::new(core.clone(), state.clone(), settings);
         let thread = Builder::new()
             .name("ahead".to_owned())
             .spawn(move || driver.run())
@@ -76,21 +76,21 @@ impl Ahead {
                 ));
             });
         Self {
-            shared,
+            state,
             thread: thread.ok(),
         }
     }
 
     /// What making pages ahead took in all, with looking for them.
     pub(crate) fn worked(&self) -> Duration {
-        Duration::from_nanos(self.shared.worked_nanos.load(Ordering::Relaxed))
+        Duration::from_nanos(self.state.worked_nanos.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Ahead {
     /// Waits for the thread, which gives up what it makes and writes the list.
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::Release);
+        self.state.stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic in the thread has been reported, and ends only refresh ahead.

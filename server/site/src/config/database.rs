@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_do_not_tell_the_password() {
+    fn faults_do_not_reveal_the_password() {
         for (url, expected) in [
             ("mysql://me:secret@h/d", "it serves SQLite"),
             ("postgress://me:secret@h/d", "it serves SQLite"),

@@ -22,7 +22,7 @@ impl Claims {
 }
 
 /// A claim that a page's queries use, as the kind of value that the database compares it with. Its
-/// value is part of every key that is made from what the queries give (COHERENCE, rule 15).
+/// value is part of every key that is made from what the queries give (coherence.md, rule 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimUse {
     pub(crate) name: String,

@@ -106,7 +106,7 @@ impl SessionLines {
     }
 
     /// Takes up one line; `queries` stand above it.
-    pub(crate) fn direct(
+    pub(crate) fn apply_directive(
         &mut self,
         word: &str,
         rest: &str,
@@ -364,7 +364,7 @@ mod tests {
             ("claims", "user = account.id,name=:name"),
             ("logout", ""),
         ] {
-            lines.direct(word, rest, line(), 2).unwrap();
+            lines.apply_directive(word, rest, line(), 2).unwrap();
         }
         assert_eq!(lines.require[0].otherwise.as_deref(), Some("/login"));
         assert_eq!(lines.require[1].value, Some("it's".into()));
@@ -410,7 +410,7 @@ mod tests {
             ("claims", "user = a.id, user = b.id", "user = b.id"),
             ("logout", "now", "now"),
         ] {
-            let found = SessionLines::default().direct(word, rest, line(), 0);
+            let found = SessionLines::default().apply_directive(word, rest, line(), 0);
             assert_eq!(found.unwrap_err().0, at, "{word}: {rest}");
         }
         let mut lines = SessionLines::default();

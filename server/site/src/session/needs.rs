@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_pass() {
+    fn which_visitors_may_pass() {
         let session = |claims: &[(&str, Value)]| {
             let claims = claims.iter();
             Session {

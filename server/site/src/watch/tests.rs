@@ -291,7 +291,7 @@ fn a_burst_is_one_call() {
 }
 
 #[test]
-fn events_without_end_are_told_in_time() {
+fn endless_events_are_reported_in_time() {
     let shared = WatchShared::default();
     let now = Boottime::now();
     let begun = Boottime::from_nanos(now.as_nanos() - DELAY_LIMIT.as_nanos() as u64);

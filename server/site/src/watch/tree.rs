@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_told_with_the_sysctl_to_raise() {
+    fn a_limit_is_reported_with_the_sysctl_to_raise() {
         let told = |kind| unwatchable(Path::new("site"), &notify::Error::new(kind)).to_string();
         assert_eq!(
             told(ErrorKind::MaxFilesWatch),

@@ -82,7 +82,7 @@ fn it_is_so_after_a_form_for_rows_and_for_whole_tables_and_without_a_template() 
     assert_eq!((page.cache(), &*page.body), ("hit", "<h1>Mine</h1>"));
     let told = site
         .site
-        .explain("/read?id=1", millpond_site::Whom::Nobody)
+        .explain("/read?id=1", millpond_site::ExplainedVisitor::Anonymous)
         .expect("an explanation");
     assert_eq!(told["page"]["made_ahead"]["times"], 1);
     assert_eq!(told["page"]["made_ahead"]["in_vain"], 0);
@@ -104,7 +104,7 @@ fn a_flood_of_changes_makes_a_page_a_few_times_and_no_more() {
     });
     // Each page that was not requested halves the chance of the next.
     assert!(made(&site) <= 4, "{}", made(&site));
-    assert!(store().made_in_vain + 1 >= made(&site));
+    assert!(store().made_unused + 1 >= made(&site));
     assert_eq!(site.get("/read?id=1").body, "<h1>Title 299</h1>");
 }
 

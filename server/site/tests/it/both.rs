@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use lab_pgtest::Database;
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::{
     postgres,
@@ -69,7 +69,7 @@ impl Housed {
         let text = text.replace("sqlite:site.db", &url(&database.url()));
         support::write(dir.path(), &[("millpond.toml", &text)]);
         Self {
-            site: TestSite::open(dir, Options::default()),
+            site: TestSite::open(dir, SiteOptions::default()),
             database: Some(database),
         }
     }

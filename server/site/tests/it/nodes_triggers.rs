@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use lab_pgtest::{Database, Postgres};
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::nodes::{Frozen, PAGES, get, say, settings};
 use crate::postgres::{client, folder, install_triggers};
@@ -28,7 +28,7 @@ fn node(database: &Database<'_>) -> TestSite {
     let by_triggers = logical.replace("[cache]", "feed = \"triggers\"\n[cache]");
     write(dir.path(), &[("millpond.toml", &by_triggers), IDLE]);
     install_triggers(dir.path());
-    let site = TestSite::open(dir, Options::default());
+    let site = TestSite::open(dir, SiteOptions::default());
     site.until("a hit", || site.get("/a").cache() == "hit");
     site
 }
@@ -89,7 +89,7 @@ fn what_a_visitor_has_written_is_on_the_next_page_of_every_node() {
 }
 
 #[test]
-fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
+fn while_a_feed_is_held_up_a_writer_sees_the_write_and_others_may_not() {
     let database = SERVER.database().unwrap();
     let (first, second, feed) = two(&database);
     let frozen = freeze(&second, &database, feed);
@@ -116,7 +116,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
 /// The position lies beyond the oldest open one, so it does not say whether the other node has
 /// applied it. But a poll that is sent after the visitor's request has seen the write.
 #[test]
-fn while_an_older_transaction_is_open_who_has_written_waits_for_a_look_and_not_for_its_end() {
+fn while_an_older_transaction_is_open_a_writer_waits_for_a_poll_and_not_for_its_end() {
     let database = SERVER.database().unwrap();
     let (first, second, _) = two(&database);
     let mut open = client(&database);

@@ -1,7 +1,7 @@
 //! Pages from the store: hits, misses, what makes a page stale and what does not.
 
 use millpond_http::OwnedRequest;
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::support::TestSite;
 
@@ -141,9 +141,9 @@ fn objects_are_shared_between_pages_when_they_make_one_state() {
 fn without_a_cache_every_page_is_made() {
     let site = TestSite::with(
         READ,
-        Options {
+        SiteOptions {
             cache: false,
-            ..Options::default()
+            ..SiteOptions::default()
         },
     );
     for _ in 0..2 {

@@ -1,7 +1,7 @@
 //! Sites that read a standby of their PostgreSQL server.
 
 use lab_pgtest::{Options as Server, Postgres};
-use millpond_site::{Config, Options, check};
+use millpond_site::{Config, SiteOptions, check};
 use postgres::{Client, NoTls};
 
 use crate::support::{TestSite, write};
@@ -56,11 +56,11 @@ fn site(primary: &Postgres, standby: &Postgres) -> TestSite {
         primary.url(),
         standby.port()
     );
-    TestSite::open(folder(&settings), Options::default())
+    TestSite::open(folder(&settings), SiteOptions::default())
 }
 
 #[test]
-fn pages_come_from_a_replica_and_are_kept_and_who_writes_sees_it_at_once() {
+fn pages_come_from_a_replica_and_are_kept_and_a_writer_sees_the_write_at_once() {
     let primary = Server::new().logical().start().unwrap();
     let standby = primary.standby().unwrap();
     let site = site(&primary, &standby);

@@ -172,7 +172,7 @@ fn what_is_rewritten_is_answered_and_leads_nowhere() {
 }
 
 #[test]
-fn fields_are_added_to_whatever_answers() {
+fn fields_are_added_to_every_answer() {
     let site = site();
     let page = site.get("/read?id=2");
     assert_eq!(page.field("x-frame-options"), "DENY");

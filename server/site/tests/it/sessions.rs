@@ -103,7 +103,7 @@ pub(crate) fn login(site: &TestSite, name: &str, password: &str) -> Answer {
 /// *Counterexample*: a visitor who gets an error after the commit has written all the same, and
 /// must see the write on every node.
 #[test]
-fn a_form_that_has_written_and_cannot_sign_in_tells_what_was_written() {
+fn a_form_that_has_written_and_cannot_sign_in_sends_the_write_cookie() {
     let site = TestSite::new(SITE);
     let long = "x".repeat(4_000);
     let answer = site.post(
@@ -190,7 +190,7 @@ fn after_signing_in_only_paths_of_this_site_are_followed() {
 }
 
 #[test]
-fn another_sites_form_signs_nobody_in_or_out() {
+fn another_sites_form_signs_no_visitor_in_or_out() {
     let site = TestSite::new(SITE);
     register(&site, "Ann", 1, "reader");
     for (target, body) in [
@@ -239,7 +239,7 @@ fn keys_are_rotated() {
 }
 
 #[test]
-fn the_key_is_made_where_somebody_can_sign_in_and_nowhere_else() {
+fn the_key_is_made_where_visitors_can_sign_in_and_nowhere_else() {
     let without = [(
         "millpond.toml",
         "[database]\nurl = \"sqlite:data/site.db\"\n[session]\nsecure = false\n",

@@ -65,8 +65,8 @@ impl Ghosts {
             by_fingerprint,
             ..
         } = self;
-        by_fingerprint.insert_unique(spread(fingerprint), index, |&index| {
-            spread(nodes[index].fingerprint)
+        by_fingerprint.insert_unique(table_hash(fingerprint), index, |&index| {
+            table_hash(nodes[index].fingerprint)
         });
     }
 
@@ -82,7 +82,9 @@ impl Ghosts {
 
     fn find(&self, fingerprint: u32) -> Option<u32> {
         let same = |&index: &u32| self.nodes[index].fingerprint == fingerprint;
-        self.by_fingerprint.find(spread(fingerprint), same).copied()
+        self.by_fingerprint
+            .find(table_hash(fingerprint), same)
+            .copied()
     }
 
     /// Frees a node that has left the queue.
@@ -91,7 +93,7 @@ impl Ghosts {
         self.weight -= ghost.weight as usize;
         if let Ok(slot) = self
             .by_fingerprint
-            .find_entry(spread(ghost.fingerprint), |&other| other == index)
+            .find_entry(table_hash(ghost.fingerprint), |&other| other == index)
         {
             slot.remove();
         }
@@ -123,6 +125,6 @@ pub(super) fn fingerprint(hash: u64) -> u32 {
 }
 
 /// The table takes its buckets from the low bits and its control bytes from the high ones.
-fn spread(fingerprint: u32) -> u64 {
+fn table_hash(fingerprint: u32) -> u64 {
     u64::from(fingerprint).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use millpond_store::{Config, Joined, Landed, Need, Outcome, Tag};
+use millpond_store::{Config, FillOutcome, FlightEnd, Joined, Need, Tag};
 
 use crate::support::{TestStore, block_on, fill, store};
 
@@ -34,11 +34,11 @@ fn stampede(threads: usize) -> usize {
                 }
                 assert_eq!(
                     permit.complete(fill(7, vec![Tag::narrow(2)], 0)),
-                    Outcome::Stored
+                    FillOutcome::Stored
                 );
             }
             Joined::Wait(waiting) => {
-                let Landed::Value(value) = block_on(waiting) else {
+                let FlightEnd::Value(value) = block_on(waiting) else {
                     panic!("a stored value is for all")
                 };
                 assert_eq!(value.number, 7);
@@ -99,9 +99,9 @@ fn a_leader_that_panics_frees_the_others() {
                             return;
                         }
                         Joined::Wait(waiting) => match block_on(waiting) {
-                            Landed::Value(_) => return,
-                            Landed::Again => {}
-                            Landed::Alone => panic!("nobody said so"),
+                            FlightEnd::Value(_) => return,
+                            FlightEnd::Retry => {}
+                            FlightEnd::Private => panic!("nobody said so"),
                         },
                         Joined::Refused => panic!("there is room for all"),
                     }

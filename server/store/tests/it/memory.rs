@@ -1,7 +1,7 @@
 //! The memory that an entry takes beside its key and its value: the store's account, compared with
 //! the allocator's count.
 
-use millpond_store::{Config, Need, Outcome, Tag};
+use millpond_store::{Config, FillOutcome, Need, Tag};
 
 use crate::{
     counting::allocated,
@@ -38,7 +38,7 @@ fn measure(tags: impl Fn(u64) -> Vec<Tag>) -> (f64, f64) {
         };
         assert_eq!(
             lead(&store, &n.to_le_bytes(), Need::Any).complete(fill),
-            Outcome::Stored
+            FillOutcome::Stored
         );
     }
     let stats = store.stats();

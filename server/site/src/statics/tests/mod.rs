@@ -1,8 +1,8 @@
 //! A folder loaded, changed, loaded again, and asked for its files.
 
-mod beside;
 mod disk;
 mod links;
+mod precompressed;
 mod reload;
 
 use std::fs::{self, File};
@@ -207,7 +207,7 @@ fn what_may_not_be_read_is_said_once_and_refused() {
 }
 
 #[test]
-fn the_limit_of_open_files_is_told() {
+fn the_limit_of_open_files_is_reported() {
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
     let problem = scan::unreadable(Path::new("static/big"), &error);
     assert!(problem.hint.unwrap().contains("ulimit -n"));

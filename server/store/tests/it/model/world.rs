@@ -15,8 +15,8 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_store::{
-    Change, Class, Config, Fill, Hit, Joined, Landed, Need, Permit, Sink, Store, Tag, Value,
-    Waiting,
+    Change, Class, Config, Fill, FlightEnd, FlightWaiter, Hit, Joined, Need, Permit, Sink, Store,
+    Tag, Value,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
@@ -74,7 +74,7 @@ struct Flying<S: Source> {
 }
 
 struct Asking {
-    waiting: Waiting<Read>,
+    waiting: FlightWaiter<Read>,
     /// The commits that the answer has to reflect.
     owed: Vec<u64>,
 }
@@ -218,7 +218,7 @@ impl<S: Source> World<S> {
         }
     }
 
-    /// A feed starts when what it will not bring is visible (COHERENCE, rule 7).
+    /// A feed starts when what it will not bring is visible (coherence.md, rule 7).
     fn lose(&mut self) {
         let lost = self.database.brought + 1..;
         for at in self.database.unseen() {
@@ -465,7 +465,7 @@ impl<S: Source> World<S> {
             return Ok(());
         };
         let asking = pick(&mut self.asking, n).expect("it was there");
-        if let Landed::Value(value) = landed {
+        if let FlightEnd::Value(value) = landed {
             self.landed += 1;
             self.check(&value, &asking.owed)?;
         }

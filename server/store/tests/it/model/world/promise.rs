@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_store::{Class, Fill, Joined, Need, Outcome, Sink};
+use millpond_store::{Class, Fill, FillOutcome, Joined, Need, Sink};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
 use super::{CELLS, Cells, MAX_STALENESS, MEMORY, Read, Source, World, moment};
@@ -117,7 +117,7 @@ impl<S: Source> World<S> {
                 class,
                 cost,
             });
-            prop_assert_eq!(outcome, Outcome::Stored);
+            prop_assert_eq!(outcome, FillOutcome::Stored);
         }
         // No hit whose entry was evicted is valid.
         let now = moment(self.now);
