@@ -8,7 +8,9 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_store::{Class, Config, Feed, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value};
+use millpond_store::{
+    Class, Config, Feed, Fill, FillOutcome, Joined, Need, Sink, Store, Tag, Value,
+};
 
 use crate::Result;
 
@@ -73,7 +75,7 @@ pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>, tags: Vec<T
         class,
         cost,
     }) {
-        Outcome::Stored => Ok(()),
+        FillOutcome::Stored => Ok(()),
         other => Err(format!("a fill was not stored: {other:?}")),
     }
 }

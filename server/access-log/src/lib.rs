@@ -1,9 +1,10 @@
-//! The access log: combined format, buffered, and never in a worker's way.
+//! The access log: combined format, buffered, never blocks a worker.
 //!
-//! A worker formats its line straight into a buffer in memory (its *shard*); one writer thread takes all buffers
-//! every `INTERVAL`, or sooner when one has filled to `WAKE`, and writes them. A worker only ever tries a lock:
-//! where the writer is just swapping a shard's buffer, the line goes to the next shard. When the sink is slower than
-//! the lines come, a shard fills to its share of `LIMIT`; from then on lines are dropped and counted, and the requests go on.
+//! A worker formats its line into a buffer in memory (its *shard*). One writer thread takes all
+//! buffers every `INTERVAL`, or sooner when a buffer reaches `WAKE`, and writes them. A worker only
+//! tries a lock: if the writer is swapping a shard's buffer, the line goes to the next shard. If
+//! the sink is slower than the lines arrive, a shard fills to its share of `LIMIT`. From then on
+//! lines are dropped and counted, and requests go on.
 
 mod line;
 mod writer;
@@ -17,24 +18,25 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::Duration;
 
-pub use line::Line;
-use line::Stamp;
+pub use line::LogLine;
+use line::Timestamp;
 
 /// A line is on its way to the file after at most this time.
 const INTERVAL: Duration = Duration::from_millis(150);
 /// Bytes in one shard that wake the writer before its time.
 const WAKE: usize = 64 * 1024;
-/// Bytes in all shards together past which lines are dropped: at 100,000 lines of 200 bytes a second, a disk may stall
-/// for one and a half seconds. In memory at most twice, while the writer has one shard's bytes in its hands.
+/// Bytes in all shards past which lines are dropped: at 100,000 lines of 200 bytes a second, a disk
+/// may stall for one and a half seconds. Memory use is at most twice as much, while the writer
+/// holds one shard's bytes.
 const LIMIT: usize = 32 * 1024 * 1024;
 /// How long stopping waits for a sink that does not take its bytes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A log of requests that any number of threads write to. Clones share one file; when the last is dropped, what was
-/// recorded is written.
+/// A log of requests to which any number of threads write. Clones share one file; when the last
+/// clone is dropped, the recorded lines are written.
 #[derive(Clone)]
 pub struct AccessLog {
-    shared: Arc<Shared>,
+    state: Arc<LogState>,
     _stop: Arc<StopOnDrop>,
 }
 
@@ -49,7 +51,7 @@ pub struct Counts {
     pub write_errors: u64,
 }
 
-struct Shared {
+struct LogState {
     /// Where the log was opened; `None` is standard output.
     path: Option<PathBuf>,
     shards: Box<[Shard]>,
@@ -64,7 +66,8 @@ struct Shared {
     writer: OnceLock<Thread>,
 }
 
-/// Who waits for the writer, and how far it is. Passes are numbered by the flushes that asked for them.
+/// How far the writer is, and which threads wait for it. Passes are numbered by the flushes that
+/// asked for them.
 #[derive(Default)]
 struct Progress {
     wanted: u64,
@@ -81,19 +84,20 @@ struct Shard(Mutex<Buffer>);
 struct Buffer {
     bytes: Vec<u8>,
     lines: u64,
-    stamp: Stamp,
+    stamp: Timestamp,
 }
 
 impl AccessLog {
-    /// Opens the log at `path` for appending, or standard output for `-`, and starts its writer thread.
+    /// Opens the log at `path` for appending, or standard output for `-`, and starts its writer
+    /// thread.
     ///
     /// # Errors
-    /// What the operating system says of the path, also for a named pipe that nobody reads.
+    /// The error of the operating system, also for a named pipe without a reader.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = (path.as_ref() != Path::new("-")).then(|| path.as_ref().to_owned());
         let file = writer::open(path.as_deref())?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let shared = Arc::new(Shared {
+        let state = Arc::new(LogState {
             path,
             shards: (0..threads.clamp(2, 64))
                 .map(|_| Shard::default())
@@ -107,23 +111,23 @@ impl AccessLog {
             moved: Condvar::new(),
             writer: OnceLock::new(),
         });
-        let for_writer = Arc::clone(&shared);
+        let for_writer = Arc::clone(&state);
         let writer = std::thread::Builder::new()
             .name("access-log".into())
             .spawn(move || writer::run(&for_writer, file))?;
-        let _ = shared.writer.set(writer.thread().clone());
+        let _ = state.writer.set(writer.thread().clone());
         Ok(Self {
-            _stop: Arc::new(StopOnDrop(Arc::clone(&shared))),
-            shared,
+            _stop: Arc::new(StopOnDrop(Arc::clone(&state))),
+            state,
         })
     }
 
-    /// Records one request. Takes a few hundred nanoseconds, allocates nothing once warm, never waits: when the sink
-    /// does not keep up, the line is dropped and counted.
-    pub fn record(&self, line: &Line<'_>) {
-        let shards = &self.shared.shards;
+    /// Records one request. Takes a few hundred nanoseconds, allocates nothing once warm, and never
+    /// waits. If the sink does not keep up, the line is dropped and counted.
+    pub fn record(&self, line: &LogLine<'_>) {
+        let shards = &self.state.shards;
         let first = shard_of_this_thread();
-        let tries = if self.shared.stop.load(Ordering::Relaxed) {
+        let tries = if self.state.stop.load(Ordering::Relaxed) {
             0
         } else {
             shards.len()
@@ -148,84 +152,84 @@ impl AccessLog {
             let filled = before < WAKE && bytes.len() >= WAKE;
             drop(buffer);
             if filled {
-                self.shared.wake();
+                self.state.wake();
             }
             return;
         }
-        self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        self.state.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lines lost since the log was opened.
     pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
+        self.state.dropped.load(Ordering::Relaxed)
     }
 
     /// What became of the lines so far.
     pub fn counts(&self) -> Counts {
         Counts {
-            written: self.shared.written.load(Ordering::Relaxed),
+            written: self.state.written.load(Ordering::Relaxed),
             dropped: self.dropped(),
-            write_errors: self.shared.write_errors.load(Ordering::Relaxed),
+            write_errors: self.state.write_errors.load(Ordering::Relaxed),
         }
     }
 
-    /// Opens the path anew, after it has been renamed away (SIGHUP, logrotate). Lines recorded before this call go to
-    /// the old file. Does nothing for standard output.
+    /// Reopens the path after the file was renamed (SIGHUP, logrotate). Lines recorded before this
+    /// call go to the old file. Does nothing for standard output.
     ///
     /// # Errors
     /// The path cannot be opened; the old file stays in use.
     pub fn reopen(&self) -> io::Result<()> {
-        if self.shared.path.is_some() {
-            let file = writer::open(self.shared.path.as_deref())?;
-            *lock(&self.shared.reopened) = Some(file);
-            self.shared.wake();
+        if self.state.path.is_some() {
+            let file = writer::open(self.state.path.as_deref())?;
+            *lock(&self.state.reopened) = Some(file);
+            self.state.wake();
         }
         Ok(())
     }
 
-    /// Waits until the lines recorded so far are in the file; `false` if the sink did not take them within
-    /// `patience`. For shutdown and tests: a worker has no use for it.
-    pub fn flush(&self, patience: Duration) -> bool {
-        let mut progress = lock(&self.shared.progress);
+    /// Waits until the lines recorded so far are in the file; `false` if the sink did not take them
+    /// within `timeout`. For shutdown and tests; a worker does not call this.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let mut progress = lock(&self.state.progress);
         progress.wanted += 1;
         let mine = progress.wanted;
         drop(progress);
-        self.shared.wake();
-        self.shared
-            .wait(patience, |progress| progress.done >= mine || progress.ended)
+        self.state.wake();
+        self.state
+            .wait(timeout, |progress| progress.done >= mine || progress.ended)
     }
 
-    /// Writes what is there and ends the writer thread, waiting at most two seconds for the sink. Lines recorded
-    /// later are lost. The same happens when the last clone is dropped.
+    /// Writes the recorded lines and ends the writer thread, waiting at most two seconds for the
+    /// sink. Lines recorded later are lost. Dropping the last clone does the same.
     pub fn stop(&self) {
-        self.shared.stop();
+        self.state.stop();
     }
 }
 
-impl Shared {
+impl LogState {
     fn wake(&self) {
         if let Some(writer) = self.writer.get() {
             writer.unpark();
         }
     }
 
-    fn wait(&self, patience: Duration, until: impl Fn(&Progress) -> bool) -> bool {
+    fn wait(&self, timeout: Duration, until: impl Fn(&Progress) -> bool) -> bool {
         let progress = lock(&self.progress);
         let waited = self
             .moved
-            .wait_timeout_while(progress, patience, |progress| !until(progress));
+            .wait_timeout_while(progress, timeout, |progress| !until(progress));
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake();
-        self.wait(PATIENCE, |progress| progress.ended);
+        self.wait(STOP_TIMEOUT, |progress| progress.ended);
     }
 }
 
-/// Only this end of the log stops the writer: the writer itself holds a `Shared` too.
-struct StopOnDrop(Arc<Shared>);
+/// Only this end of the log stops the writer: the writer itself holds a `LogState` too.
+struct StopOnDrop(Arc<LogState>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

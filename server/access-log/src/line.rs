@@ -7,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// Bytes of a client's field that are logged; what is beyond is replaced by `...`, so that one request with a head of
-/// 64 KiB makes a line of a few pages, not of a quarter of a megabyte.
+/// Bytes of a request field that are logged; the rest is replaced by `...`. So a request with a
+/// head of 64 KiB makes a line of a few pages, not of a quarter of a megabyte.
 const FIELD: usize = 4096;
 
-/// One answered request, as the log sees it. Byte strings are the client's own: any byte may be in them.
+/// One answered request. The byte strings come from the client, so they may contain any byte.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     /// The client's address.
     pub peer: IpAddr,
     /// The method, as received.
@@ -33,7 +33,7 @@ pub struct Line<'a> {
 }
 
 /// Appends one line, with its line feed.
-pub(super) fn format(out: &mut Vec<u8>, stamp: &[u8], line: &Line<'_>) {
+pub(super) fn format(out: &mut Vec<u8>, stamp: &[u8], line: &LogLine<'_>) {
     address(out, line.peer);
     out.extend_from_slice(b" - - ");
     out.extend_from_slice(stamp);
@@ -131,12 +131,12 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 
 /// The time of day as text, made once a second.
 #[derive(Default)]
-pub(super) struct Stamp {
+pub(super) struct Timestamp {
     second: Option<i64>,
     text: Vec<u8>,
 }
 
-impl Stamp {
+impl Timestamp {
     /// `[21/Nov/2026:05:28:21 +0000]`, in UTC.
     pub(super) fn at(&mut self, now: SystemTime) -> &[u8] {
         let second = now
@@ -163,8 +163,8 @@ mod tests {
 
     use super::*;
 
-    fn line<'a>() -> Line<'a> {
-        Line {
+    fn line<'a>() -> LogLine<'a> {
+        LogLine {
             peer: Ipv4Addr::new(192, 0, 2, 1).into(),
             method: b"GET",
             target: b"/read?id=5",
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    fn check(line: &Line<'_>, expected: &str) {
+    fn check(line: &LogLine<'_>, expected: &str) {
         let mut out = Vec::new();
         format(&mut out, b"[t]", line);
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn addresses_are_canonical() {
-        let v6 = Line {
+        let v6 = LogLine {
             peer: Ipv6Addr::LOCALHOST.into(),
             bytes: 0,
             ..line()
@@ -201,7 +201,7 @@ mod tests {
             &v6,
             "::1 - - [t] \"GET /read?id=5 HTTP/1.1\" 200 0 \"-\" \"curl/8.5\"\n",
         );
-        let mapped = Line {
+        let mapped = LogLine {
             peer: Ipv4Addr::new(10, 0, 200, 3).to_ipv6_mapped().into(),
             bytes: 0,
             ..line()
@@ -216,7 +216,7 @@ mod tests {
     fn no_byte_of_a_client_ends_a_field_or_a_line() {
         let every: Vec<u8> = (0..=255).collect();
         let mut out = Vec::new();
-        let hostile = Line {
+        let hostile = LogLine {
             method: &every,
             target: &every,
             referer: Some(&every),
@@ -241,7 +241,7 @@ mod tests {
         format(
             &mut out,
             b"[t]",
-            &Line {
+            &LogLine {
                 user_agent: Some(&long),
                 method: b"",
                 target: b"",
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_stamp_follows_the_second() {
-        let mut stamp = Stamp::default();
+        let mut stamp = Timestamp::default();
         let at = UNIX_EPOCH + Duration::from_millis(1_795_239_001_999);
         assert_eq!(stamp.at(at), b"[21/Nov/2026:05:30:01 +0000]");
         assert_eq!(

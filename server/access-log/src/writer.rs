@@ -11,19 +11,20 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{INTERVAL, Shared, lock};
+use super::{INTERVAL, LogState, lock};
 
 /// What a pipe takes at once when poll calls it writable (POSIX asks for 512, Linux gives 4096).
 const PIPE_BUF: usize = 4096;
 /// Room that an empty buffer keeps.
 const KEPT: usize = 1024 * 1024;
 /// How often a blocked pipe is left to see whether the log is stopped or reopened.
-const GLANCE: Timespec = Timespec {
+const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// Opens the log. A named pipe without a reader is an error at once, where a plain open would wait for one.
+/// Opens the log. A named pipe without a reader is an error at once; a plain open would wait for a
+/// reader.
 pub(super) fn open(path: Option<&Path>) -> io::Result<File> {
     let Some(path) = path else {
         return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?));
@@ -40,22 +41,23 @@ pub(super) fn open(path: Option<&Path>) -> io::Result<File> {
 }
 
 /// Takes and writes the shards until the log is stopped.
-pub(super) fn run(shared: &Shared, file: File) {
-    let _ended = EndOnDrop(shared);
+pub(super) fn run(state: &LogState, file: File) {
+    let _ended = EndOnDrop(state);
     let mut sink = Sink::new(file);
     let mut taken = Vec::new();
     loop {
-        let stopping = shared.stop.load(Ordering::Acquire);
-        let wanted = lock(&shared.progress).wanted;
-        // The new file is taken before the lines: all that was recorded before `reopen` is in this pass at the latest.
-        let next = lock(&shared.reopened).take();
-        for shard in &shared.shards {
+        let stopping = state.stop.load(Ordering::Acquire);
+        let wanted = lock(&state.progress).wanted;
+        // The new file is taken before the lines, so all lines recorded before `reopen` are in this
+        // pass at the latest.
+        let next = lock(&state.reopened).take();
+        for shard in &state.shards {
             let lines = {
                 let mut buffer = lock(&shard.0);
                 std::mem::swap(&mut buffer.bytes, &mut taken);
                 std::mem::take(&mut buffer.lines)
             };
-            sink.write(shared, &taken, lines, next.is_some());
+            sink.write(state, &taken, lines, next.is_some());
             taken.clear();
             // What a burst needed is not kept for ever.
             taken.shrink_to(KEPT);
@@ -63,8 +65,8 @@ pub(super) fn run(shared: &Shared, file: File) {
         if let Some(file) = next {
             sink = Sink::new(file);
         }
-        lock(&shared.progress).done = wanted;
-        shared.moved.notify_all();
+        lock(&state.progress).done = wanted;
+        state.moved.notify_all();
         if stopping {
             return;
         }
@@ -72,8 +74,8 @@ pub(super) fn run(shared: &Shared, file: File) {
     }
 }
 
-/// However the thread ends, nobody waits for it any longer.
-struct EndOnDrop<'a>(&'a Shared);
+/// Releases all waiting threads when the writer thread ends, for any reason.
+struct EndOnDrop<'a>(&'a LogState);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
@@ -103,29 +105,29 @@ impl Sink {
 
     /// Writes whole lines. What the sink does not take is counted as dropped, by lines.
     /// A pipe that is being left (`leaving`) gets what it takes at once.
-    fn write(&mut self, shared: &Shared, bytes: &[u8], lines: u64, leaving: bool) {
+    fn write(&mut self, state: &LogState, bytes: &[u8], lines: u64, leaving: bool) {
         if bytes.is_empty() {
             return;
         }
-        let torn = self.torn && self.put(shared, b"\n", leaving) != 1;
+        let torn = self.torn && self.put(state, b"\n", leaving) != 1;
         let put = if torn {
             0
         } else {
-            self.put(shared, bytes, leaving)
+            self.put(state, bytes, leaving)
         };
         let lost = bytes[put..].iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.torn = torn || (put > 0 && bytes[put - 1] != b'\n');
-        shared
+        state
             .written
             .fetch_add(lines.saturating_sub(lost), Ordering::Relaxed);
-        shared.dropped.fetch_add(lost, Ordering::Relaxed);
+        state.dropped.fetch_add(lost, Ordering::Relaxed);
     }
 
     /// The number of bytes that the sink took.
-    fn put(&mut self, shared: &Shared, bytes: &[u8], leaving: bool) -> usize {
+    fn put(&mut self, state: &LogState, bytes: &[u8], leaving: bool) -> usize {
         let mut done = 0;
         while done < bytes.len() {
-            if !self.regular && !self.ready(shared, leaving) {
+            if !self.regular && !self.ready(state, leaving) {
                 break;
             }
             let most = if self.regular {
@@ -137,15 +139,16 @@ impl Sink {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Somebody made standard output non-blocking: it has less room than poll promised.
+                // Another process made standard output non-blocking: it has less room than poll
+                // promised.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if leaving || shared.stop.load(Ordering::Acquire) {
+                    if leaving || state.stop.load(Ordering::Acquire) {
                         break;
                     }
                     thread::park_timeout(Duration::from_millis(10));
                 }
                 Err(_) => {
-                    shared.write_errors.fetch_add(1, Ordering::Relaxed);
+                    state.write_errors.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
             }
@@ -154,18 +157,18 @@ impl Sink {
     }
 
     /// Waits for room in a pipe, unless the log is stopped or has a new file meanwhile.
-    fn ready(&self, shared: &Shared, leaving: bool) -> bool {
+    fn ready(&self, state: &LogState, leaving: bool) -> bool {
         loop {
             match poll(
                 &mut [PollFd::new(&self.file, PollFlags::OUT)],
-                Some(&GLANCE),
+                Some(&POLL_INTERVAL),
             ) {
                 Ok(0) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 // Ready, or an error that the write will name.
                 _ => return true,
             }
-            if leaving || shared.stop.load(Ordering::Acquire) || lock(&shared.reopened).is_some() {
+            if leaving || state.stop.load(Ordering::Acquire) || lock(&state.reopened).is_some() {
                 return false;
             }
         }

@@ -216,10 +216,10 @@ impl Database {
     /// Runs the statement of a requirement that [may be fixed](Requirement::may_fix) by it.
     ///
     /// [`Error::Usage`] with PostgreSQL's message, or if a program must not fix the requirement.
-    pub fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+    pub fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
         match &self.engine {
             Engine::Sqlite(_) => Err(Error::usage("SQLite lacks nothing")),
-            Engine::Postgres(postgres) => postgres.mend(requirement),
+            Engine::Postgres(postgres) => postgres.repair(requirement),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A visitor who wrote through one node may reach another node next, whose feed may be behind. So
 //! the response to a write carries the position of the write, and the next node checks whether its
-//! own feed has passed that position (COHERENCE, rule 19).
+//! own feed has passed that position (coherence.md, rule 19).
 
 use std::sync::Arc;
 

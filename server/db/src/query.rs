@@ -160,7 +160,7 @@ pub struct ReadResult {
     /// Once the feed has passed this position, the results may be combined with other results.
     pub position: u64,
     /// Why no result of this read may be kept, for any query: the feed does not cover what the read
-    /// saw (COHERENCE, rule 7). A change may be missing that the feed never delivers, so a kept
+    /// saw (coherence.md, rule 7). A change may be missing that the feed never delivers, so a kept
     /// result with the change could be combined with one without it.
     pub uncovered: Option<&'static str>,
     /// The time that the statements took, without the wait for a connection.

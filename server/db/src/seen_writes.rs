@@ -1,5 +1,5 @@
-//! Writes of other nodes that are known only by a number, which a visitor brings (COHERENCE, rule
-//! 19).
+//! Writes of other nodes that are known only by a number, which a visitor brings (coherence.md,
+//! rule 19).
 //!
 //! Every node numbers the responses to its writes. A visitor brings the number of a response that
 //! was sent before. This node notes when it sees a number for the first time. The number is passed

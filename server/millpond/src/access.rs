@@ -8,25 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use millpond_access_log::{AccessLog, Line};
+use millpond_access_log::{AccessLog, LogLine};
 use millpond_http::{Reply, Request, Service};
 
 /// How long a reopening waits for the old file's disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The access log that all workers write to, if there is one. It can be exchanged while they do.
 #[derive(Default)]
 pub(crate) struct AccessSlot {
     log: ArcSwapOption<AccessLog>,
-    /// Whether there is a log: what each hit asks. It is set before there is one, and cleared after.
+    /// True if there is a log. Each hit reads it. It is set before the log exists, and cleared
+    /// after.
     is_open: AtomicBool,
 }
 
 impl AccessSlot {
-    /// Opens the log at `path` (none: no log) and uses it from now on. What went to the old one is written out.
+    /// Opens the log at `path` (none: no log) and uses it from now on. The lines of the old log are
+    /// written first.
     ///
     /// # Errors
-    /// The path, with what the system says of it; then the old log stays in use.
+    /// The path and the system's error; the old log stays in use.
     pub(crate) fn open(&self, path: Option<&Path>) -> Result<(), (PathBuf, io::Error)> {
         let log = match path {
             Some(path) => Some(Arc::new(
@@ -47,14 +49,14 @@ impl AccessSlot {
         Ok(())
     }
 
-    /// Opens the same path anew, after the file was renamed away, and waits until the new file is in use.
+    /// Reopens the path after the file was renamed, and waits until the new file is in use.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let Some(log) = self.log.load_full() else {
             return Ok(());
         };
         log.reopen()?;
         // A disk that does not take its bytes in time takes them later, and the new file with them.
-        let _ = log.flush(PATIENCE);
+        let _ = log.flush(FLUSH_TIMEOUT);
         Ok(())
     }
 
@@ -66,7 +68,7 @@ impl AccessSlot {
         })
     }
 
-    fn record(&self, line: &Line<'_>) {
+    fn record(&self, line: &LogLine<'_>) {
         if let Some(log) = self.log.load().as_ref() {
             log.record(line);
         }
@@ -97,7 +99,7 @@ impl<S: Service> Service for Logged<S> {
 
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
         self.service.done(request, status, body_bytes);
-        self.log.record(&Line {
+        self.log.record(&LogLine {
             peer: request.peer.ip(),
             method: request.method.as_bytes(),
             target: request.target.as_bytes(),
@@ -112,7 +114,7 @@ impl<S: Service> Service for Logged<S> {
     fn refused(&self, peer: SocketAddr, status: u16) {
         self.service.refused(peer, status);
         // What it asked for was not understood.
-        self.log.record(&Line {
+        self.log.record(&LogLine {
             peer: peer.ip(),
             method: b"",
             target: b"",

@@ -1,7 +1,7 @@
-//! The answers for the owner of a running server (`[admin]`), on an address of their own.
+//! The answers for the owner of a running server (`[admin]`), on a separate address.
 //!
-//! It is HTTP for programs on the same machine. A page in a browser must not be able to read it by a name of its own that
-//! leads here (DNS rebinding), so a host that is a name other than `localhost` is refused.
+//! The answers are HTTP for programs on the same machine. A page in a browser must not reach them
+//! under a name of its own (DNS rebinding), so a host name other than `localhost` is refused.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr as _;
@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use millpond_http::{Limits, Reply, Request, Response, Service};
-use millpond_site::{Sites, Whom};
+use millpond_site::{ExplainedVisitor, Sites};
 
 use crate::events::Event;
-use crate::failure::{Failure, Outcome};
-use crate::server::{Server, bind};
+use crate::failure::{CommandFailure, CommandResult};
+use crate::server::{HttpServer, bind};
 
-/// Where an address of the server is explained; its parameters are `target`, `host`, and whose answer it is: `as` with a visitor's
-/// claims, or `by=cookie` for whom the request's own cookie is. Without that a cookie counts for nothing: a browser sends the cookies of
-/// whatever else it has seen on this machine.
+/// Explains an address of the server. Its parameters are `target`, `host` and the visitor: `as`
+/// with the visitor's claims, or `by=cookie` for the visitor of the request's own cookie. Without
+/// `by=cookie` the cookie is ignored: a browser sends the cookies of all sites that it has visited
+/// on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
 
 /// Starts answering on `address`, with one thread.
@@ -25,7 +26,7 @@ pub(crate) fn start(
     address: SocketAddr,
     sites: &Arc<Sites>,
     events: &Sender<Event>,
-) -> Outcome<Server> {
+) -> CommandResult<HttpServer> {
     let listeners = bind(address, 1)?;
     let service = {
         let sites = Arc::clone(sites);
@@ -35,8 +36,8 @@ pub(crate) fn start(
         connections: 64,
         ..Limits::default()
     };
-    Server::start_with(service, "admin", listeners, &limits, events).map_err(|error| {
-        Failure::new(format!(
+    HttpServer::start_with(service, "admin", listeners, &limits, events).map_err(|error| {
+        CommandFailure::new(format!(
             "cannot answer on {address} (admin.listen): {error}"
         ))
     })
@@ -64,18 +65,20 @@ impl Service for Admin {
             return text(400, "/explain wants target=/path, percent-encoded.\n");
         };
         let claims = given("as");
-        let whom = match &claims {
-            Some(claims) => Whom::Claims(claims),
-            None if given("by").is_some_and(|by| by == "cookie") => Whom::Cookie(request),
-            None => Whom::Nobody,
+        let visitor = match &claims {
+            Some(claims) => ExplainedVisitor::Claims(claims),
+            None if given("by").is_some_and(|by| by == "cookie") => {
+                ExplainedVisitor::Cookie(request)
+            }
+            None => ExplainedVisitor::Anonymous,
         };
-        match self.0.explain(given("host").as_deref(), &target, whom) {
+        match self.0.explain(given("host").as_deref(), &target, visitor) {
             Err(sentence) => text(400, &format!("{sentence}\n")),
-            Ok(Some(told)) => Response::builder(200)
+            Ok(Some(explanation)) => Response::builder(200)
                 .field("Content-Type", "application/json")
                 .field("Cache-Control", "no-store")
                 .field("X-Content-Type-Options", "nosniff")
-                .body(format!("{told:#}\n"))
+                .body(format!("{explanation:#}\n"))
                 .into(),
             Ok(None) => text(404, "No site has that host.\n"),
         }
@@ -100,7 +103,7 @@ mod tests {
     use super::is_own;
 
     #[test]
-    fn names_that_others_could_give_this_machine_are_not_its_own() {
+    fn names_from_outside_are_not_this_machines_own() {
         for own in [
             "127.0.0.1:9180",
             "localhost",

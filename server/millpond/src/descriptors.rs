@@ -1,16 +1,18 @@
-//! File descriptors: every connection takes one, so does every file that is served from disk, and the usual soft limit is 1024.
+//! File descriptors: every connection and every file served from disk takes one, and the usual soft
+//! limit is 1024.
 
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept for what is opened later: files that are read or served from disk, the database's own, a log that is opened anew.
-const KEPT: u64 = 64;
+/// Reserved for later: files that are read or served from disk, the database's files, a reopened
+/// log.
+const RESERVED: u64 = 64;
 /// What a worker opens when it starts: its event loop, what wakes it, a timer, and one to spare.
-const KEPT_PER_WORKER: u64 = 4;
+const RESERVED_PER_WORKER: u64 = 4;
 
-/// Raises the soft limit to the hard one: before anything is opened, since a site may hold more files than the soft
-/// limit allows.
+/// Raises the soft limit to the hard limit. Called before anything is opened, because a site may
+/// hold more files than the soft limit allows.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -25,7 +27,7 @@ pub(crate) fn raise() {
 
 /// What the limit leaves for connections.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct DescriptorBudget {
     wanted: usize,
     /// `None` is no limit.
     allowed: Option<u64>,
@@ -33,18 +35,18 @@ pub(crate) struct Room {
     kept: u64,
 }
 
-impl Room {
-    /// As it is now, with the site and its listeners open and its workers not yet started.
+impl DescriptorBudget {
+    /// The present room, with the site and its listeners open and its workers not yet started.
     pub(crate) fn now(wanted: usize, workers: usize) -> Self {
         Self {
             wanted,
             allowed: getrlimit(Resource::Nofile).current,
             open: open_now(),
-            kept: KEPT + KEPT_PER_WORKER * workers as u64,
+            kept: RESERVED + RESERVED_PER_WORKER * workers as u64,
         }
     }
 
-    /// The connections that fit, at most as many as are wanted; at least one, which will hardly be served.
+    /// The number of connections that fit, at most the configured number and at least one.
     pub(crate) fn connections(&self) -> usize {
         let Some(allowed) = self.allowed else {
             return self.wanted;
@@ -53,7 +55,8 @@ impl Room {
         self.wanted.min(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
-    /// What to say when fewer fit than are wanted: how many, why, and the command that makes room for all.
+    /// The warning when fewer connections fit than are configured: how many, why, and the command
+    /// that makes room for all.
     pub(crate) fn shortage(&self) -> Option<String> {
         let allowed = self.allowed?;
         let fitting = self.connections();
@@ -78,10 +81,10 @@ fn open_now() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, open_now};
+    use super::{DescriptorBudget, open_now};
 
-    fn room(allowed: Option<u64>) -> Room {
-        Room {
+    fn room(allowed: Option<u64>) -> DescriptorBudget {
+        DescriptorBudget {
             wanted: 10_000,
             allowed,
             open: 30,

@@ -7,7 +7,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 
 /// Something that happened.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Event {
     Stop,
     /// SIGHUP.
     Reload,
-    /// A worker ended; with a reason if nobody had asked it to.
+    /// A worker ended; with a reason if it was not asked to end.
     WorkerEnded(Option<String>),
 }
 
@@ -29,28 +29,30 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Takes over SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT ends it at once.
-    pub(crate) fn listen() -> Outcome<Self> {
+    /// Handles SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT
+    /// ends the process at once.
+    pub(crate) fn listen() -> CommandResult<Self> {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
-            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+            .map_err(|error| CommandFailure::new(format!("cannot listen for signals: {error}")))?;
         let (sender, receiver) = mpsc::channel();
         let (to, is_stopping) = (sender.clone(), AtomicBool::default());
         let work = move || {
             for signal in signals.forever() {
                 let event = match signal {
                     SIGHUP => Event::Reload,
-                    // Whoever asks twice does not want to wait for the drain.
+                    // The second signal skips the drain.
                     _ if is_stopping.swap(true, Ordering::SeqCst) => std::process::exit(1),
                     _ => Event::Stop,
                 };
-                // Nobody listens any more once the command is ending; the second signal must still be seen.
+                // The receiver is gone once the command is ending; the second signal must still be
+                // seen.
                 let _ = to.send(event);
             }
         };
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(work)
-            .map_err(|error| Failure::new(format!("no thread for signals: {error}")))?;
+            .map_err(|error| CommandFailure::new(format!("no thread for signals: {error}")))?;
         Ok(Self { receiver, sender })
     }
 }

@@ -7,7 +7,7 @@ use millpond_site::Problem;
 use crate::output::note;
 
 /// The end of a command that did not do what it was asked for.
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// One thing went wrong.
     Message {
         /// What, as a sentence without a full stop.
@@ -20,9 +20,9 @@ pub(crate) enum Failure {
 }
 
 /// What a command gives back.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+pub(crate) type CommandResult<T = ()> = Result<T, CommandFailure>;
 
-impl Failure {
+impl CommandFailure {
     /// A failure without advice.
     pub(crate) fn new(message: impl Display) -> Self {
         Self::Message {
@@ -58,13 +58,13 @@ impl Failure {
     }
 }
 
-impl From<Vec<Problem>> for Failure {
+impl From<Vec<Problem>> for CommandFailure {
     fn from(problems: Vec<Problem>) -> Self {
         Self::Problems(problems)
     }
 }
 
-impl From<Problem> for Failure {
+impl From<Problem> for CommandFailure {
     fn from(problem: Problem) -> Self {
         Self::Problems(vec![problem])
     }

@@ -14,7 +14,7 @@ use rustix::thread::sched_getaffinity;
 
 use crate::access::{AccessSlot, Logged};
 use crate::events::Event;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 
 /// Time that workers have beyond the drain to close what is left.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,12 +28,12 @@ pub(crate) fn worker_count(asked: usize) -> usize {
 }
 
 /// Listeners for `workers` on `address`.
-pub(crate) fn bind(address: SocketAddr, workers: usize) -> Outcome<Vec<TcpListener>> {
+pub(crate) fn bind(address: SocketAddr, workers: usize) -> CommandResult<Vec<TcpListener>> {
     listen_group(address, workers).map_err(|error| cannot_listen(address, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot listen on {address}: {error}"));
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> CommandFailure {
+    let failure = CommandFailure::new(format!("cannot listen on {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint(
             "another program has this port: stop it, or choose another with --listen (port 0 is any free one)",
@@ -49,7 +49,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// A site that is being served.
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     address: SocketAddr,
     shared: Arc<WorkerGroup>,
     workers: Vec<JoinHandle<()>>,
@@ -57,8 +57,9 @@ pub(crate) struct Server {
     drain: Duration,
 }
 
-impl Server {
-    /// Starts a worker for each listener. One that ends unasked sends [`Event::WorkerEnded`] with the reason.
+impl HttpServer {
+    /// Starts a worker for each listener. A worker that ends unasked sends [`Event::WorkerEnded`]
+    /// with the reason.
     pub(crate) fn start(
         sites: &Arc<Sites>,
         listeners: Vec<TcpListener>,
@@ -71,7 +72,8 @@ impl Server {
         Self::start_with(service, "worker", listeners, limits, events)
     }
 
-    /// The same for any service, of which each worker makes its own; the workers' threads have this name.
+    /// Starts workers for any service; each worker makes its own. The workers' threads have this
+    /// name.
     pub(crate) fn start_with<S: Service + 'static>(
         service: impl Fn() -> S + Clone + Send + 'static,
         name: &str,
@@ -104,7 +106,7 @@ impl Server {
                     Ok(Err(error)) => Some(error.to_string()),
                     Err(_) => Some("it panicked".to_owned()),
                 };
-                // Nobody may be listening any more; then nobody needs to know.
+                // The receiver may be gone; then the event is not needed.
                 let _ = events.send(Event::WorkerEnded(reason));
                 let _ = end.send(());
             };
@@ -132,8 +134,8 @@ impl Server {
         self.shared.stats()
     }
 
-    /// Lets the requests in flight finish, for at most the drain timeout; says how many workers are not done even
-    /// then. The site goes on.
+    /// Lets the requests in flight finish, for at most the drain timeout. Returns the number of
+    /// workers that have not finished by then. The site stays open.
     pub(crate) fn stop(&mut self) -> usize {
         self.shared.shutdown();
         let workers = std::mem::take(&mut self.workers);

@@ -13,7 +13,7 @@ use crate::{
     statics::{StaticFile, Statics},
 };
 
-/// What a folder with these files answers beside them.
+/// What a folder answers in addition to its files.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     others: HashMap<String, Other, foldhash::fast::RandomState>,
@@ -145,7 +145,7 @@ impl Builder<'_> {
             .all(|name| self.statics.find(&format!("{folder}{name}")).is_none())
     }
 
-    /// Leads to folders that answer, and lists those that are to be listed.
+    /// Redirects to folders that answer, and lists the folders with a listing.
     fn folders(&mut self) {
         for (folder, files) in self.contents() {
             let has_index = self.statics.find(&folder).is_some();
@@ -178,8 +178,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Every folder that has a file somewhere in it, with what is in it; a folder in it has no file
-    /// of its own.
+    /// Every folder with a file at any depth, and its entries; an entry that is a folder has no
+    /// file of its own.
     fn contents(&self) -> BTreeMap<String, BTreeMap<String, Option<StaticFile>>> {
         let mut folders: BTreeMap<String, BTreeMap<String, Option<StaticFile>>> = BTreeMap::new();
         for (path, file) in self.statics.files() {

@@ -1,4 +1,4 @@
-//! A GET that found no hit: join the flight, or lead it (COHERENCE, rules 1 to 5).
+//! A GET that found no hit: join the flight, or lead it (coherence.md, rules 1 to 5).
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -9,11 +9,11 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
-use millpond_store::{Joined, Landed, Need, Outcome, Permit, Why};
+use millpond_store::{FillOutcome, FlightEnd, Joined, Need, Permit, Why};
 
 use crate::{
     ahead::remake,
-    cached::{Cached, Failure, bundle_key},
+    cached::{Cached, PageFailure, bundle_key},
     core::{Core, Generation},
     object::QueryResult,
     page::Page,
@@ -21,7 +21,8 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Twice is what it takes: who has to start again joins a flight that has not begun. More happens only when fills panic.
+/// Two are enough in general: a request that starts again joins a flight that has not begun. More
+/// are needed only if fills panic.
 const ATTEMPTS: usize = 8;
 
 /// Why a request is not answered from the store at once.
@@ -45,9 +46,9 @@ pub(crate) struct Ask {
 }
 
 /// What a flight has made.
-enum Made {
+enum MadePage {
     /// Everyone's, and what became of it in the store; none where it cannot be kept.
-    Shared(Arc<Cached>, Option<Outcome>),
+    Shared(Arc<Cached>, Option<FillOutcome>),
     /// The visitor's own.
     Private(Arc<Prepared>),
     /// Nothing: the template failed.
@@ -56,7 +57,7 @@ enum Made {
 
 /// What the flights that a request joins make.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fills {
+enum FlightKind {
     /// The page, for all visitors.
     Page,
     /// All results of the page.
@@ -66,7 +67,7 @@ enum Fills {
 }
 
 /// What came of joining flights.
-enum Flown {
+enum JoinOutcome {
     Value(Arc<Cached>),
     /// This request makes the value.
     Lead(Permit<Cached, DatabaseFeed>),
@@ -85,18 +86,23 @@ impl Ask {
         if self.page.private.load(Ordering::Relaxed) {
             return self.answer_privately().await;
         }
-        match self.fly(Fills::Page, &self.key, self.need()).await {
-            Flown::Value(value) => self.respond(&value, COLLAPSED),
-            Flown::Lead(permit) => self.lead(permit, why).await,
-            Flown::Alone => self.answer_privately().await,
-            Flown::Refused => self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b""),
+        match self
+            .join_flights(FlightKind::Page, &self.key, self.need())
+            .await
+        {
+            JoinOutcome::Value(value) => self.respond(&value, COLLAPSED),
+            JoinOutcome::Lead(permit) => self.lead(permit, why).await,
+            JoinOutcome::Alone => self.answer_privately().await,
+            JoinOutcome::Refused => {
+                self.respond(&Arc::new(Cached::Failed(PageFailure::Unavailable)), b"")
+            }
         }
     }
 
     /// Joins flights for `key` until one gives its value or is this request's to lead.
-    async fn fly(&self, fills: Fills, key: &[u8], mut need: Need) -> Flown {
+    async fn join_flights(&self, kind: FlightKind, key: &[u8], mut need: Need) -> JoinOutcome {
         let look = || {
-            let is_allowed = fills != Fills::FreshResults;
+            let is_allowed = kind != FlightKind::FreshResults;
             let hit = is_allowed.then(|| self.core.store.get(key, Boottime::now()));
             hit?.ok().map(|hit| hit.value().clone())
         };
@@ -107,28 +113,28 @@ impl Ask {
                     if need == Need::Any
                         && let Some(value) = look()
                     {
-                        return Flown::Value(value);
+                        return JoinOutcome::Value(value);
                     }
-                    return Flown::Lead(permit);
+                    return JoinOutcome::Lead(permit);
                 }
                 Joined::Wait(waiting) => {
-                    if fills == Fills::Page {
+                    if kind == FlightKind::Page {
                         self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
                     }
                     match waiting.await {
-                        Landed::Value(value) => return Flown::Value(value),
-                        Landed::Alone => return Flown::Alone,
-                        Landed::Again => {}
+                        FlightEnd::Value(value) => return JoinOutcome::Value(value),
+                        FlightEnd::Private => return JoinOutcome::Alone,
+                        FlightEnd::Retry => {}
                     }
                     if let Some(value) = look() {
-                        return Flown::Value(value);
+                        return JoinOutcome::Value(value);
                     }
                     need = Need::Unbegun;
                 }
-                Joined::Refused => return Flown::Refused,
+                Joined::Refused => return JoinOutcome::Refused,
             }
         }
-        Flown::Refused
+        JoinOutcome::Refused
     }
 
     fn need(&self) -> Need {
@@ -139,7 +145,7 @@ impl Ask {
         }
     }
 
-    /// Makes the page for all who wait, and answers the request that leads.
+    /// Makes the page for all waiting requests, and answers the request that leads.
     async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
         let (made, timing) = match self.make(permit).await {
             Ok(made) => made,
@@ -147,36 +153,39 @@ impl Ask {
         };
         self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
         match made {
-            Made::Shared(value, outcome) => {
+            MadePage::Shared(value, outcome) => {
                 let status = outcome.map_or(&b"fwd=miss; detail=uncacheable"[..], |outcome| {
                     status(why, outcome)
                 });
                 self.respond_timed(&value, status, timing)
             }
-            Made::Private(prepared) => prepared.respond(
+            MadePage::Private(prepared) => prepared.respond(
                 &self.request(),
-                extra(b"fwd=miss; detail=private", Some(timing)),
+                extra_fields(b"fwd=miss; detail=private", Some(timing)),
             ),
-            Made::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
+            MadePage::Failed => self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b""),
         }
     }
 
-    /// Makes the page before anybody asks for it. None if it cannot be kept, or made.
-    pub(crate) async fn make_ahead(&self, permit: Permit<Cached, DatabaseFeed>) -> Option<Outcome> {
-        let Ok((Made::Shared(_, outcome), _)) = self.make(permit).await else {
+    /// Makes the page before a request asks for it. None if the page cannot be kept, or made.
+    pub(crate) async fn make_ahead(
+        &self,
+        permit: Permit<Cached, DatabaseFeed>,
+    ) -> Option<FillOutcome> {
+        let Ok((MadePage::Shared(_, outcome), _)) = self.make(permit).await else {
             return None;
         };
-        if outcome == Some(Outcome::Stored) {
+        if outcome == Some(FillOutcome::Stored) {
             self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
         }
         outcome
     }
 
-    /// Makes the page, and gives it to all who wait for it and may have it.
+    /// Makes the page, and gives it to the waiting requests that may have it.
     async fn make(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
-    ) -> Result<(Made, Timing), Failure> {
+    ) -> Result<(MadePage, Timing), PageFailure> {
         let started = Boottime::now();
         permit.begin().await;
         let gathered = match self.gather(Some(&permit)).await {
@@ -204,7 +213,7 @@ impl Ask {
             Rendered::Private(prepared) => {
                 self.page.private.store(true, Ordering::Relaxed);
                 permit.alone();
-                return Ok((Made::Private(prepared), timing));
+                return Ok((MadePage::Private(prepared), timing));
             }
             Rendered::Failed => {
                 if self.visitor.touched() {
@@ -212,9 +221,9 @@ impl Ask {
                     self.page.private.store(true, Ordering::Relaxed);
                     permit.alone();
                 } else {
-                    permit.fail(Arc::new(Cached::Failed(Failure::Internal)));
+                    permit.fail(Arc::new(Cached::Failed(PageFailure::Internal)));
                 }
-                return Ok((Made::Failed, timing));
+                return Ok((MadePage::Failed, timing));
             }
         };
         let outcome = if gathered.uncacheable {
@@ -223,7 +232,7 @@ impl Ask {
         } else {
             Some(permit.complete(gathered.fill(value.clone(), now.since(started))))
         };
-        Ok((Made::Shared(value, outcome), timing))
+        Ok((MadePage::Shared(value, outcome), timing))
     }
 
     /// Without the store, for `--no-cache`.
@@ -257,7 +266,7 @@ impl Ask {
         {
             return self.respond_bundle(hit.value(), status, Duration::ZERO);
         }
-        let flown = self.fly(Fills::Results, &key, need).await;
+        let flown = self.join_flights(FlightKind::Results, &key, need).await;
         self.answer_flown(flown, status).await
     }
 
@@ -265,7 +274,9 @@ impl Ask {
     /// which reads all results. The page is rendered for this request alone.
     pub(crate) async fn answer_afresh(self, status: &'static [u8]) -> Response {
         let key = self.bundle_key();
-        let flown = self.fly(Fills::FreshResults, &key, Need::Unbegun).await;
+        let flown = self
+            .join_flights(FlightKind::FreshResults, &key, Need::Unbegun)
+            .await;
         self.answer_flown(flown, status).await
     }
 
@@ -274,18 +285,18 @@ impl Ask {
     }
 
     /// Answers from all results of the page.
-    async fn answer_flown(&self, flown: Flown, status: &'static [u8]) -> Response {
+    async fn answer_flown(&self, flown: JoinOutcome, status: &'static [u8]) -> Response {
         match flown {
-            Flown::Value(value) => self.respond_bundle(&value, status, Duration::ZERO),
-            Flown::Lead(permit) => self.lead_results(permit, status).await,
+            JoinOutcome::Value(value) => self.respond_bundle(&value, status, Duration::ZERO),
+            JoinOutcome::Lead(permit) => self.lead_results(permit, status).await,
             // No flight of results is for one visitor alone.
-            Flown::Alone | Flown::Refused => {
-                self.respond(&Arc::new(Cached::Failed(Failure::Unavailable)), b"")
+            JoinOutcome::Alone | JoinOutcome::Refused => {
+                self.respond(&Arc::new(Cached::Failed(PageFailure::Unavailable)), b"")
             }
         }
     }
 
-    /// Reads all results for all who wait, and answers the request that leads.
+    /// Reads all results for all waiting requests, and answers the request that leads.
     async fn lead_results(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
@@ -346,16 +357,16 @@ impl Ask {
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
         self.generation
-            .respond(value, &self.request(), extra(status, Some(timing)))
+            .respond(value, &self.request(), extra_fields(status, Some(timing)))
     }
 
     fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
         match rendered {
             Rendered::Page(prepared) | Rendered::Private(prepared) => {
-                prepared.respond(&self.request(), extra(status, Some(timing)))
+                prepared.respond(&self.request(), extra_fields(status, Some(timing)))
             }
             Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),
-            Rendered::Failed => self.respond(&Arc::new(Cached::Failed(Failure::Internal)), b""),
+            Rendered::Failed => self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b""),
         }
     }
 }
@@ -364,18 +375,18 @@ impl Ask {
 const COLLAPSED: &[u8] = b"Cache-Status: millpond; fwd=miss; collapsed\r\n";
 
 /// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).
-fn status(why: Why, outcome: Outcome) -> &'static [u8] {
+fn status(why: Why, outcome: FillOutcome) -> &'static [u8] {
     match (why, outcome) {
-        (Why::Absent, Outcome::Stored) => b"fwd=miss; stored",
-        (Why::Invalidated | Why::Epoch | Why::Expired, Outcome::Stored) => b"fwd=stale; stored",
-        (Why::FeedOld, Outcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
-        (_, Outcome::Fenced) => b"fwd=miss; detail=fenced",
-        (_, Outcome::Outlived) => b"fwd=miss; detail=new-epoch",
+        (Why::Absent, FillOutcome::Stored) => b"fwd=miss; stored",
+        (Why::Invalidated | Why::Epoch | Why::Expired, FillOutcome::Stored) => b"fwd=stale; stored",
+        (Why::FeedOld, FillOutcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
+        (_, FillOutcome::Fenced) => b"fwd=miss; detail=fenced",
+        (_, FillOutcome::Outlived) => b"fwd=miss; detail=new-epoch",
     }
 }
 
 /// The `Cache-Status` and `Server-Timing` field lines.
-fn extra(status: &[u8], timing: Option<Timing>) -> Bytes {
+fn extra_fields(status: &[u8], timing: Option<Timing>) -> Bytes {
     let mut lines = Vec::with_capacity(128);
     lines.extend_from_slice(b"Cache-Status: millpond; ");
     lines.extend_from_slice(status);

@@ -27,13 +27,13 @@ pub(crate) enum Cached {
     Object(Arc<QueryResult>),
     /// All results of a page that is rendered for each visitor anew.
     Bundle(Vec<Arc<QueryResult>>),
-    /// The fill failed; never stored, only handed to those who wait.
-    Failed(Failure),
+    /// The fill failed; never stored, only given to waiting requests.
+    Failed(PageFailure),
 }
 
-/// Why a page could not be made. What went wrong stands in the owner's log.
+/// Why a page could not be made. The details are in the owner's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum PageFailure {
     /// 503: too much at once, or the database is away.
     Unavailable,
     /// 400: the database cannot read a parameter as what it is to be; the sentence for the client.
@@ -54,10 +54,11 @@ impl millpond_store::Value for Cached {
     }
 }
 
-/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request field, `session` the claims that the
-/// page's queries use.
+/// Writes the key of a page for the parameters of a request. `vary` gives the value of a request
+/// field, `session` the claims that the page's queries use.
 ///
-/// The generation is in every key: a worker that still holds the pages of before a reload must not fill those of after.
+/// The generation is in every key: a worker that still holds the pages of an earlier reading of the
+/// folder must not fill the keys of a later one.
 pub(crate) fn page_key<'v>(
     key: &mut Vec<u8>,
     generation: u32,
@@ -87,7 +88,8 @@ fn begin_page_key(key: &mut Vec<u8>, generation: u32, page: &Page) {
     key.extend_from_slice(&page.index.to_le_bytes());
 }
 
-/// The key of a page that needs no session and varies by nothing, for these values of its parameters.
+/// The key of a page that needs no session and varies by no field, for these values of its
+/// parameters.
 pub(crate) fn page_key_of(generation: u32, page: &Page, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(32);
     begin_page_key(&mut key, generation, page);
@@ -103,7 +105,8 @@ pub(crate) fn page_key_parts(key: &[u8]) -> Option<(u32, u32, &[u8])> {
     Some((number(generation), number(index), rest))
 }
 
-/// The key of all results of a private page, from the key of the page: what varies by visitor is not in the results.
+/// The key of all results of a private page, made from the key of the page: results do not vary by
+/// visitor.
 pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(32);
     key.push(b'B');
@@ -113,9 +116,10 @@ pub(crate) fn bundle_key(generation: u32, page: &Page, values: &[Value]) -> Vec<
     key
 }
 
-/// The key of one query's result. Equal statements with equal values share it, whatever pages they are on; how many rows are
-/// expected is part of it, for it decides how templates see them; so is the owner's `max-age`, for a page must not get from another what
-/// it would not have kept itself; and what the owner says it depends on.
+/// The key of one query's result. Equal statements with equal values share it, on any page. The key
+/// has the expected number of rows, which decides how templates see the result; the owner's
+/// `max-age`, because a page must not get from another page a result that it would not have kept
+/// itself; and the dependencies that the owner declares.
 pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.push(b'O');

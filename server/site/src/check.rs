@@ -1,5 +1,5 @@
-//! `millpond check`: everything that `serve` would find wrong, what never answers, and what each
-//! query depends on.
+//! `millpond check`: all faults that `serve` would find, the routes that never answer, and the
+//! dependencies of each query.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 use millpond_db::{Advice, Database, Query, Requirement};
 
 use crate::{
-    Config, DatabaseUrl, Options, PostgresUrl, Problem,
+    Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
     core::Generation,
     dialect::Dialect,
     folder::{Migrations, migrations},
@@ -58,13 +58,13 @@ impl fmt::Display for QueryReport {
 }
 
 /// Checks a site without serving it, or all sites that its configuration names. The migrations are
-/// applied to a scratch database and the queries prepared there, so the site's own is neither
-/// needed nor touched; tables that no migration makes are looked up in a copy of the site's schema.
-/// On PostgreSQL all of it happens on the site's own database, in a transaction that is rolled
-/// back.
+/// applied to a scratch database and the queries prepared there, so the site's own database is
+/// neither needed nor changed; tables that no migration makes are looked up in a copy of the site's
+/// schema. On PostgreSQL all of this happens on the site's own database, in a transaction that is
+/// rolled back.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All faults.
 pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
     if !config.has_hosts() {
         return check_one(dir, config);
@@ -136,10 +136,10 @@ fn check_postgres(
 
 /// One connection: a check and a repair do one thing after another.
 fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
-    let options = Options {
+    let options = SiteOptions {
         readers: Some(1),
         workers: 1,
-        ..Options::default()
+        ..SiteOptions::default()
     };
     opening::postgres(url, config, &options)
 }
@@ -149,7 +149,7 @@ fn open(url: &PostgresUrl, config: &Config) -> Result<Database, Problem> {
 ///
 /// # Errors
 /// The first that the server refuses; those before it are done.
-pub fn mend(
+pub fn repair(
     dir: &Path,
     config: &Config,
     requirements: &[Requirement],
@@ -162,7 +162,7 @@ pub fn mend(
     let shown = opening::shown(dir, &config.database);
     let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
     let outcome = fixable.try_for_each(|lacking| {
-        let outcome = database.mend(lacking);
+        let outcome = database.repair(lacking);
         outcome.map_err(|error| Problem::new(&shown, error.to_string()))?;
         done(lacking);
         Ok(())
@@ -246,7 +246,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
         .collect()
 }
 
-/// The advice on a query that is still of use beside the lines that stand above it.
+/// The advice on a query that is useful beside its `-- max-age:`, if it has one.
 fn advice(query: &PageQuery) -> Vec<Advice> {
     let mut all = query.query.advice();
     all.retain(|advice| advice.is_kept || query.max_age.is_none());

@@ -13,10 +13,10 @@ use crate::{
     Problem,
     dialect::Text,
     folder::Folder,
-    page::{Counters, Endpoint, Form, FormStep, Page, PageQuery, Piece, Source},
+    page::{ArgumentSource, Counters, Endpoint, Form, FormStep, Page, PageQuery, RedirectPiece},
     params::Param,
     route::{Pattern, Router},
-    script::{Named, Rows, Script},
+    script::{NamedQuery, Rows, Script},
     session::{self, RESERVED},
     suggest::closest,
     template,
@@ -242,7 +242,7 @@ impl Pages {
 fn prepare(
     file: &Path,
     text: &str,
-    named: &Named,
+    named: &NamedQuery,
     database: &Database,
 ) -> Result<db::Query, Problem> {
     let sql = session::with_claims(&named.sql).map_err(|offset| {
@@ -265,13 +265,13 @@ fn prepare(
     })
 }
 
-/// Everything that the queries ask for, with the types from `-- param:` lines or from the database. Parameters in `given` come from
-/// elsewhere.
+/// Every parameter that the queries use, with the types from `-- param:` lines or from the
+/// database. The parameters in `given` come from elsewhere.
 fn parameters(
     file: &Path,
     pattern: &Pattern,
     script: &Script,
-    queries: &[(&Named, db::Query)],
+    queries: &[(&NamedQuery, db::Query)],
     given: &BTreeSet<(usize, String)>,
 ) -> Result<Vec<Param>, Problem> {
     let in_path: Vec<&str> = pattern.params().collect();
@@ -334,7 +334,8 @@ fn parameters(
             }
         }
     }
-    // What the path names is part of the page's key and can be shown by the template, whether a query asks for it or not.
+    // A parameter in the path is part of the page's key, and the template can show it even if no
+    // query uses it.
     for name in &in_path {
         add(name, ValueKind::Text, None);
     }
@@ -398,18 +399,20 @@ fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec
     }
     let source = |before: usize, name: &str| {
         if let Some(at) = hash(name) {
-            return Some(Source::Param(params.len() + needs.claims.len() + at));
+            return Some(ArgumentSource::Param(
+                params.len() + needs.claims.len() + at,
+            ));
         }
         let param = params.iter().position(|param| param.name == name);
         match (param, column(before, name)) {
             (Some(at), _) if declared(name) || column(before, name).is_none() => {
-                Some(Source::Param(at))
+                Some(ArgumentSource::Param(at))
             }
-            (_, Some((step, column))) => Some(Source::Column {
+            (_, Some((step, column))) => Some(ArgumentSource::Column {
                 step: *step,
                 column: column.clone(),
             }),
-            (param, None) => param.map(Source::Param),
+            (param, None) => param.map(ArgumentSource::Param),
         }
     };
     let redirect = redirect(target, |name| source(prepared.len(), name)).map_err(|name| {
@@ -428,7 +431,9 @@ fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec
                 .params()
                 .iter()
                 .map(|param| match signing::claim(param) {
-                    Some(claim) => Source::Param(params.len() + needs.clone().place_of(claim)),
+                    Some(claim) => {
+                        ArgumentSource::Param(params.len() + needs.clone().place_of(claim))
+                    }
                     None => source(step, &param.name).expect("every parameter was gathered"),
                 })
                 .collect(),
@@ -453,9 +458,9 @@ fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec
     })
 }
 
-/// The columns that the one row of each `:one` step gives to what comes after it; so does that of the account whose password was
-/// verified, for without one nothing comes after it.
-fn columns(prepared: &[(&Named, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
+/// The columns that the one row of each `:one` step gives to later steps. The step with the
+/// verified account also gives its columns, because without an account no later step runs.
+fn columns(prepared: &[(&NamedQuery, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
     let ones = prepared
         .iter()
         .enumerate()
@@ -471,7 +476,10 @@ fn columns(prepared: &[(&Named, db::Query)], verified: Option<usize>) -> Vec<(us
 }
 
 /// Cuts a redirect's target at its `:name`s.
-fn redirect(target: &str, source: impl Fn(&str) -> Option<Source>) -> Result<Vec<Piece>, String> {
+fn redirect(
+    target: &str,
+    source: impl Fn(&str) -> Option<ArgumentSource>,
+) -> Result<Vec<RedirectPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = target;
     while let Some(at) = rest.find(':') {
@@ -480,16 +488,16 @@ fn redirect(target: &str, source: impl Fn(&str) -> Option<Source>) -> Result<Vec
             .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .unwrap_or(after.len());
         if end == 0 || after.as_bytes()[0].is_ascii_digit() {
-            pieces.push(Piece::Text(rest[..=at].to_owned()));
+            pieces.push(RedirectPiece::Text(rest[..=at].to_owned()));
             rest = after;
             continue;
         }
-        pieces.push(Piece::Text(rest[..at].to_owned()));
-        pieces.push(Piece::Value(
+        pieces.push(RedirectPiece::Text(rest[..at].to_owned()));
+        pieces.push(RedirectPiece::Value(
             source(&after[..end]).ok_or_else(|| after[..end].to_owned())?,
         ));
         rest = &after[end..];
     }
-    pieces.push(Piece::Text(rest.to_owned()));
+    pieces.push(RedirectPiece::Text(rest.to_owned()));
     Ok(pieces)
 }

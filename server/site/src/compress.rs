@@ -1,8 +1,8 @@
-//! Content codings made in the background.
+//! Content codings that are made in the background.
 //!
-//! The first client that reads a coding gets the content as it is; the coding is made by one thread of low priority
-//! and is there for the next. So no request waits for a compressor, and a flood of them costs one thread's leftover
-//! time.
+//! The first client that asks for a coding gets the content without it; one thread of low priority
+//! makes the coding for later requests. So no request waits for a compressor, and a flood of
+//! codings costs only one thread's leftover time.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,29 +18,31 @@ const QUEUE: usize = 256;
 /// Added to the thread's nice value: any worker that wants the processor gets it first.
 const NICENESS: i32 = 10;
 
-/// Makes codings of prepared responses. Clones share one thread, which ends after the last of them is dropped.
+/// Makes codings of prepared responses. Clones share one thread, which ends after the last clone is
+/// dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     queue: SyncSender<Wish>,
-    shared: Arc<Shared>,
+    state: Arc<CompressorState>,
 }
 
 /// What the thread sees; it must not keep the sender alive.
 #[derive(Debug, Default)]
-struct Shared {
+struct CompressorState {
     /// Wishes that are in the queue or being worked on.
-    known: Mutex<HashSet<Key, foldhash::fast::RandomState>>,
+    known: Mutex<HashSet<CodingKey, foldhash::fast::RandomState>>,
     closed: AtomicBool,
 }
 
-/// The address is nobody else's while the wish is known: its `Weak` holds the allocation.
-type Key = (usize, Coding);
+/// No other response has the address while the wish exists: the wish's `Weak` holds the allocation.
+type CodingKey = (usize, Coding);
 
 struct Wish {
-    /// Weak, so that what the store evicts meanwhile is neither kept in memory nor compressed for nobody.
+    /// Weak, so that a response that the store evicts meanwhile is neither kept in memory nor
+    /// compressed.
     prepared: Weak<Prepared>,
     coding: Coding,
     done: Box<dyn FnOnce(usize) + Send>,
@@ -50,39 +52,40 @@ impl Compressor {
     /// Starts the thread. If the system has none to give, nothing is ever compressed.
     pub(crate) fn start() -> Self {
         let (compressor, receiver) = Self::new();
-        let shared = Arc::clone(&compressor.0.shared);
+        let state = Arc::clone(&compressor.0.state);
         // Without a thread the receiver is dropped here, and each wish finds the queue closed.
         let _ = std::thread::Builder::new()
             .name("compressor".to_owned())
             .spawn(move || {
-                // On Linux the nice value is the thread's own. Refused only by a sandbox; then the thread is as
-                // urgent as others, no more.
+                // On Linux the nice value belongs to the thread. A sandbox may refuse it; then the
+                // thread has the ordinary priority.
                 let _ = rustix::process::nice(NICENESS);
-                work(&receiver, &shared);
+                work(&receiver, &state);
             });
         compressor
     }
 
     fn new() -> (Self, Receiver<Wish>) {
         let (queue, receiver) = sync_channel(QUEUE);
-        let shared = Arc::default();
-        (Self(Arc::new(Inner { queue, shared })), receiver)
+        let state = Arc::default();
+        (Self(Arc::new(Inner { queue, state })), receiver)
     }
 
     /// Asks for `coding` of `prepared`. Returns at once.
     ///
-    /// `done` is called on the compressor's thread with the bytes that were added to [`Prepared::weight`] (0 if the
-    /// coding saves nothing). It is dropped without a call if the same is already wished for, if the queue is full,
-    /// or if nobody holds `prepared` any more when its turn comes.
+    /// `done` is called on the compressor's thread with the bytes that were added to
+    /// [`Prepared::weight`] (0 if the coding saves nothing). `done` is dropped without a call if
+    /// the same coding is already queued, if the queue is full, or if `prepared` has no owner when
+    /// its turn comes.
     pub(crate) fn wish(
         &self,
         prepared: &Arc<Prepared>,
         coding: Coding,
         done: impl FnOnce(usize) + Send + 'static,
     ) {
-        let Inner { queue, shared } = &*self.0;
+        let Inner { queue, state } = &*self.0;
         let key = (Arc::as_ptr(prepared).addr(), coding);
-        let mut known = shared.known.lock();
+        let mut known = state.known.lock();
         if !known.insert(key) {
             return;
         }
@@ -91,8 +94,8 @@ impl Compressor {
             coding,
             done: Box::new(done),
         };
-        // Under the lock: otherwise the thread could be done with the wish before it is known to be refused, and the
-        // key of another be removed.
+        // Under the lock: otherwise the thread could finish the wish before this thread knows that
+        // the wish was refused, and the key of another wish would be removed.
         let refused = queue.try_send(wish);
         if refused.is_err() {
             known.remove(&key);
@@ -105,16 +108,16 @@ impl Compressor {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Relaxed);
+        self.state.closed.store(true, Ordering::Relaxed);
     }
 }
 
 impl Wish {
-    fn key(&self) -> Key {
+    fn key(&self) -> CodingKey {
         (self.prepared.as_ptr().addr(), self.coding)
     }
 
-    fn fulfil(self) {
+    fn encode(self) {
         if let Some(prepared) = self.prepared.upgrade() {
             (self.done)(prepared.make(self.coding));
         }
@@ -122,18 +125,18 @@ impl Wish {
 }
 
 /// Until the last sender is gone; what then still waits is dropped.
-fn work(queue: &Receiver<Wish>, shared: &Shared) {
+fn work(queue: &Receiver<Wish>, state: &CompressorState) {
     for wish in queue {
-        if shared.closed.load(Ordering::Relaxed) {
+        if state.closed.load(Ordering::Relaxed) {
             return;
         }
         let key = wish.key();
         // Held so that the address stays this wish's until its key is removed.
         let _address = Weak::clone(&wish.prepared);
-        // A panic in an encoder or in `done` costs this coding, not all that follow. It has been reported by the
-        // panic hook, and nothing half-made is visible: a coding is stored whole.
-        let _ = catch_unwind(AssertUnwindSafe(|| wish.fulfil()));
-        shared.known.lock().remove(&key);
+        // A panic in an encoder or in `done` costs only this coding. The panic hook has reported
+        // it, and no partial coding is visible: a coding is stored whole.
+        let _ = catch_unwind(AssertUnwindSafe(|| wish.encode()));
+        state.known.lock().remove(&key);
     }
 }
 
@@ -194,14 +197,14 @@ mod tests {
         wish(Coding::Gzip);
         wish(Coding::Gzip);
         wish(Coding::Brotli);
-        assert_eq!(compressor.0.shared.known.lock().len(), 2);
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert_eq!(compressor.0.state.known.lock().len(), 2);
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.try_recv().is_err(), "the second wish was dropped");
-        // Its key may still be there for a moment after `done`; the thread takes wishes in order, so a third one
-        // tells when it has gone.
+        // The key may remain for a moment after `done`. The thread takes wishes in order, so a
+        // third wish shows when the key has been removed.
         wish(Coding::Zstd);
         calls.recv_timeout(PATIENCE).unwrap();
         wish(Coding::Gzip);
@@ -220,9 +223,9 @@ mod tests {
             compressor.wish(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
         };
         all.iter().for_each(wish);
-        assert_eq!(compressor.0.shared.known.lock().len(), QUEUE);
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        assert_eq!(compressor.0.state.known.lock().len(), QUEUE);
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         for _ in 0..QUEUE {
             calls.recv_timeout(PATIENCE).unwrap();
         }
@@ -248,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_not_compressed() {
+    fn a_dropped_response_is_not_compressed() {
         let (compressor, receiver) = Compressor::new();
         let (done, calls) = mpsc::channel::<usize>();
         compressor.wish(&prepared(), Coding::Gzip, move |bytes| {
             done.send(bytes).unwrap();
         });
-        let shared = Arc::clone(&compressor.0.shared);
-        let worker = std::thread::spawn(move || work(&receiver, &shared));
+        let state = Arc::clone(&compressor.0.state);
+        let worker = std::thread::spawn(move || work(&receiver, &state));
         assert_eq!(
             calls.recv_timeout(PATIENCE),
             Err(mpsc::RecvTimeoutError::Disconnected)
@@ -267,10 +270,10 @@ mod tests {
     #[test]
     fn the_thread_ends_with_the_last_clone() {
         let (compressor, receiver) = Compressor::new();
-        let shared = Arc::clone(&compressor.0.shared);
+        let state = Arc::clone(&compressor.0.state);
         let (ended, end) = mpsc::channel::<()>();
         let worker = std::thread::spawn(move || {
-            work(&receiver, &shared);
+            work(&receiver, &state);
             drop(ended);
         });
         let clone = compressor.clone();

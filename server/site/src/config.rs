@@ -1,8 +1,8 @@
 //! `millpond.toml`: the settings of a site, each checked at its position in the file.
 //!
 //! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning. The
-//! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`) use it.
-//! This module opens neither sockets nor databases.
+//! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`)
+//! use it. This module opens neither sockets nor databases.
 
 mod database;
 mod files;
@@ -177,8 +177,8 @@ impl Config {
         !self.hosts.is_empty()
     }
 
-    /// The reference manual of the settings, in Markdown; `docs/reference/configuration.md` is a copy that a
-    /// test keeps equal.
+    /// The reference manual of the settings, in Markdown. A test keeps the copy in
+    /// `docs/reference/configuration.md` equal.
     #[must_use]
     pub fn manual() -> String {
         manual::manual()

@@ -15,7 +15,7 @@ use millpond_http::{Body, Parts, Prepared, Request, Response};
 
 use crate::{
     addresses::Addresses,
-    cached::{Cached, Failure, SiteStore},
+    cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     compress::Compressor,
     params::BadParam,
@@ -26,7 +26,7 @@ use crate::{
     submit::refusal,
 };
 
-/// Everything but the pages themselves, for the whole life of a site.
+/// Everything except the pages, for the whole life of a site.
 pub(crate) struct Core {
     pub(crate) dir: PathBuf,
     pub(crate) database: Database,
@@ -37,7 +37,8 @@ pub(crate) struct Core {
     /// Whether it was said that browsers drop the session's cookie.
     pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
-    /// Whether links may lead out of `static/`: the watch follows them or does not, for the whole life.
+    /// True if links may lead out of `static/`. The watch is opened with this setting, so it holds
+    /// until the site stops.
     pub(crate) follow_links: bool,
     pub(crate) current: ArcSwap<Generation>,
     /// The edition of `current`; set after each replacement.
@@ -67,23 +68,25 @@ impl Core {
         eprintln!("millpond: {message}");
     }
 
-    /// Tells the owner all of it, and gives what the visitor may know. A parameter that makes no sense is the visitor's
-    /// mistake and nothing for the owner's log.
-    pub(crate) fn failure(&self, route: &str, error: &Error) -> Failure {
+    /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
+    /// is the visitor's mistake and is not logged.
+    pub(crate) fn failure(&self, route: &str, error: &Error) -> PageFailure {
         if let Error::Parameter { name, message } = error {
-            return Failure::Parameter(BadParam::refused(name, message).0.into());
+            return PageFailure::Parameter(BadParam::refused(name, message).0.into());
         }
         self.log(&format!("{route}: {error}"));
         match error {
-            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => Failure::Unavailable,
-            _ => Failure::Internal,
+            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => {
+                PageFailure::Unavailable
+            }
+            _ => PageFailure::Internal,
         }
     }
 }
 
 impl Generation {
-    /// The address that stands for a path at which nothing answers: a page has none with a slash at its end, a folder none
-    /// without. Both are in normal form.
+    /// The canonical address for a path at which no page answers: the address of a page has no
+    /// slash at its end, the address of a folder has one. Both are in normal form.
     pub(crate) fn canonical<'a>(&'a self, path: &'a str) -> Option<&'a str> {
         if let Some(to) = self.addresses.moved(path) {
             return Some(to);
@@ -93,8 +96,9 @@ impl Generation {
         is_page.then_some(without)
     }
 
-    /// Where a path that the client does not see is answered: there, or where a client that asked for it would be led. To
-    /// lead this one would tell it an address that it may be sent back from.
+    /// The path whose page answers a rewritten path, which the client does not see: the path
+    /// itself, or the path to which a client would be redirected. A redirect here would give the
+    /// client an address from which it may be sent back.
     pub(crate) fn place_of<'a>(&'a self, path: &'a str) -> &'a str {
         let answers = self.pages.router.find(path).is_some()
             || self.addresses.behind(&self.statics, path).is_some();
@@ -114,9 +118,9 @@ impl Generation {
         match &**value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(Failure::Unavailable) => unavailable(),
-            Cached::Failed(Failure::Parameter(sentence)) => refusal(400, sentence),
-            Cached::Failed(Failure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
+            Cached::Failed(PageFailure::Unavailable) => unavailable(),
+            Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
+            Cached::Failed(PageFailure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }
         }

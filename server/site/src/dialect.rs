@@ -1,7 +1,8 @@
-//! `search.postgres.sql` in the place of `search.sql`: SQL that is for one database only.
+//! `search.postgres.sql` in the place of `search.sql`: SQL for one database only.
 //!
-//! A file without a dialect serves every database for which there is no better one. What a file stands for keeps the name
-//! without the dialect, so that addresses, and the names under which migrations were applied, do not depend on it.
+//! A file without a dialect serves every database for which there is no better file. A file's
+//! logical name has no dialect, so addresses, and the names under which migrations were applied, do
+//! not depend on the dialect.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -63,7 +64,7 @@ impl Dialect {
         }
     }
 
-    /// The texts for this dialect, by the names that they stand for. `root` is the folder, for what is wrong.
+    /// The texts for this dialect, by their logical names. `root` is the folder, for problems.
     pub(crate) fn select(
         self,
         root: &str,
@@ -106,7 +107,8 @@ impl Dialect {
             }
             others.remove(&base);
         }
-        // A migration may be for one database only, such as an index of a kind that the other lacks.
+        // A migration may be for one database only, such as an index of a kind that the other
+        // database lacks.
         if root == MIGRATIONS {
             return selected;
         }
@@ -135,7 +137,7 @@ impl Dialect {
     }
 }
 
-/// The name that a file stands for, and its dialect. An error is a hint.
+/// The logical name of a file, and its dialect. An error is a hint.
 fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     let Some(stem) = file.strip_suffix(".sql") else {
         return Ok((file.to_owned(), None));
@@ -156,7 +158,9 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
         return Ok((format!("{bare}.sql"), Some(*dialect)));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
-    let meant = alias.map(|(_, meant)| *meant).or_else(|| nearly(&lower));
+    let meant = alias
+        .map(|(_, meant)| *meant)
+        .or_else(|| closest_dialect(&lower));
     match meant {
         Some(meant) if is_form => Err(format!("did you mean {bare}.post.{meant}.sql?")),
         Some(meant) => Err(format!("did you mean {bare}.{meant}.sql?")),
@@ -165,8 +169,9 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     }
 }
 
-/// The word of which one letter in four is wrong at most. `posts` and `site` are words of their own.
-fn nearly(word: &str) -> Option<&'static str> {
+/// The dialect word of which at most one letter in four is wrong. `posts` and `site` are ordinary
+/// words.
+fn closest_dialect(word: &str) -> Option<&'static str> {
     let mut known = WORDS.iter().map(|(known, _)| *known);
     known.find(|known| strsim::levenshtein(word, known) <= known.len() / 4)
 }

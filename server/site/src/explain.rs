@@ -1,9 +1,10 @@
 //! Why an address is answered as it is, for `millpond explain`.
 //!
-//! The key of the page is made as a request would make it, and the store is asked what it knows of it and of the results that
-//! the page is rendered from. Nothing is counted and nothing is kept for it.
+//! The key of the page is made as for a request. The store reports what it knows of the key, and of
+//! the results from which the page is rendered. An explanation changes no counter and stores
+//! nothing.
 
-mod whom;
+mod visitor_kind;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
@@ -23,82 +24,83 @@ use crate::{
     session::{Gate, Session},
 };
 
-pub use whom::Whom;
+pub use visitor_kind::ExplainedVisitor;
 
-type Found = Explanation<Cached, DatabaseFeed>;
+type StoredExplanation = Explanation<Cached, DatabaseFeed>;
 
 /// The tables that a page reads, with what every change to them touches.
 type Sources = [(String, Tag)];
 
-/// What is asked of a page, by whom and when.
-struct Asked<'a> {
+/// A page with its request, visitor and time.
+struct ExplainedPage<'a> {
     query: Option<&'a str>,
     session: Option<&'a Session>,
     now: Boottime,
 }
 
 impl Site {
-    /// What `target` (a path, with a query string or without) is answered with, and why. Request fields that a page varies by are
-    /// taken for absent.
+    /// How `target` (a path, with or without a query string) is answered, and why. Request fields
+    /// by which a page varies count as absent.
     ///
     /// # Errors
-    /// A sentence, if nobody can be made of `whom`.
-    pub fn explain(&self, target: &str, whom: Whom<'_>) -> Result<Value, String> {
+    /// A sentence, if `visitor` does not describe a visitor.
+    pub fn explain(&self, target: &str, visitor: ExplainedVisitor<'_>) -> Result<Value, String> {
         let now = Boottime::now();
         let generation = self.core().current.load_full();
-        let session = whom.session(&generation.sessions)?;
+        let session = visitor.session(&generation.sessions)?;
         let (raw, query) = match target.split_once('?') {
             Some((raw, query)) => (raw, Some(query)),
             None => (target, None),
         };
-        let mut told = json!({ "target": target, "feed": self.feed(&self.core().store.feed(now)) });
+        let mut explanation =
+            json!({ "target": target, "feed": self.feed(&self.core().store.feed(now)) });
         let Ok(path) = path::normalize(raw) else {
-            told["kind"] = "unreadable".into();
-            return Ok(told);
+            explanation["kind"] = "unreadable".into();
+            return Ok(explanation);
         };
         if let Some(to) = generation
             .rules
             .as_ref()
             .and_then(|rules| rules.rewrite(&path, query))
         {
-            told["rewritten_to"] = to.into();
+            explanation["rewritten_to"] = to.into();
         }
         match generation.pages.router.find(&path) {
             Some(found) => {
-                let asked = Asked {
+                let request = ExplainedPage {
                     query,
                     session: session.as_ref(),
                     now,
                 };
-                self.endpoint(&mut told, &generation, &found, &asked);
+                self.endpoint(&mut explanation, &generation, &found, &request);
             }
-            None if generation.statics.find(&path).is_some() => told["kind"] = "file".into(),
-            None => told["kind"] = "nothing".into(),
+            None if generation.statics.find(&path).is_some() => explanation["kind"] = "file".into(),
+            None => explanation["kind"] = "nothing".into(),
         }
-        Ok(told)
+        Ok(explanation)
     }
 
     fn endpoint(
         &self,
-        told: &mut Value,
+        explanation: &mut Value,
         generation: &Generation,
         found: &Match<'_>,
-        &Asked {
+        &ExplainedPage {
             query,
             session,
             now,
-        }: &Asked<'_>,
+        }: &ExplainedPage<'_>,
     ) {
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(page) = &endpoint.page else {
-            told["kind"] = "form".into();
+            explanation["kind"] = "form".into();
             return;
         };
-        told["kind"] = "page".into();
-        told["route"] = page.route.as_str().into();
-        told["template"] = json!(page.template);
-        told["route_so_far"] = so_far(&page.counters);
-        visitor(told, page, session);
+        explanation["kind"] = "page".into();
+        explanation["route"] = page.route.as_str().into();
+        explanation["template"] = json!(page.template);
+        explanation["route_so_far"] = route_counters(&page.counters);
+        visitor(explanation, page, session);
         let given = Given {
             path: &found.values,
             form: &[],
@@ -113,7 +115,7 @@ impl Site {
                 values
             }
             Err(BadParam(sentence)) => {
-                told["refused"] = sentence.into();
+                explanation["refused"] = sentence.into();
                 return;
             }
         };
@@ -122,20 +124,20 @@ impl Site {
         if private {
             key = bundle_key(generation.number, page, &values);
         }
-        told["shared"] = (!private).into();
-        told["cached"] = self.core().cache.into();
-        told["parameters"] = page
+        explanation["shared"] = (!private).into();
+        explanation["cached"] = self.core().cache.into();
+        explanation["parameters"] = page
             .params
             .iter()
             .zip(&values)
             .map(|(param, value)| (param.name.clone(), crate::object::json(value)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        told["key"] = shown(generation, page, &told["parameters"], session);
+        explanation["key"] = shown(generation, page, &explanation["parameters"], session);
         let sources = page.queries.iter().flat_map(|query| query.query.sources());
         let sources: Vec<(String, Tag)> = sources.collect();
-        told["page"] = self.entry(&store.explain(&key, now), &sources, now);
-        told["queries"] = page
+        explanation["page"] = self.entry(&store.explain(&key, now), &sources, now);
+        explanation["queries"] = page
             .queries
             .iter()
             .map(|query| {
@@ -145,17 +147,23 @@ impl Site {
             .collect();
     }
 
-    fn query(&self, query: &PageQuery, found: &Found, sources: &Sources, now: Boottime) -> Value {
-        let mut told = self.entry(found, sources, now);
-        told["name"] = query.name.as_str().into();
-        told["file"] = query.file.to_string_lossy().into();
-        told["depends"] = query.query.describe().into();
-        told["max_age_s"] = json!(query.max_age.map(|age| age.as_secs_f64()));
-        told
+    fn query(
+        &self,
+        query: &PageQuery,
+        found: &StoredExplanation,
+        sources: &Sources,
+        now: Boottime,
+    ) -> Value {
+        let mut explanation = self.entry(found, sources, now);
+        explanation["name"] = query.name.as_str().into();
+        explanation["file"] = query.file.to_string_lossy().into();
+        explanation["depends"] = query.query.describe().into();
+        explanation["max_age_s"] = json!(query.max_age.map(|age| age.as_secs_f64()));
+        explanation
     }
 
     /// What is known of one key.
-    fn entry(&self, found: &Found, sources: &Sources, now: Boottime) -> Value {
+    fn entry(&self, found: &StoredExplanation, sources: &Sources, now: Boottime) -> Value {
         let cause = |cause: &Option<_>| cause.as_ref().map(|it| self.cause(it, sources, now));
         let seconds = |since: Boottime| now.since(since).as_secs_f64();
         let stored = found.entry.as_ref().map(|entry| {
@@ -171,16 +179,17 @@ impl Site {
         });
         json!({
             "state": if found.state.is_ok() { "hit" } else { "miss" },
-            "because": because(found),
+            "because": miss_sentence(found),
             "being_made": found.is_flying,
-            "made_ahead": { "times": found.ahead.times, "in_vain": found.ahead.in_vain },
+            "made_ahead": { "times": found.ahead.times, "in_vain": found.ahead.unused },
             "stored": stored,
             "ended_by": cause(&found.ended_by),
             "ended_before": cause(&found.ended_before),
         })
     }
 
-    /// A transaction. What it touched is numbers, so only the tables that the page reads can be named; the others are nothing to it.
+    /// A transaction. Its tags are numbers, so only the tables that the page reads can be named;
+    /// the page does not depend on the others.
     fn cause(&self, cause: &Cause<Mark>, sources: &Sources, now: Boottime) -> Value {
         let touched = sources.iter();
         let touched = touched.filter(|(_, tag)| cause.touched.binary_search(tag).is_ok());
@@ -234,9 +243,9 @@ fn shown(
 }
 
 /// What the page wants of a session, and what it finds.
-fn visitor(told: &mut Value, page: &Page, session: Option<&Session>) {
+fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
     let needs = &page.needs;
-    told["needs_session"] = (!needs.is_none()).into();
+    explanation["needs_session"] = (!needs.is_none()).into();
     let required = needs.require.iter().map(|wanted| &wanted.claim);
     let mut used: Vec<&String> = required.collect();
     for claim in &needs.claims {
@@ -244,8 +253,8 @@ fn visitor(told: &mut Value, page: &Page, session: Option<&Session>) {
             used.push(&claim.name);
         }
     }
-    told["claims_used"] = json!(used);
-    told["claims"] = session.map_or(Value::Null, |session| {
+    explanation["claims_used"] = json!(used);
+    explanation["claims"] = session.map_or(Value::Null, |session| {
         let claims = session.claims.iter();
         claims
             .map(|(name, value)| (name.to_owned(), crate::object::json(value)))
@@ -254,15 +263,15 @@ fn visitor(told: &mut Value, page: &Page, session: Option<&Session>) {
     });
     match needs.gate(session) {
         Gate::Open => {}
-        Gate::SignIn(path) if page.is_for_people() => told["led_to"] = path.into(),
-        // A program cannot sign in: signing in may help, but nobody is led there.
-        Gate::SignIn(_) => told["refused_without"] = true.into(),
-        Gate::Closed => told["closed"] = true.into(),
+        Gate::SignIn(path) if page.is_for_people() => explanation["led_to"] = path.into(),
+        // A program cannot sign in: a session may help, but there is no redirect.
+        Gate::SignIn(_) => explanation["refused_without"] = true.into(),
+        Gate::Closed => explanation["closed"] = true.into(),
     }
 }
 
 /// A sentence without its capital and its dot.
-fn because(found: &Found) -> String {
+fn miss_sentence(found: &StoredExplanation) -> String {
     match found.state {
         Ok(()) => "nothing that it depends on has changed since it was stored".to_owned(),
         Err(Why::Absent) if found.is_flying => "it is being made just now".to_owned(),
@@ -270,7 +279,9 @@ fn because(found: &Found) -> String {
             "it is not in memory: not asked for yet, evicted, or not kept".to_owned()
         }
         Err(Why::Invalidated) => "a change has touched what it depends on".to_owned(),
-        Err(Why::Epoch) => format!("a new epoch has begun: {}", found.feed.epoch_reason),
+        Err(Why::Epoch) => {
+            format!("a new epoch has begun: {}", found.feed.epoch_reason)
+        }
         Err(Why::Expired) => "its own max-age is over".to_owned(),
         Err(Why::FeedOld) => {
             "the database has not been heard of within the bound, so nothing is given from memory"
@@ -279,13 +290,13 @@ fn because(found: &Found) -> String {
     }
 }
 
-fn so_far(counters: &Counters) -> Value {
+fn route_counters(counters: &Counters) -> Value {
     let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    let (hits, fills) = (counters.hits(), read(&counters.fills));
-    let mean = |nanos: u64| nanos.checked_div(fills).map(|nanos| nanos as f64 / 1e6);
+    let (hits, kind) = (counters.hits(), read(&counters.kind));
+    let mean = |nanos: u64| nanos.checked_div(kind).map(|nanos| nanos as f64 / 1e6);
     let saved = Duration::from_nanos(
         read(&counters.fill_nanos)
-            .checked_div(fills)
+            .checked_div(kind)
             .unwrap_or(0)
             .saturating_mul(hits),
     );

@@ -21,7 +21,7 @@ pub(crate) const MAX_SOURCE: u64 = 4 << 20;
 /// The texts of a site folder, by their paths below it with `/` between the parts.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
-    /// Below `pages/`, by the name that the file stands for: `read.html`, `topics/[slug].sql`.
+    /// Below `pages/`, by logical name: `read.html`, `topics/[slug].sql`.
     pub(crate) pages: BTreeMap<String, Text>,
     /// Below `templates/`.
     pub(crate) templates: BTreeMap<String, String>,
@@ -135,7 +135,7 @@ fn walk(
             ));
             continue;
         };
-        // Editors leave hidden and backup files beside what they edit.
+        // Editors keep hidden files and backups in the same folder.
         if name.starts_with('.') || name.ends_with('~') {
             continue;
         }

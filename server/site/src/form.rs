@@ -15,9 +15,10 @@ pub(crate) struct Refused(pub(crate) u16, pub(crate) &'static str);
 /// Name and value of each field.
 pub(crate) type Fields = Vec<(Cow<'static, str>, Cow<'static, str>)>;
 
-/// Refuses what a page of another site has sent (COHERENCE, rule 16). Browsers say where a request comes from: newer ones in
-/// Sec-Fetch-Site (W3C Fetch Metadata), all of them in the Origin of a POST (Fetch, section 3.2). A client that sends neither is no
-/// browser and carries nobody's cookies.
+/// Refuses a request that a page of another site has sent (coherence.md, rule 16). Browsers say
+/// where a request comes from: newer ones in Sec-Fetch-Site (W3C Fetch Metadata), all of them in
+/// the Origin of a POST (Fetch, section 3.2). A client that sends neither is no browser and carries
+/// no visitor's cookies.
 pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     let foreign = Refused(403, "This form was sent from another site.");
     match request.fields.get("sec-fetch-site") {
@@ -38,12 +39,13 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Refuses a form under a condition that does not hold, or of which nobody can say that it does: the method must not be
-/// performed then (RFC 9110 sections 13.1.1 and 13.1.2). What a form changes is the database; the tag of the page at its
-/// address, if it has one, is of a text made from that, which is not made here.
+/// Refuses a form with a condition that does not hold or cannot be decided: the method must not be
+/// performed then (RFC 9110 sections 13.1.1 and 13.1.2). A form changes the database. The tag of
+/// the page at the form's address, if there is one, belongs to a text made from the database, which
+/// is not made here.
 ///
-/// Without a page there is no representation, so nothing matches: If-Match never holds, If-None-Match always. Dates are
-/// ignored, since pages have none (sections 13.1.3 and 13.1.4).
+/// Without a page there is no representation, so no tag matches: If-Match never holds,
+/// If-None-Match always. Dates are ignored, since pages have none (sections 13.1.3 and 13.1.4).
 pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(), Refused> {
     let has = |name| request.fields.get(name).is_some();
     if has("if-match") || (has_page && has("if-none-match")) {
@@ -86,7 +88,8 @@ pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
     ))
 }
 
-/// Reads the fields of a form. Files that come with a multipart form give their contents, which must be text.
+/// Reads the fields of a form. The files of a multipart form give their contents, which must be
+/// text.
 pub(crate) async fn read(encoding: Encoding, body: Bytes) -> Result<Fields, Refused> {
     let fields = match encoding {
         Encoding::Urlencoded => form_urlencoded::parse(&body)

@@ -1,4 +1,5 @@
-//! All results of a page: from the store if they make one state, else from one snapshot (COHERENCE, rule 4).
+//! All results of a page: from the store if they make one state, else from one snapshot
+//! (coherence.md, rule 4).
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +9,7 @@ use millpond_store::{Class, Feed, Fill, Permit, Tag};
 
 use crate::{
     answer::Ask,
-    cached::{Cached, Failure, object_key},
+    cached::{Cached, PageFailure, object_key},
     object::QueryResult,
     script::Rows,
 };
@@ -25,12 +26,12 @@ pub(crate) struct Gathered {
 }
 
 impl Ask {
-    /// All results of the page: from the store if they make one state, else from one snapshot (rule 4). What is read is stored
-    /// object by object under the leader's permit.
+    /// All results of the page: from the store if they make one state, else from one snapshot (rule
+    /// 4). Each result that is read is stored under the leader's permit.
     pub(crate) async fn gather(
         &self,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
-    ) -> Result<Gathered, Failure> {
+    ) -> Result<Gathered, PageFailure> {
         let now = Boottime::now();
         let keys: Vec<Vec<u8>> = match permit {
             Some(_) => self
@@ -48,7 +49,8 @@ impl Ask {
             return Ok(combined);
         }
         if self.page.queries.is_empty() {
-            // Nothing is read, so nothing can be older than anything: only a new generation of the site ends the page.
+            // Nothing is read, so nothing can be stale: only a new generation of the site ends the
+            // page.
             let snapshot = DatabaseFeed::snapshot_at(u64::MAX);
             return Ok(Gathered {
                 objects: Vec::new(),
@@ -69,7 +71,8 @@ impl Ask {
                 .collect(),
         });
         let (database, calls) = (&self.core.database, calls.collect());
-        // Who leads nobody may be waiting for what the feed has not passed yet (rule 19), which only the primary has.
+        // A read without a permit may wait for a write that the feed has not passed yet (rule 19),
+        // which only the primary has.
         let read = match permit {
             Some(_) => database.read_spread(calls).await,
             None => database.read(calls).await,
@@ -128,11 +131,13 @@ impl Ask {
                 data: Arc::new(rows),
             });
             let expires = query.max_age.map(|age| asked.plus(age));
-            // `-- max-age:` is the owner's way out for what no feed tells of a query (rule 14), not for where the feed is: of what it does not
-            // cover nothing is kept (rule 7), or pages would be put together of states that never were.
+            // With `-- max-age:` the owner accepts changes that no feed reports of a query (rule
+            // 14). It does not waive the position of the feed: a read that the feed does not cover
+            // is not kept (rule 7), or a page would be combined from states that never existed.
             let waived = expires.is_some();
             let uncacheable = read.uncovered.is_some() || deps.uncacheable.is_some() && !waived;
-            // Of a page that does not exist only the absence itself is kept, in the share of the memory for such.
+            // Of a page that does not exist only the absence is kept, in the memory budget for
+            // negative entries.
             let kept = !uncacheable && (!missing || object.is_missing());
             if let (Some(permit), true) = (permit, kept) {
                 permit.also(
@@ -168,7 +173,7 @@ impl Ask {
 }
 
 impl Gathered {
-    /// As it is to be stored under the key of the page, or of all its results.
+    /// The fill to store under the key of the page, or of all its results.
     pub(crate) fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, DatabaseFeed> {
         let missing = self.objects.iter().any(|object| object.is_missing());
         let class = if missing {

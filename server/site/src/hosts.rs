@@ -9,7 +9,7 @@ use std::{
 use millpond_http::{Reply, Request, Response, Service};
 
 use crate::{
-    Config, Options, Problem, Site, SiteService, SiteStats, Whom,
+    Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
     config::{Host, HostName},
 };
 
@@ -30,11 +30,11 @@ struct NamedSite {
 }
 
 impl Sites {
-    /// Opens the site in `dir`, or all that its configuration names.
+    /// Opens the site in `dir`, or all sites that its configuration names.
     ///
     /// # Errors
-    /// Everything that is wrong with the first site that cannot be opened.
-    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Self, Vec<Problem>> {
+    /// All faults of the first site that cannot be opened.
+    pub fn open(dir: &Path, config: &Config, options: SiteOptions) -> Result<Self, Vec<Problem>> {
         if !config.has_hosts() {
             return Site::open(dir, config, options).map(Self::from);
         }
@@ -105,16 +105,15 @@ impl Sites {
         self.sites.iter().map(|named| named.site.stats()).collect()
     }
 
-    /// What a request for `target` at `host` is answered with, and why; none if no site has that
-    /// host.
+    /// How a request for `target` at `host` is answered, and why; none if no site has that host.
     ///
     /// # Errors
-    /// A sentence, if `whom` does not describe a visitor.
+    /// A sentence, if `visitor` does not describe a visitor.
     pub fn explain(
         &self,
         host: Option<&str>,
         target: &str,
-        whom: Whom<'_>,
+        visitor: ExplainedVisitor<'_>,
     ) -> Result<Option<serde_json::Value>, String> {
         let at = match &self.names {
             Some(names) => names.find(host),
@@ -122,7 +121,7 @@ impl Sites {
         };
         let named = at.and_then(|at| self.sites.get(at));
         named
-            .map(|named| named.site.explain(target, whom))
+            .map(|named| named.site.explain(target, visitor))
             .transpose()
     }
 

@@ -1,15 +1,20 @@
 //! A site folder to routes, pages, forms and static files: requests in, responses out.
 //!
-//! This crate knows the folder's format (`docs/reference/site.md`), templates, and how a page is made of queries; it wires the store, the database
-//! and HTTP together. It must not know sockets, signals or the command line.
+//! This crate knows the folder's format (`docs/reference/site.md`), templates, and how a page is
+//! made of queries. It connects the store, the database and HTTP. It must not know sockets, signals
+//! or the command line.
 //!
-//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages with every fault named;
-//! - `dialect`: which of a file's versions is for the database;
-//! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`: the form;
-//! - `ahead`: hot pages made again before they are asked for, after a change and after a restart;
-//! - `statics`, `watch`, `compress`: files, the notice of their changes, and codings in the background;
-//! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of files;
-//! - `session`, `sign`: who a visitor is known as, and the forms that sign in and out;
+//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages, with every
+//!   fault named;
+//! - `dialect`: the version of a file for the database in use;
+//! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`:
+//!   the form;
+//! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
+//! - `statics`, `watch`, `compress`: files, the watch over their changes, and codings in the
+//!   background;
+//! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
+//!   files;
+//! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
 //! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
@@ -56,11 +61,11 @@ mod validity;
 mod visitor;
 mod watch;
 
-pub use check::{CheckReport, QueryReport, check, mend};
+pub use check::{CheckReport, QueryReport, check, repair};
 pub use config::{Config, DatabaseUrl, PostgresUrl};
-pub use explain::Whom;
+pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;
 pub use service::SiteService;
-pub use site::{Options, RouteStats, Site, SiteStats};
+pub use site::{RouteStats, Site, SiteOptions, SiteStats};
 pub use statics::StaticOptions;

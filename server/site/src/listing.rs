@@ -12,23 +12,23 @@ use minijinja::{Environment, Value, context};
 
 use crate::{render::HTML, rules::encode_path, statics::StaticFile};
 
-/// Names that one page shows. A longer list helps nobody, and the page stays below 200 KB.
+/// The most names on one page. A longer list is of no use, and the page stays below 200 KB.
 const MAX_ROWS: usize = 1_000;
 
-/// What is in one folder. It is read with the folder and made into a page when it is first asked for.
+/// The entries of one folder. They are read with the folder; the page is made at the first request.
 #[derive(Debug)]
 pub(crate) struct Listing {
     folder: String,
     /// Whether the folder above answers.
     has_parent: bool,
-    rows: Vec<Row>,
+    rows: Vec<ListingRow>,
     /// Names beyond [`MAX_ROWS`].
     more: usize,
     page: OnceLock<Arc<Prepared>>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct ListingRow {
     /// With a slash at its end if it is a folder.
     name: String,
     /// Size in bytes, and when it last changed; none for a folder.
@@ -36,20 +36,21 @@ struct Row {
 }
 
 impl Listing {
-    /// The listing of `folder`, whose path ends with a slash, as those of the folders in it do. They come first.
+    /// The listing of `folder`. Its path ends with a slash, and so do the names of the folders in
+    /// it, which come first.
     pub(crate) fn new(
         folder: &str,
         has_parent: bool,
         entries: BTreeMap<String, Option<StaticFile>>,
     ) -> Self {
-        let rows = entries.into_iter().map(|(name, file)| Row {
+        let rows = entries.into_iter().map(|(name, file)| ListingRow {
             name,
             file: file.map(|file| (file.size(), file.modified())),
         });
         Self::of(folder, has_parent, rows.collect())
     }
 
-    fn of(folder: &str, has_parent: bool, mut rows: Vec<Row>) -> Self {
+    fn of(folder: &str, has_parent: bool, mut rows: Vec<ListingRow>) -> Self {
         rows.sort_by_cached_key(|row| {
             (
                 row.file.is_some(),
@@ -83,7 +84,7 @@ impl Listing {
     }
 
     fn html(&self) -> String {
-        let rows: Vec<Value> = self.rows.iter().map(Row::value).collect();
+        let rows: Vec<Value> = self.rows.iter().map(ListingRow::value).collect();
         let page = Environment::new().render_named_str(
             "listing.html",
             include_str!("listing.html"),
@@ -99,7 +100,7 @@ impl Listing {
     }
 }
 
-impl Row {
+impl ListingRow {
     fn value(&self) -> Value {
         let (size, changed) = match self.file {
             Some((size, changed)) => (size_text(size), date_text(changed)),
@@ -137,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    fn file(name: &str, size: u64) -> Row {
-        Row {
+    fn file(name: &str, size: u64) -> ListingRow {
+        ListingRow {
             name: name.to_owned(),
             file: Some((
                 size,
@@ -147,8 +148,8 @@ mod tests {
         }
     }
 
-    fn folder(name: &str) -> Row {
-        Row {
+    fn folder(name: &str) -> ListingRow {
+        ListingRow {
             name: name.to_owned(),
             file: None,
         }

@@ -1,4 +1,4 @@
-//! The methods that addresses take, and the answers to those that they do not take.
+//! The methods that an address accepts, and the answers to other methods.
 
 use bytes::Bytes;
 use millpond_http::Response;

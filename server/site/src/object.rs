@@ -1,4 +1,4 @@
-//! The result of one query as it is kept, shown to templates and written as JSON.
+//! The result of one query: stored, shown to templates, written as JSON.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ impl QueryResult {
     /// What a template sees under the query's name.
     pub(crate) fn value(&self) -> Value {
         match self.rows {
-            Rows::Many | Rows::Exec => Value::from_object(Table(self.data.clone())),
+            Rows::Many | Rows::Exec => Value::from_object(ResultTable(self.data.clone())),
             Rows::One | Rows::Optional if self.data.rows.is_empty() => Value::from(()),
-            Rows::One | Rows::Optional => Value::from_object(Row {
+            Rows::One | Rows::Optional => Value::from_object(ResultRow {
                 data: self.data.clone(),
                 at: 0,
             }),
@@ -131,16 +131,16 @@ impl Object for Fields {
 }
 
 #[derive(Debug)]
-struct Table(Arc<db::ResultRows>);
+struct ResultTable(Arc<db::ResultRows>);
 
-impl Object for Table {
+impl Object for ResultTable {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Seq
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let at = key.as_usize().filter(|&at| at < self.0.rows.len())?;
-        Some(Value::from_object(Row {
+        Some(Value::from_object(ResultRow {
             data: self.0.clone(),
             at,
         }))
@@ -152,12 +152,12 @@ impl Object for Table {
 }
 
 #[derive(Debug)]
-struct Row {
+struct ResultRow {
     data: Arc<db::ResultRows>,
     at: usize,
 }
 
-impl Object for Row {
+impl Object for ResultRow {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get_value_by_str(key.as_str()?)
     }

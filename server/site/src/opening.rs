@@ -10,7 +10,7 @@ use base_clock::Boottime;
 use millpond_db::{Database, Error, PostgresOptions, SqliteOptions};
 
 use crate::{
-    Config, DatabaseUrl, Options, PostgresUrl, Problem,
+    Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
     config::FILE,
     dialect::Dialect,
     folder::{Migrations, migrations},
@@ -18,14 +18,14 @@ use crate::{
 
 /// The time between two attempts to reach a server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time between two notes to the owner who waits.
+/// The time between two notes to the waiting owner.
 const REMINDER: Duration = Duration::from_secs(5);
 
 /// Opens the database and applies the site's migrations.
 pub(crate) fn open(
     dir: &Path,
     config: &Config,
-    options: &Options,
+    options: &SiteOptions,
 ) -> Result<Database, Vec<Problem>> {
     let migrations = migrations(dir, Dialect::of(&config.database))?;
     let database = match &config.database {
@@ -48,7 +48,7 @@ pub(crate) fn open(
 pub(crate) fn postgres(
     url: &PostgresUrl,
     config: &Config,
-    options: &Options,
+    options: &SiteOptions,
 ) -> Result<Database, Problem> {
     let wanted = PostgresOptions {
         pool: options.readers.unwrap_or(config.pool),
@@ -64,7 +64,7 @@ pub(crate) fn postgres(
         0 => wanted,
         workers => PostgresOptions { workers, ..wanted },
     };
-    patiently(options.patience, || Database::connect(wanted.clone()))
+    retry_while_unreachable(options.start_timeout, || Database::connect(wanted.clone()))
         .map_err(|error| unreached(&error))
 }
 
@@ -147,26 +147,26 @@ fn unreached(error: &Error) -> Problem {
     )
 }
 
-/// Tries until it succeeds, fails for another reason than that the server is away, or `patience` ends. The owner is told
-/// while it lasts.
-fn patiently<T>(
-    patience: Duration,
+/// Retries until `f` succeeds, fails for another reason than an unreachable server, or
+/// `start_timeout` ends. The owner is notified meanwhile.
+fn retry_while_unreachable<T>(
+    start_timeout: Duration,
     mut attempt: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
     let began = Boottime::now();
-    let mut told = None;
+    let mut last_note = None;
     loop {
         let error = match attempt() {
             Err(error @ Error::Unavailable { .. }) => error,
             outcome => return outcome,
         };
         let waited = Boottime::now().since(began);
-        if waited + PAUSE > patience {
+        if waited + PAUSE > start_timeout {
             return Err(error);
         }
-        if told.is_none_or(|told| waited.saturating_sub(told) >= REMINDER) {
-            told = Some(waited);
-            let left = (patience - waited).as_secs();
+        if last_note.is_none_or(|last_note| waited.saturating_sub(last_note) >= REMINDER) {
+            last_note = Some(waited);
+            let left = (start_timeout - waited).as_secs();
             eprintln!("millpond: {error}; trying for another {left} s");
         }
         // Nothing tells when a server comes up.
@@ -178,7 +178,7 @@ fn patiently<T>(
 mod tests {
     use super::*;
 
-    fn away() -> Error {
+    fn unreachable_server() -> Error {
         Error::Unavailable {
             message: "away".into(),
         }
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn a_server_that_comes_up_in_time_is_waited_for() {
         let mut attempts = 0;
-        let outcome = patiently(Duration::from_secs(60), || {
+        let outcome = retry_while_unreachable(Duration::from_secs(60), || {
             attempts += 1;
             if attempts < 2 {
-                Err(away())
+                Err(unreachable_server())
             } else {
                 Ok(attempts)
             }
@@ -200,9 +200,9 @@ mod tests {
 
     #[test]
     fn impatience_and_other_failures_end_the_wait_at_once() {
-        for error in [away(), Error::Overloaded] {
+        for error in [unreachable_server(), Error::Overloaded] {
             let mut attempts = 0;
-            let outcome: Result<(), _> = patiently(Duration::ZERO, || {
+            let outcome: Result<(), _> = retry_while_unreachable(Duration::ZERO, || {
                 attempts += 1;
                 Err(error.clone())
             });

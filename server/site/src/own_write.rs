@@ -1,8 +1,10 @@
-//! A visitor who has written through another node sees it here too (COHERENCE, rule 19).
+//! A visitor who has written through another node sees the write on this node too (coherence.md,
+//! rule 19).
 //!
-//! The answer to a form has a cookie with the position of the write (`session/seen.rs`). As a rule this node's feed has come there
-//! before the next request does, and then the cookie costs a look at it. Else the request waits a moment for the feed, and past
-//! that its page is read afresh: a read that begins now sees whatever was committed before.
+//! The answer to a form has a cookie with the position of the write (`session/seen_writes.rs`). In
+//! general this node's feed has passed the position before the next request, and then the cookie
+//! costs one comparison. Otherwise the request waits a moment for the feed. Past that moment its
+//! page is read afresh: a read that begins now sees every earlier commit.
 
 use base_clock::Boottime;
 use millpond_db::Position;
@@ -11,10 +13,11 @@ use millpond_http::Response;
 use crate::{answer::Ask, rules::HIT};
 
 impl Ask {
-    /// Answers a visitor who has written what this node may not have come to.
+    /// Answers a visitor whose write this node may not have applied yet.
     ///
-    /// ✗ *A flight of the page itself, one that has not begun: whoever leads it may put the page together from kept results, which are
-    /// valid as far as this node knows.* So it is one in which everything is read.
+    /// All queries are read. *Counterexample* of a flight of the page itself, even one that has not
+    /// begun: its leader may combine the page from stored results, which are valid as far as this
+    /// node knows.
     pub(crate) async fn answer_writer(self, written: Vec<Position>) -> Response {
         for position in written {
             if !self.core.database.pass(position).await {

@@ -44,7 +44,8 @@ pub(crate) struct Page {
     pub(crate) template: Option<String>,
     /// Lower-case names of the request fields that are part of the key.
     pub(crate) vary: Arc<[String]>,
-    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters.
+    /// What the page needs of the visitor's session. The claims' values follow the parameters'
+    /// values.
     pub(crate) needs: Arc<Needs>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
@@ -52,7 +53,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Whether who may not see it is led to where they can sign in. A program is told 403.
+    /// True if a visitor without access is redirected to the sign-in page. A program gets 403.
     pub(crate) fn is_for_people(&self) -> bool {
         self.template.is_some()
     }
@@ -67,7 +68,8 @@ pub(crate) struct PageQuery {
     /// For each parameter of the statement, its place among the page's.
     pub(crate) args: Vec<usize>,
     pub(crate) max_age: Option<Duration>,
-    /// Tables that the owner says the query depends on, besides those that the database names.
+    /// Tables that the owner declares as dependencies of the query, in addition to those that the
+    /// database names.
     pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
 }
@@ -77,23 +79,24 @@ pub(crate) struct PageQuery {
 pub(crate) struct Form {
     pub(crate) route: String,
     pub(crate) params: Vec<Param>,
-    /// What it wants of the visitor's session. The claims' values stand behind those of the parameters, and the hashes behind both.
+    /// What the form needs of the visitor's session. The claims' values follow the parameters'
+    /// values, and the hashes follow both.
     pub(crate) needs: Needs,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
-    pub(crate) redirect: Vec<Piece>,
+    pub(crate) redirect: Vec<RedirectPiece>,
 }
 
 /// What a form does with passwords, and with the session.
 #[derive(Debug, Default)]
 pub(crate) struct Signing {
-    /// So many of the first steps only read, before the password is verified.
+    /// The number of leading steps that only read, before the password is verified.
     pub(crate) lookups: usize,
     pub(crate) verify: Option<Verify>,
     /// For each hash, the place of its password among the values.
     pub(crate) hashes: Vec<usize>,
     /// The session that begins.
-    pub(crate) claims: Vec<(String, Source)>,
+    pub(crate) claims: Vec<(String, ArgumentSource)>,
     /// Whether the session ends.
     pub(crate) is_logout: bool,
     /// The parameter that says where to go, if it is a path of this site.
@@ -116,22 +119,22 @@ pub(crate) struct Verify {
 #[derive(Debug)]
 pub(crate) struct FormStep {
     pub(crate) query: db::Query,
-    pub(crate) bind: Vec<Source>,
+    pub(crate) bind: Vec<ArgumentSource>,
     pub(crate) expect: db::Expect,
 }
 
 /// Where a value in a form's statements and redirect comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ArgumentSource {
     Param(usize),
     Column { step: usize, column: String },
 }
 
 /// A piece of a redirect's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum RedirectPiece {
     Text(String),
-    Value(Source),
+    Value(ArgumentSource),
 }
 
 /// Counters are kept apart by worker, so that a hit writes no memory that another core writes.
@@ -139,20 +142,20 @@ const SLOTS: usize = 8;
 
 #[repr(align(128))]
 #[derive(Debug, Default)]
-struct Slot {
+struct HitSlot {
     hits: AtomicU64,
 }
 
 /// What a page's requests came to.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    hits: [Slot; SLOTS],
+    hits: [HitSlot; SLOTS],
     pub(crate) misses: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) bypassed: AtomicU64,
-    /// Of the fills, those that were stored before anybody had asked.
+    /// Fills among them that were stored before a request.
     pub(crate) ahead: AtomicU64,
-    pub(crate) fills: AtomicU64,
+    pub(crate) kind: AtomicU64,
     pub(crate) fill_nanos: AtomicU64,
     pub(crate) database_nanos: AtomicU64,
 }
@@ -172,7 +175,7 @@ impl Counters {
     }
 
     pub(crate) fn filled(&self, total: Duration, database: Duration) {
-        self.fills.fetch_add(1, Ordering::Relaxed);
+        self.kind.fetch_add(1, Ordering::Relaxed);
         self.fill_nanos
             .fetch_add(total.as_nanos() as u64, Ordering::Relaxed);
         self.database_nanos

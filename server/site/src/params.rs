@@ -28,8 +28,8 @@ impl BadParam {
     }
 }
 
-/// Where a request's parameters are looked for: the path, then the form, then the query string. What is not declared is not
-/// looked at (COHERENCE, rule 15).
+/// The sources of a request's parameters: the path, then the form, then the query string. An
+/// undeclared parameter is ignored (coherence.md, rule 15).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given<'r> {
     pub(crate) path: &'r [&'r str],
@@ -44,21 +44,21 @@ impl Given<'_> {
             .iter()
             .map(|param| {
                 self.find(param, |found| match found {
-                    Found::Text(text) => Typed::of(param, text).map(Typed::into_value),
-                    Found::Default(value) => Ok(value.clone()),
+                    ParamInput::Text(text) => TypedText::of(param, text).map(TypedText::into_value),
+                    ParamInput::Default(value) => Ok(value.clone()),
                 })
             })
             .collect()
     }
 
-    /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of [`Given::values`], without an
-    /// allocation.
+    /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of
+    /// [`Given::values`], without an allocation.
     pub(crate) fn push_keys(&self, params: &[Param], key: &mut Vec<u8>) -> Result<(), BadParam> {
         params.iter().try_for_each(|param| {
             self.find(param, |found| {
                 match found {
-                    Found::Text(text) => Typed::of(param, text)?.push_key(key),
-                    Found::Default(value) => push_key(key, value),
+                    ParamInput::Text(text) => TypedText::of(param, text)?.push_key(key),
+                    ParamInput::Default(value) => push_key(key, value),
                 }
                 Ok(())
             })
@@ -68,21 +68,21 @@ impl Given<'_> {
     fn find<T>(
         &self,
         param: &Param,
-        then: impl FnOnce(Found<'_>) -> Result<T, BadParam>,
+        then: impl FnOnce(ParamInput<'_>) -> Result<T, BadParam>,
     ) -> Result<T, BadParam> {
         if let Some(text) = param.in_path.and_then(|at| self.path.get(at)) {
-            return then(Found::Text(text));
+            return then(ParamInput::Text(text));
         }
         let in_form = self.form.iter().filter(|(name, _)| *name == param.name);
         if let Some(text) = single(param, in_form.map(|(_, text)| text))? {
-            return then(Found::Text(text));
+            return then(ParamInput::Text(text));
         }
         let query = self.query.unwrap_or_default();
         if let Some(text) = single(param, in_query(query, &param.name))? {
-            return then(Found::Text(&text));
+            return then(ParamInput::Text(&text));
         }
         match &param.default {
-            Some(default) => then(Found::Default(default)),
+            Some(default) => then(ParamInput::Default(default)),
             None => Err(BadParam(format!(
                 "The parameter \"{}\" is missing.",
                 param.name
@@ -92,12 +92,13 @@ impl Given<'_> {
 }
 
 /// What there is for a parameter.
-enum Found<'f> {
+enum ParamInput<'f> {
     Text(&'f str),
     Default(&'f Value),
 }
 
-/// The values of `name` in a query string. Pairs without an escape, which most are, are compared where they stand.
+/// The values of `name` in a query string. Pairs without an escape, which most are, are compared in
+/// place.
 fn in_query<'q>(query: &'q str, name: &'q str) -> impl Iterator<Item = Cow<'q, str>> {
     let mut rest = query;
     std::iter::from_fn(move || {
@@ -166,14 +167,14 @@ fn single<T>(param: &Param, mut all: impl Iterator<Item = T>) -> Result<Option<T
 }
 
 /// A parameter's text, read as what the parameter is declared to be.
-enum Typed<'t> {
+enum TypedText<'t> {
     Integer(i64),
     Real(f64),
     Boolean(bool),
     Text(&'t str),
 }
 
-impl<'t> Typed<'t> {
+impl<'t> TypedText<'t> {
     fn of(param: &Param, text: &'t str) -> Result<Self, BadParam> {
         let wrong =
             |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));
@@ -189,7 +190,7 @@ impl<'t> Typed<'t> {
             ValueKind::Boolean => truth(text)
                 .map(Self::Boolean)
                 .ok_or_else(|| wrong("true or false")),
-            // What has no kind of its own is read by the database, which refuses what it cannot read.
+            // The database reads a value of another kind, and refuses it if it cannot.
             ValueKind::Text | ValueKind::Other => Ok(Self::Text(text)),
             ValueKind::Blob => Err(wrong("bytes, which no request can give")),
         }
@@ -227,7 +228,8 @@ pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// What a request may say for true and false; a box that is ticked sends `on`, and one that is not sends nothing.
+/// The spellings of true and false in a request; a ticked box sends `on`, and an empty box sends
+/// nothing.
 fn truth(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),

@@ -1,4 +1,4 @@
-//! What is wrong with a site folder, told so that its owner can mend it.
+//! Faults of a site folder, described so that its owner can correct them.
 
 use std::{fmt, path::PathBuf};
 

@@ -45,9 +45,9 @@ pub(crate) fn look(
     whole(dir, config, database, &statics, None, false)
 }
 
-/// The same, after one that was well. If the pages or the rules are not, the files are the new ones all the same: one that
-/// was deleted must not be served on because a template is broken. Then `config` says what it said `in_use` of all else, and
-/// the problems are given too.
+/// Reads the folder again after a good reading. If the pages or the rules have problems, the files
+/// are replaced all the same: a deleted file must not be served on because a template is broken.
+/// Then `config` gets the other settings from `in_use`, and the problems are returned too.
 pub(crate) fn read_again(
     dir: &Path,
     config: &mut Config,
@@ -67,7 +67,7 @@ pub(crate) fn read_again(
         fingerprint: before.fingerprint,
         pages: before.pages.clone(),
     };
-    // With the new files the old rules may lead in a circle: then all stays as it was.
+    // With the new files the old rules may redirect in a circle: then everything stays as it was.
     let sessions = before.sessions.clone();
     match assemble(config, statics, texts, sessions, Some(before)) {
         Ok(generation) => Ok((generation, problems)),
@@ -115,14 +115,14 @@ fn whole(
         Purpose::Check
     };
     let file = config.database.file();
-    let beside = file.and_then(Path::parent).unwrap_or(dir);
+    let key_folder = file.and_then(Path::parent).unwrap_or(dir);
     let name = file
         .and_then(Path::file_name)
         .unwrap_or_default()
         .to_string_lossy();
     let sessions = Sessions::load(
         &config.session,
-        beside,
+        key_folder,
         &name,
         config.max_staleness,
         purpose,

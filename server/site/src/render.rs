@@ -91,7 +91,7 @@ pub(crate) fn render(
 
 const PRIVATE: &str = "private, no-cache";
 
-/// A page that is kept for each claim is nobody's to keep between here and the visitor.
+/// No cache between here and the visitor may keep a page that varies by claims.
 fn cache_control(page: &Page) -> &'static str {
     if page.needs.is_none() {
         "no-cache"

@@ -154,7 +154,8 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Adds a pattern for the page `index`. Gives the index of a page that already has an equal pattern.
+    /// Adds a pattern for the page `index`. The error is the index of a page that already has an
+    /// equal pattern.
     pub(crate) fn insert(&mut self, pattern: &Pattern, index: usize) -> Result<(), usize> {
         if let Some(path) = pattern.literal() {
             return match self.literal.insert(path, index) {

@@ -33,7 +33,7 @@ pub(crate) struct Declaration {
 
 /// A `-- name:` line with its statement.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedQuery {
     pub(crate) name: String,
     pub(crate) rows: Rows,
     pub(crate) sql: String,
@@ -41,7 +41,7 @@ pub(crate) struct Named {
     pub(crate) offset: usize,
     pub(crate) line: usize,
     pub(crate) max_age: Option<Duration>,
-    /// Tables that it depends on besides those that the database names (`-- depends:`).
+    /// Tables that the owner declares in addition to those that the database names (`-- depends:`).
     pub(crate) depends: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Named {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Script {
     pub(crate) params: Vec<Declaration>,
-    pub(crate) queries: Vec<Named>,
+    pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
@@ -75,7 +75,7 @@ impl Script {
                         text: raw.trim_end().to_owned(),
                     };
                     script
-                        .direct(word, rest, &written, offset)
+                        .apply_directive(word, rest, &written, offset)
                         .map_err(|problem| Problem {
                             file: file.to_owned(),
                             ..problem
@@ -88,7 +88,7 @@ impl Script {
     }
 
     /// Takes up a line that steers. The file of a problem is filled in by the caller.
-    fn direct(
+    fn apply_directive(
         &mut self,
         word: &str,
         rest: &str,
@@ -102,7 +102,9 @@ impl Script {
         };
         if WORDS.contains(&word) {
             let above = self.queries.len();
-            let taken = self.session.direct(word, rest, line.clone(), above);
+            let taken = self
+                .session
+                .apply_directive(word, rest, line.clone(), above);
             return taken.map_err(|fault| at_word(fault, line));
         }
         let mut rest = rest;
@@ -120,14 +122,14 @@ impl Script {
             }
             return Ok(());
         }
-        self.direct_plain(word, rest, number, next)
+        self.apply_plain_directive(word, rest, number, next)
             .map_err(|(message, hint)| Problem {
                 hint,
                 ..Problem::new("", message).at(number, 1)
             })
     }
 
-    fn direct_plain(
+    fn apply_plain_directive(
         &mut self,
         word: &str,
         rest: &str,
@@ -252,7 +254,7 @@ fn directive(line: &str) -> Option<(&str, &str)> {
     is_ours.then_some((word, rest.trim()))
 }
 
-fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
+fn named(rest: &str, line: usize, next: usize) -> Result<NamedQuery, Complaint> {
     let (name, rows) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if !is_name(name) {
         return Err((
@@ -277,7 +279,7 @@ fn named(rest: &str, line: usize, next: usize) -> Result<Named, Complaint> {
             ));
         }
     };
-    Ok(Named {
+    Ok(NamedQuery {
         name: name.to_owned(),
         rows,
         sql: String::new(),

@@ -141,8 +141,9 @@ impl SiteService {
         Reply::reusable(response, validity)
     }
 
-    /// The session, where a page or a form needs one; or the answer to a visitor who may not enter. That is asked at each look-up, so
-    /// that what is kept may be shared by all who may.
+    /// The session, where a page or a form needs one; or the answer to a visitor who may not enter.
+    /// This is checked at each look-up, so the stored page may be shared by all visitors who may
+    /// enter.
     fn enter(
         &self,
         generation: &Generation,
@@ -179,8 +180,9 @@ impl SiteService {
         found.map_err(NoHit::Why)
     }
 
-    /// What this visitor has written through another node and this one may not have come to yet. What it has come to stays so for as
-    /// long as its epoch does, so an answer that is given may be kept for the same request.
+    /// The writes of this visitor through other nodes that this node may not have applied yet. A
+    /// write that this node has applied stays applied in the same epoch, so the answer may be kept
+    /// for the same request.
     fn unseen(&self, generation: &Generation, page: &Page, request: &Request<'_>) -> Vec<Position> {
         if page.queries.is_empty() {
             return Vec::new();
@@ -228,7 +230,8 @@ impl SiteService {
         let Some(coding) = prepared.wanted(request) else {
             return;
         };
-        // What the store has evicted when its turn comes is compressed for nobody, so the wish does not hold it.
+        // The wish does not hold the value: a value that the store has evicted by then is not
+        // compressed.
         let (core, value) = (Arc::downgrade(&self.core), Arc::downgrade(value));
         let key = key.to_vec();
         self.core.compressor.wish(prepared, coding, move |bytes| {
@@ -321,8 +324,8 @@ impl SiteService {
         }
     }
 
-    /// The validity of a file's response that is made of `prepared`, if the request wants one.
-    /// The caller makes the response afterwards, because the validity reads which codings there are.
+    /// The validity of a file's response that is made of `prepared`, if the request wants one. The
+    /// caller makes the response afterwards, because the validity reads which codings there are.
     fn file_validity(
         &self,
         generation: &Generation,
@@ -369,7 +372,8 @@ impl SiteService {
         }
     }
 
-    /// What answers at a target that the client does not see. It is never led elsewhere by it: where the rewrite takes that
+    /// The answer at a target that the client does not see. It is never a redirect: if the rewrite
+    /// applied to the new address too, the client would be redirected for ever.
     /// address too, the client would be led there for ever.
     fn rewritten(
         &self,
@@ -394,7 +398,8 @@ impl SiteService {
         }
     }
 
-    /// The same where the configuration has rules: redirects, then rewrites, then what is there; and fields on all of it.
+    /// The answer where the configuration has rules: redirects, then rewrites, then the page; and
+    /// fields on all of them.
     fn answer_by_rules(
         &self,
         rules: &Rules,

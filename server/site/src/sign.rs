@@ -1,7 +1,9 @@
-//! Forms that sign in and out: accounts are looked up, passwords verified and hashed, sessions begun and ended.
+//! Forms that sign in and out: accounts are looked up, passwords are verified and hashed, sessions
+//! begin and end.
 //!
-//! A password is verified between two visits to the database: the queries above `-- verify:` are read first, and the transaction of those
-//! below begins when it was right. So no transaction is open while a password is hashed, and none begins for a wrong one.
+//! A password is verified between two visits to the database. The queries above `-- verify:` are
+//! read first; the transaction of the statements below begins if the password was right. So no
+//! transaction is open while a password is hashed, and a wrong password begins none.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -14,13 +16,13 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     core::unavailable,
-    page::{Source, Verify},
+    page::{ArgumentSource, Verify},
     rules::VALUE,
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
     submit::{Submission, refusal, see_other},
 };
 
-/// Leads a visitor who is not known to where they can sign in, and says where they wanted to go.
+/// Redirects an unknown visitor to the sign-in page, with the address that they wanted.
 pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
     // Only what was asked with GET can be asked again.
     if !matches!(request.method, "GET" | "HEAD") {
@@ -41,16 +43,16 @@ pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
 pub(crate) struct NoCookie;
 
 impl Submission {
-    /// Reads what stands above the `-- verify:` line.
+    /// Reads the queries above the `-- verify:` line.
     pub(crate) async fn look_up(&self, values: &[Value]) -> Result<Vec<ResultRows>, Response> {
         let lookups = &self.form.steps[..self.form.signing.lookups];
         if lookups.is_empty() {
             return Ok(Vec::new());
         }
-        let value = |source: &Source| match source {
-            Source::Param(at) => values[*at].clone(),
+        let value = |source: &ArgumentSource| match source {
+            ArgumentSource::Param(at) => values[*at].clone(),
             // Refused when the form was compiled.
-            Source::Column { .. } => Value::Null,
+            ArgumentSource::Column { .. } => Value::Null,
         };
         let calls = lookups.iter().map(|step| Call {
             query: step.query.clone(),
@@ -121,7 +123,7 @@ impl Submission {
     /// The `Set-Cookie` of a form that begins or ends a session.
     ///
     /// # Errors
-    /// If no cookie can hold the claims. The owner has been told.
+    /// No cookie can hold the claims. The owner has been notified.
     pub(crate) fn cookie(
         &self,
         values: &[Value],
@@ -137,8 +139,8 @@ impl Submission {
         }
         let claims = signing.claims.iter().map(|(name, source)| {
             let value = match source {
-                Source::Param(at) => values[*at].clone(),
-                Source::Column { step, column: name } => {
+                ArgumentSource::Param(at) => values[*at].clone(),
+                ArgumentSource::Column { step, column: name } => {
                     column(&results[*step], name).unwrap_or(Value::Null)
                 }
             };
@@ -154,7 +156,7 @@ impl Submission {
             ));
             return Err(NoCookie);
         };
-        self.tell_of_http(&request);
+        self.warn_about_http(&request);
         Ok(Some(cookie))
     }
 
@@ -164,8 +166,8 @@ impl Submission {
         is_path(&next).then_some(next)
     }
 
-    /// An owner who sees nobody stay signed in should know why.
-    fn tell_of_http(&self, request: &Request<'_>) {
+    /// Explains to the owner why visitors do not stay signed in.
+    fn warn_about_http(&self, request: &Request<'_>) {
         let origin = request.fields.get("origin");
         let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
         let Some(origin) = origin.filter(|origin| self.generation.sessions.is_dropped_at(origin))
@@ -189,7 +191,8 @@ impl Submission {
         begun.map_err(too_many)
     }
 
-    /// The account that is tried: the one that was found, however its name was written; else what was asked for.
+    /// The account that is tried: the name of the account that was found, in the database's
+    /// spelling; else the submitted name.
     fn account(&self, known: Option<&Arc<str>>, values: &[Value]) -> String {
         if let Some(hash) = known {
             return format!("found {hash}");
@@ -198,7 +201,7 @@ impl Submission {
         let lookups = &self.form.steps[..signing.lookups];
         let mut account = format!("asked {}", self.form.route);
         for source in lookups.iter().flat_map(|step| &step.bind) {
-            if let Source::Param(at) = source {
+            if let ArgumentSource::Param(at) = source {
                 account.push('\0');
                 account.push_str(&text(&values[*at]).trim().to_lowercase());
             }
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_must_sign_in_is_led_back_afterwards() {
+    fn a_visitor_is_redirected_back_after_signing_in() {
         let led = |method: &str, target: &str, path: &str| {
             let request = OwnedRequest::new(method, target);
             let response = sign_in(path, &request.as_request());

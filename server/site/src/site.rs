@@ -25,26 +25,27 @@ use crate::{
     watch::Watch,
 };
 
-/// How a site is opened, beside its configuration.
+/// How a site is opened, in addition to its configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Whether anything is stored; `false` is `--no-cache`.
+pub struct SiteOptions {
+    /// True if pages are stored; `false` is `--no-cache`.
     pub cache: bool,
     /// Connections that read, instead of the configuration's.
     pub readers: Option<usize>,
-    /// Threads that serve, which share the connections to a PostgreSQL server; 0 is one for each core.
+    /// Threads that serve, which share the connections to a PostgreSQL server; 0 is one for each
+    /// core.
     pub workers: usize,
     /// How long to wait for a database server that is away.
-    pub patience: Duration,
+    pub start_timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for SiteOptions {
     fn default() -> Self {
         Self {
             cache: true,
             readers: None,
             workers: 0,
-            patience: Duration::ZERO,
+            start_timeout: Duration::ZERO,
         }
     }
 }
@@ -67,8 +68,8 @@ struct Settings {
 }
 
 impl Settings {
-    /// The file as it is now; if it cannot be read, what is in use. What is wrong with it is told once, not at every change of
-    /// another file.
+    /// The file as it is now; if it cannot be read, the configuration in use. A fault is reported
+    /// once, not at every change of another file.
     fn latest(&mut self, core: &Core) -> Config {
         match Config::read(&core.dir) {
             Ok(config) => {
@@ -99,9 +100,9 @@ pub struct SiteStats {
     pub waits: u64,
     /// Requests past the store: private pages and `--no-cache`.
     pub bypassed: u64,
-    /// Pages that were made and kept before anybody had asked for them.
+    /// Pages that were made and kept before a request asked for them.
     pub ahead: u64,
-    /// What that took, with looking for what to make; `cache.refresh_ahead` bounds its share of the time.
+    /// The time for these pages and for looking for keys; `cache.refresh_ahead` bounds its share.
     pub ahead_time: Duration,
     /// Time that making pages took in all.
     pub fill_time: Duration,
@@ -130,8 +131,12 @@ impl Site {
     /// Applies the migrations, reads the folder, and starts the feed and the watch over the folder.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder, or what keeps the database from being opened.
-    pub fn open(dir: &Path, config: &Config, options: Options) -> Result<Arc<Self>, Vec<Problem>> {
+    /// All faults of the folder, or the reason why the database cannot be opened.
+    pub fn open(
+        dir: &Path,
+        config: &Config,
+        options: SiteOptions,
+    ) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
         let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
         let store = Store::new(millpond_store::Config {
@@ -141,7 +146,7 @@ impl Site {
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
-        tell_news(&generation, None);
+        report_unreadable_files(&generation, None);
         let core = Arc::new(Core {
             dir: dir.to_owned(),
             database,
@@ -184,7 +189,7 @@ impl Site {
         // What has changed while the watch was set up would otherwise be missed.
         site.reload()?;
         if makes_ahead {
-            let settings = ahead::Settings {
+            let settings = ahead::RefreshSettings {
                 percent: config.refresh_ahead,
                 list: config.warm_list.path(dir, &config.database),
             };
@@ -199,13 +204,14 @@ impl Site {
         SiteService::new(self.core.clone())
     }
 
-    /// Reads the folder again, and of its configuration what is said about files and addresses. What is stored goes when a page, a
-    /// query or a template has changed; a change of a static file or of a rule touches nothing else.
+    /// Reads the folder again, and the parts of its configuration that concern files and addresses.
+    /// Stored pages go when a page, a query or a template has changed; a change of a static file or
+    /// of a rule keeps them.
     ///
     /// # Errors
-    /// Everything that is wrong with the folder; pages and rules stay as they were, while files are the new ones, if they
-    /// could be read. A configuration that cannot be read is told, and that in
-    /// use stays.
+    /// All faults of the folder. Pages and rules stay as they were; the files are the new ones, if
+    /// they could be read. A configuration that cannot be read is reported, and the old one stays
+    /// in use.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
         let core = &self.core;
@@ -213,7 +219,7 @@ impl Site {
         // Another database needs a restart, and until then the files for this one.
         config.database.clone_from(&settings.config.database);
         config.statics.follow_links = core.follow_links;
-        // The store keeps to its bound until then, and so does the time for which own writes are told.
+        // The store keeps its bound until a restart, and so does the lifetime of own-write cookies.
         config.max_staleness = settings.config.max_staleness;
         let before = core.current.load_full();
         let (after, problems) = read_again(
@@ -223,14 +229,15 @@ impl Site {
             &core.database,
             &before,
         )?;
-        tell_news(&after, Some(&before));
+        report_unreadable_files(&after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
         let edition = after.edition;
         core.current.store(Arc::new(after));
         core.edition.store(edition, Ordering::Release);
         if changed {
-            // The new number in every key already keeps old pages from being found; the epoch frees their memory first.
+            // The new number in every key already hides the old pages; the epoch makes them the
+            // first to be evicted.
             self.core.store.new_epoch("the site folder has changed");
         }
         if problems.is_empty() {
@@ -249,7 +256,7 @@ impl Site {
         self.core.log(message);
     }
 
-    /// Whether the feed has been heard of within the bound, so that there can be hits.
+    /// True if the feed was heard within the bound, so that there can be hits.
     #[must_use]
     pub fn healthy(&self) -> bool {
         self.core.store.healthy(Boottime::now())
@@ -276,10 +283,10 @@ impl Site {
         {
             let counters = &page.counters;
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            let (hits, misses, fills) = (
+            let (hits, misses, kind) = (
                 counters.hits(),
                 read(&counters.misses),
-                read(&counters.fills),
+                read(&counters.kind),
             );
             let fill_nanos = read(&counters.fill_nanos);
             stats.hits += hits;
@@ -290,7 +297,7 @@ impl Site {
             stats.fill_time += Duration::from_nanos(fill_nanos);
             stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
             if hits + misses > 0 {
-                let mean = fill_nanos.checked_div(fills).unwrap_or(0);
+                let mean = fill_nanos.checked_div(kind).unwrap_or(0);
                 stats.routes.push(RouteStats {
                     route: page.route.clone(),
                     hits,
@@ -302,7 +309,8 @@ impl Site {
         stats
     }
 
-    /// Stops the watch, the feed and the database; what is asked afterwards is answered with 503. Blocks until all is done.
+    /// Stops the watch, the feed and the database; later requests get 503. Blocks until all of them
+    /// have stopped.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
         // It reads, so before the database.
@@ -319,7 +327,7 @@ impl Drop for Site {
 }
 
 /// Tells what of the files could not be read: once, and not at every change of something else.
-fn tell_news(generation: &Generation, before: Option<&Generation>) {
+fn report_unreadable_files(generation: &Generation, before: Option<&Generation>) {
     let news = generation
         .statics
         .news(before.map(|before| &*before.statics));

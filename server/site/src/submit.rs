@@ -9,10 +9,10 @@ use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    cached::Failure,
+    cached::PageFailure,
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
-    page::{Form, FormStep, Piece, Source},
+    page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::{BadParam, Given},
     rules::{VALUE, local},
     session::Session,
@@ -56,7 +56,8 @@ impl Submission {
         }
     }
 
-    /// What the form does, in its order: look up, verify, hash, write, and then the session. The first that fails ends it.
+    /// Performs the form in this order: look up, verify, hash, write, session. The first step that
+    /// fails ends it.
     async fn perform(&self, mut values: Vec<Value>) -> Result<Response, Response> {
         let mut results = self.look_up(&values).await?;
         self.verify(&values, &results).await?;
@@ -81,8 +82,8 @@ impl Submission {
         Ok(see_other(&target, cookie.into_iter().chain(seen)))
     }
 
-    /// Runs the statements that follow those which were looked up, in one transaction. The answer goes out after the change has been
-    /// applied to the store, so whatever is asked after it sees the change.
+    /// Runs the statements after the look-ups in one transaction. The answer is sent after the
+    /// change was applied to the store, so every later request sees the change.
     async fn write(
         &self,
         values: &[Value],
@@ -121,8 +122,8 @@ impl Submission {
         sessions.note_write(&position?, &self.request.as_request(), Boottime::now())
     }
 
-    /// The answer to a form that has written and then failed. ✗ *Without the cookie, a visitor who goes on all the same may not see on another
-    /// node what he has written.*
+    /// The answer to a form that has written and then failed. *Counterexample* without the cookie:
+    /// a visitor who continues may not see the write on another node.
     fn broken_after_write(&self, seen: Option<String>) -> Response {
         let line = seen.map(|seen| format!("Set-Cookie: {seen}\r\n"));
         let request = self.request.as_request();
@@ -138,9 +139,9 @@ impl Submission {
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
         match self.core.failure(&self.form.route, error) {
-            Failure::Unavailable => unavailable(),
-            Failure::Parameter(sentence) => refusal(400, &sentence),
-            Failure::Internal => {
+            PageFailure::Unavailable => unavailable(),
+            PageFailure::Parameter(sentence) => refusal(400, &sentence),
+            PageFailure::Internal => {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())
             }
@@ -149,10 +150,10 @@ impl Submission {
 }
 
 /// Where a step's value comes from; what was looked up before the transaction is a value already.
-fn bind(source: &Source, values: &[Value], found: &[ResultRows]) -> Bind {
+fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind {
     match source {
-        Source::Param(at) => Bind::Value(values[*at].clone()),
-        Source::Column { step, column: name } => match found.get(*step) {
+        ArgumentSource::Param(at) => Bind::Value(values[*at].clone()),
+        ArgumentSource::Column { step, column: name } => match found.get(*step) {
             Some(rows) => Bind::Value(column(rows, name).unwrap_or(Value::Null)),
             None => Bind::Column {
                 step: *step - found.len(),
@@ -162,13 +163,13 @@ fn bind(source: &Source, values: &[Value], found: &[ResultRows]) -> Bind {
     }
 }
 
-fn target(pieces: &[Piece], values: &[Value], results: &[ResultRows]) -> String {
+fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
     let mut target = String::new();
     for piece in pieces {
         match piece {
-            Piece::Text(text) => target.push_str(text),
-            Piece::Value(Source::Param(at)) => push(&mut target, &values[*at]),
-            Piece::Value(Source::Column { step, column: name }) => {
+            RedirectPiece::Text(text) => target.push_str(text),
+            RedirectPiece::Value(ArgumentSource::Param(at)) => push(&mut target, &values[*at]),
+            RedirectPiece::Value(ArgumentSource::Column { step, column: name }) => {
                 if let Some(value) = column(&results[*step], name) {
                     push(&mut target, &value);
                 }
@@ -202,8 +203,8 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
     response.empty()
 }
 
-/// What is there already, or refers to something that is not, is a conflict (409); what the schema does not allow at all cannot be
-/// processed (422).
+/// A duplicate, or a reference to a missing row, is a conflict (409); a value that the schema never
+/// allows cannot be processed (422).
 fn violated(kind: ConstraintKind) -> Response {
     match kind {
         ConstraintKind::Unique | ConstraintKind::PrimaryKey => refusal(409, "This exists already."),
@@ -215,7 +216,7 @@ fn violated(kind: ConstraintKind) -> Response {
     }
 }
 
-/// A refusal as a small page: it is a person at a form who reads it.
+/// A refusal as a small page, because a person at a form reads it.
 pub(crate) fn refusal(status: u16, sentence: &str) -> Response {
     Response::builder(status)
         .field("Content-Type", "text/plain; charset=utf-8")

@@ -225,7 +225,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// `2026-03-03…` → `3 March 2026`; anything else as it is.
+/// `2026-03-03…` → `3 March 2026`; any other text stays.
 fn date(text: &str) -> String {
     let part = |from: usize, to: usize| {
         text.get(from..to)
@@ -239,7 +239,7 @@ fn date(text: &str) -> String {
     }
 }
 
-/// `2026-03-03 14:05:06` or with a `T` → `3 March 2026, 14:05`; anything else as it is.
+/// `2026-03-03 14:05:06` or with a `T` → `3 March 2026, 14:05`; any other text stays.
 fn datetime(text: &str) -> String {
     let time = text
         .get(11..16)

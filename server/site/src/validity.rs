@@ -1,9 +1,9 @@
-//! For how long a response from memory answers later requests with the very same head.
+//! How long a response from memory answers later requests with the very same head.
 //!
 //! A file's response is valid until the folder is read again. A page's response is valid while the
-//! store would give the value that it was made of; the store's guard is asked each time, with the
-//! checks of a look-up, so a repeated response is never older than one that is looked up. A response
-//! that was made for a session ends with the session.
+//! store would give the value of which the page was made. The store's guard is asked each time,
+//! with the checks of a look-up, so a repeated response is never older than a response that is
+//! looked up. A response that was made for a session ends with the session.
 
 use std::sync::{Arc, atomic::Ordering};
 

@@ -1,4 +1,4 @@
-//! What a template sees of the request, and the note that is taken when it looks (COHERENCE, rule 15).
+//! What a template sees of the request, and how each access is noted (coherence.md, rule 15).
 
 use std::collections::BTreeMap;
 use std::sync::{
@@ -15,8 +15,9 @@ use crate::{
     session::{Needs, Session, Sessions},
 };
 
-/// `request` in a template. Whatever is read of it, but for the fields and claims that are part of the page's key, makes the page
-/// private to its visitor: shared pages are made of declared parameters only.
+/// `request` in a template. Reading from it makes the page private to its visitor, except for the
+/// fields and claims that are part of the page's key: shared pages are made of declared parameters
+/// only.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     request: OwnedRequest,
@@ -40,7 +41,8 @@ impl Visitor {
     ) -> Arc<Self> {
         let session = OnceLock::new();
         if !page.needs.is_none() {
-            // The one that is in the key. Read again later, the clock might say that it is over, or that it is not.
+            // The session that is in the key. If it were read again later, it might have expired
+            // meanwhile.
             let _ = session.set(entered.cloned());
         }
         Arc::new(Self {

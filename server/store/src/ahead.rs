@@ -1,14 +1,18 @@
-//! What to make again before it is asked for (COHERENCE, rule 8): hot entries that a change or a new epoch has ended.
+//! The queue of values to make again before a request asks for them (coherence.md, rule 8): hot
+//! entries that a change or a new epoch has ended.
 //!
-//! The store notices and keeps the order; who makes a value, and when, is the caller's. What has a list of dependents is noticed as
-//! the change marks it. What compares generations, or belongs to an epoch, ends without being touched: that such a change has
-//! been is noted, and a [sweep](crate::Store::sweep) looks for what it has ended among those that are [hot](crate::watched), a few at a time.
+//! The store finds the keys and keeps their order. The caller decides when a value is made, and
+//! makes it. An entry that is listed as a dependent is found when the change marks it. An entry
+//! that compares generations, or that belongs to an old epoch, ends without being touched. The
+//! store notes that such a change happened, and a [sweep](crate::Store::sweep) looks for ended
+//! entries among the [hot](crate::watched) ones, a few at a time.
 //!
-//! The queue is short and keeps the hottest: a change that ends a hundred thousand entries costs the lock one comparison for each that it
-//! marks. In it are keys, not entries, so it holds no memory of what was evicted. A key that has waited too long is forgotten: had
-//! it still been hot, somebody would have asked for it.
+//! The queue is short and keeps the hottest keys. A change that ends a hundred thousand entries
+//! costs one comparison under the lock for each entry that it marks. The queue holds keys, not
+//! entries, so it keeps no memory of evicted entries. A key that has waited too long is dropped: a
+//! key that is still hot would have been requested by then.
 //!
-//! Whatever is made ahead is made by an ordinary flight and goes through the fence like any other.
+//! A value is made ahead by an ordinary flight and passes the fence like any other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,60 +23,60 @@ use crate::{Feed, entry::StoredEntry, heat::HOT, sync::Arc};
 use base_clock::Boottime;
 
 /// How long a key waits after a change.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// And after a sweep, which may have found all that was hot.
-const LONG_PATIENCE: Duration = Duration::from_secs(60);
-/// Keys of which it is remembered how often they were made ahead. Past it all are forgotten: it is for explanations alone.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// How long a key waits after a sweep, which may have found all hot entries at once.
+const MAX_WAIT_AFTER_SWEEP: Duration = Duration::from_secs(60);
+/// Keys whose [`MadeAhead`] is remembered. Past it all are forgotten: only explanations use them.
 const TALLIES: usize = 4096;
 
-/// How often the value of one key was made ahead, as far as that is remembered.
+/// How often the value of one key was made ahead, as far as the store remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MadeAhead {
-    /// So often.
+    /// Values that were made ahead.
     pub times: u32,
-    /// Of these, so often it was over before anybody had asked.
-    pub in_vain: u32,
+    /// Values among them that ended before a request asked for them.
+    pub unused: u32,
 }
 
-/// The coldest first; of equals, whoever has waited longest.
+/// The coldest key first; of equally hot keys, the one that has waited longest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    /// The bits of a float that is not negative, which are ordered as it is.
+struct QueueRank {
+    /// The bits of a float that is not negative; bits and float have the same order.
     heat: u32,
     serial: u64,
 }
 
-struct Waiting {
+struct QueuedKey {
     key: Box<[u8]>,
     hash: u64,
-    /// How hot it was.
+    /// How hot the entry was.
     degree: u8,
     until: Boottime,
 }
 
-/// Why an entry is looked at.
+/// Why an entry is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noticed {
+pub(crate) enum Detection {
     Marked,
     Swept,
 }
 
 pub(crate) struct Ahead {
-    /// Keys that may wait; 0 is off.
+    /// The most keys that may wait; 0 turns the queue off.
     limit: usize,
-    queue: BTreeMap<Place, Waiting>,
-    places: HashMap<u64, Place, foldhash::fast::RandomState>,
+    queue: BTreeMap<QueueRank, QueuedKey>,
+    ranks: HashMap<u64, QueueRank, foldhash::fast::RandomState>,
     serial: u64,
     tallies: HashMap<u64, MadeAhead, foldhash::fast::RandomState>,
-    /// Whether something has ended that only a sweep finds.
-    sweep: bool,
-    /// Whether whoever works on the queue was told that there is something, and has not found it empty since.
-    told: bool,
+    /// True if something ended that only a sweep finds.
+    needs_sweep: bool,
+    /// True if the attendant was notified of work and has not found the queue empty since.
+    is_notified: bool,
     /// Keys that did not fit.
     pub(crate) dropped: u64,
-    /// Values that were stored, and those of them that nobody has asked for.
+    /// Values that were stored, and those among them that no request used.
     pub(crate) made: u64,
-    pub(crate) in_vain: u64,
+    pub(crate) unused: u64,
 }
 
 impl Ahead {
@@ -80,22 +84,22 @@ impl Ahead {
         Self {
             limit,
             queue: BTreeMap::new(),
-            places: HashMap::default(),
+            ranks: HashMap::default(),
             serial: 0,
             tallies: HashMap::default(),
-            sweep: false,
-            told: false,
+            needs_sweep: false,
+            is_notified: false,
             dropped: 0,
             made: 0,
-            in_vain: 0,
+            unused: 0,
         }
     }
 
-    /// Looks at an entry that is over.
-    pub(crate) fn ended<V, F: Feed>(
+    /// Examines an entry that has ended.
+    pub(crate) fn examine_ended<V, F: Feed>(
         &mut self,
         entry: &Arc<StoredEntry<V, F>>,
-        noticed: Noticed,
+        detection: Detection,
         now: Boottime,
     ) {
         if self.limit == 0 {
@@ -103,88 +107,88 @@ impl Ahead {
         }
         let Some(end) = entry.heat.end() else { return };
         if !end.asked {
-            self.was_in_vain(entry.hash);
+            self.count_unused(entry.hash);
         }
         if end.degree < HOT {
             return;
         }
-        let patience = match noticed {
-            Noticed::Marked => PATIENCE,
-            Noticed::Swept => LONG_PATIENCE,
+        let max_wait = match detection {
+            Detection::Marked => MAX_WAIT,
+            Detection::Swept => MAX_WAIT_AFTER_SWEEP,
         };
-        self.want(heat_of(entry), entry, now.plus(patience));
+        self.enqueue(heat_of(entry), entry, now.plus(max_wait));
     }
 
-    /// Another value has taken the entry's place.
+    /// Another value has replaced the entry's.
     pub(crate) fn replaced<V, F: Feed>(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         if self.limit == 0 {
             return;
         }
         if entry.heat.end().is_some_and(|end| !end.asked) {
-            self.was_in_vain(entry.hash);
+            self.count_unused(entry.hash);
         }
-        if let Some(place) = self.places.remove(&entry.hash) {
-            self.queue.remove(&place);
+        if let Some(rank) = self.ranks.remove(&entry.hash) {
+            self.queue.remove(&rank);
         }
     }
 
-    fn want<V, F: Feed>(&mut self, heat: f32, entry: &StoredEntry<V, F>, until: Boottime) {
-        let place = Place {
+    fn enqueue<V, F: Feed>(&mut self, heat: f32, entry: &StoredEntry<V, F>, until: Boottime) {
+        let rank = QueueRank {
             heat: heat.max(0.0).to_bits(),
             serial: self.serial,
         };
         self.serial += 1;
-        if let Some(before) = self.places.remove(&entry.hash) {
+        if let Some(before) = self.ranks.remove(&entry.hash) {
             self.queue.remove(&before);
         }
         if self.queue.len() >= self.limit {
             self.dropped += 1;
             match self.queue.first_entry() {
-                Some(coldest) if *coldest.key() < place => {
+                Some(coldest) if *coldest.key() < rank => {
                     let coldest = coldest.remove();
-                    self.places.remove(&coldest.hash);
+                    self.ranks.remove(&coldest.hash);
                 }
                 _ => return,
             }
         }
-        self.places.insert(entry.hash, place);
-        let waiting = Waiting {
+        self.ranks.insert(entry.hash, rank);
+        let queued = QueuedKey {
             key: entry.key.clone(),
             hash: entry.hash,
             degree: entry.heat.degree(),
             until,
         };
-        self.queue.insert(place, waiting);
+        self.queue.insert(rank, queued);
     }
 
-    /// Something has ended that only a sweep finds.
-    pub(crate) fn sweep_wanted(&mut self) {
-        self.sweep = self.limit > 0;
+    /// Notes that something ended that only a sweep finds.
+    pub(crate) fn request_sweep(&mut self) {
+        self.needs_sweep = self.limit > 0;
     }
 
-    /// Whether there is a sweep to make, which is thereby begun.
+    /// True if a sweep is due. The caller must make the sweep.
     pub(crate) fn take_sweep(&mut self) -> bool {
-        std::mem::take(&mut self.sweep)
+        std::mem::take(&mut self.needs_sweep)
     }
 
-    /// Whether there is anything to do. If not, the next that comes is told.
+    /// True if there is work. If not, the next work notifies the attendant.
     pub(crate) fn has_work(&mut self) -> bool {
-        let has_work = self.sweep || !self.queue.is_empty();
-        self.told &= has_work;
+        let has_work = self.needs_sweep || !self.queue.is_empty();
+        self.is_notified &= has_work;
         has_work
     }
 
-    /// Whether somebody is to be told that there is something to do.
-    pub(crate) fn tell(&mut self) -> bool {
-        let has_news = (self.sweep || !self.queue.is_empty()) && !self.told;
-        self.told |= has_news;
+    /// True if the attendant must be notified of new work.
+    pub(crate) fn take_notification(&mut self) -> bool {
+        let has_news = (self.needs_sweep || !self.queue.is_empty()) && !self.is_notified;
+        self.is_notified |= has_news;
         has_news
     }
 
-    /// The hottest key that has not waited too long, and how hot it was.
+    /// The hottest key that has not waited too long, and how hot its entry was.
     pub(crate) fn next(&mut self, now: Boottime) -> Option<(Box<[u8]>, u8)> {
         while let Some((_, hottest)) = self.queue.pop_last() {
-            self.places.remove(&hottest.hash);
+            self.ranks.remove(&hottest.hash);
             if now <= hottest.until {
                 return Some((hottest.key, hottest.degree));
             }
@@ -193,18 +197,18 @@ impl Ahead {
         None
     }
 
-    /// A value was made ahead and stored.
-    pub(crate) fn was_made(&mut self, hash: u64) {
+    /// Counts a value that was made ahead and stored.
+    pub(crate) fn count_made(&mut self, hash: u64) {
         self.made += 1;
         if let Some(tally) = self.tally(hash) {
             tally.times += 1;
         }
     }
 
-    fn was_in_vain(&mut self, hash: u64) {
-        self.in_vain += 1;
+    fn count_unused(&mut self, hash: u64) {
+        self.unused += 1;
         if let Some(tally) = self.tallies.get_mut(&hash) {
-            tally.in_vain += 1;
+            tally.unused += 1;
         }
     }
 
@@ -228,7 +232,7 @@ impl Ahead {
     }
 }
 
-/// What decides the order: how often it is asked for, times what it takes to make.
+/// What decides the order: the number of recent requests, times the cost of a fill.
 pub(crate) fn heat_of<V, F: Feed>(entry: &StoredEntry<V, F>) -> f32 {
     f32::from(entry.heat.degree()) * entry.cost
 }

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-/// The store's limits. Past each of them something simple happens, and is counted.
+/// The store's limits. What happens past a limit is simple, and is counted.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Bytes that entries may take, their overhead included. Past it: eviction.
     pub memory: usize,
-    /// The part of `memory`, in per cent, that [`Class::Negative`](crate::Class) entries may take: whoever asks for a
-    /// million things that do not exist evicts nothing that does.
+    /// The part of `memory`, in per cent, that [`Class::Negative`](crate::Class) entries may take.
+    /// A client that asks for a million things that do not exist evicts no entry of a thing that
+    /// exists.
     pub negative_percent: usize,
-    /// How old the feed may be while its word still counts. Past it: no hits.
+    /// The oldest heartbeat with which hits are given. Past it: no hits.
     pub max_staleness: Duration,
-    /// Committed transactions that are kept because a fill is running that may not have seen them. Past it: a new epoch, in
-    /// which only the marks of those are kept that the feed has not said to be [visible](crate::Sink::visible).
+    /// Committed transactions that are kept because a running fill may not have seen them. Past it:
+    /// a new epoch, in which only the marks of changes remain that the feed has not declared
+    /// [visible](crate::Sink::visible).
     pub logged_changes: usize,
     /// Tags in those transactions. Past it: a new epoch.
     pub logged_tags: usize,
@@ -21,7 +23,8 @@ pub struct Config {
     pub flights: usize,
     /// Requests that may wait for fills. Past it: [`Joined::Refused`](crate::Joined).
     pub waiters: usize,
-    /// Keys of hot entries that wait to be made again after a change has ended them. Past it: the hottest stay. 0: none is noticed.
+    /// Keys of hot entries that wait to be made again after a change ended the entries. Past it:
+    /// the hottest stay. 0: no key is queued.
     pub ahead: usize,
 }
 

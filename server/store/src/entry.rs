@@ -1,4 +1,4 @@
-//! One stored value, with what it takes to know whether it may still be given.
+//! One stored value, with what decides whether the value may still be given.
 
 use crate::{
     Class, Config, Feed, Tag,
@@ -12,7 +12,7 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// What the whole store agrees on at a hit: the epoch, and until when the feed's word counts.
+/// What all entries share at a hit: the epoch, and the time until which the feed counts as heard.
 pub(crate) struct Present {
     pub(crate) epoch: AtomicU64,
     /// Boottime in nanoseconds.
@@ -29,7 +29,7 @@ impl Present {
         }
     }
 
-    /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
+    /// True if the feed was heard within the bound (coherence.md, rule 6).
     pub(crate) fn is_heard(&self, now: Boottime) -> bool {
         now.as_nanos() <= self.fresh_until.load(Ordering::Acquire)
     }
@@ -49,7 +49,7 @@ impl Generation {
     }
 }
 
-/// A tag's counter and what it stood at when the entry was stored.
+/// A tag's counter and its value when the entry was stored.
 pub(crate) struct GenerationCheck {
     pub(crate) generation: Arc<Generation>,
     pub(crate) at: u64,
@@ -61,26 +61,28 @@ pub(crate) struct StoredEntry<V, F: Feed> {
     pub(crate) value: Arc<V>,
     pub(crate) present: Arc<Present>,
     pub(crate) epoch: u64,
-    /// The entry may be combined with others once the feed has passed this.
+    /// The entry may be combined with others once the feed has passed this position.
     pub(crate) position: F::Position,
-    /// `max-age` of the owner's; [`Boottime::NEVER`] for entries that only the feed bounds.
+    /// End of the owner's `max-age`; [`Boottime::NEVER`] for entries that only the feed bounds.
     pub(crate) expires: Boottime,
-    /// When it was stored, and after how many changes: for explanations alone.
+    /// When the entry was stored, and after how many changes. Used only by explanations.
     pub(crate) stored: Boottime,
     pub(crate) since: u32,
     pub(crate) tags: Box<[Tag]>,
     pub(crate) checks: Box<[GenerationCheck]>,
     pub(crate) cost: f32,
     pub(crate) class: Class,
-    /// Set once, by the change that touched one of the narrow tags, or by replacement.
+    /// Set once: by the change that touched a narrow tag, or by replacement.
     pub(crate) dead: AtomicBool,
     pub(crate) heat: Heat,
     pub(crate) weight: AtomicUsize,
-    /// Where the eviction policy keeps it: written under the ledger's lock, before the index has the entry and when it leaves.
+    /// The entry's seat in the eviction policy. Written under the ledger's lock: before the index
+    /// has the entry, and when the entry leaves.
     pub(crate) handle: HandleCell,
 }
 
-/// A [`Handle`] in a shared entry. The ledger's lock orders the accesses but for that of a hit, which only names a seat to look at.
+/// A [`Handle`] in a shared entry. The ledger's lock orders all accesses except that of a hit,
+/// which only names a seat to look at.
 pub(crate) struct HandleCell(AtomicU32);
 
 const NO_HANDLE: u32 = u32::MAX;
@@ -116,15 +118,16 @@ pub enum Why {
     Epoch,
     /// The entry's own `max-age` is over.
     Expired,
-    /// The feed has not been heard of for longer than the bound.
+    /// The feed has been silent for longer than the bound.
     FeedOld,
 }
 
 impl<V, F: Feed> StoredEntry<V, F> {
-    /// Whether the entry may be given at `now`. The feed's age is the caller's to check: it is the same for all.
+    /// `Ok` if the entry may be given at `now`. The caller checks the feed's age, which is the same
+    /// for all entries.
     ///
-    /// The loads acquire what [`Generation::advance`] and the store to `dead` release, so whoever learned of a
-    /// change after it was applied cannot find the entry valid here.
+    /// The loads acquire what [`Generation::advance`] and the store to `dead` release. So a thread
+    /// that learned of a change after the change was applied cannot find the entry valid here.
     pub(crate) fn valid(&self, now: Boottime) -> Result<(), Why> {
         if self.epoch != self.present.epoch.load(Ordering::Acquire) {
             return Err(Why::Epoch);
@@ -143,26 +146,26 @@ impl<V, F: Feed> StoredEntry<V, F> {
         Ok(())
     }
 
-    /// Its own end, if it has one.
+    /// The end of `max-age`, if the entry has one.
     pub(crate) fn ends(&self) -> Option<Boottime> {
         (self.expires != Boottime::NEVER).then_some(self.expires)
     }
 
-    /// Notes a hit; writes nothing once it is known to be asked for often.
+    /// Notes a hit. Writes nothing once the counts of the entry are full.
     pub(crate) fn visit(&self) {
         if self.heat.visit() {
             self.watch();
         }
     }
 
-    /// Has the next sweep look at it, if that could be of use.
+    /// Queues the entry for the next sweep, if a sweep could use it.
     #[cold]
     pub(crate) fn watch(&self) {
         if self.class == Class::Normal
             && self.heat.is_watched()
             && let Some(Handle(seat)) = self.handle.get()
         {
-            self.present.watched.name(seat);
+            self.present.watched.add(seat);
         }
     }
 }

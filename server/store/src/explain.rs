@@ -1,4 +1,4 @@
-//! What is known of one key, for those who ask why it is answered as it is.
+//! What the store knows of one key, to explain why a request for it is answered as it is.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use base_clock::Boottime;
 
 /// What the store knows of one key, and of its feed, at one moment.
 pub struct Explanation<V, F: Feed> {
-    /// What [`Store::get`] would say; the value stays out of it.
+    /// What [`Store::get`] would return, without the value.
     pub state: Result<(), Why>,
-    /// Whether a flight is under way for it.
+    /// True if a flight runs for the key.
     pub is_flying: bool,
-    /// What is stored, or was and has not been replaced since.
+    /// The entry that is stored, or that was stored and has not been replaced.
     pub entry: Option<Stored<V, F>>,
-    /// The change that ended it, if one did and is still remembered.
+    /// The change that ended the entry, if one did and is still remembered.
     pub ended_by: Option<Cause<F::Mark>>,
-    /// Where no change has ended it: the last one that touched what it depends on, and so ended what was stored before it, if that is still
-    /// remembered.
+    /// If no change has ended the entry: the last change that touched one of its dependencies, and
+    /// so ended the value before it, if that change is still remembered.
     pub ended_before: Option<Cause<F::Mark>>,
-    /// How often it was made before anybody asked for it.
+    /// How often the value was made ahead.
     pub ahead: MadeAhead,
     /// The feed at this moment.
     pub feed: FeedState<F>,
@@ -36,35 +36,36 @@ pub struct Stored<V, F: Feed> {
     pub at: Boottime,
     /// The feed's position that covers what it was read from.
     pub position: F::Position,
-    /// Its own end, if it has one.
+    /// The end of its `max-age`, if it has one.
     pub expires: Option<Boottime>,
-    /// What making it took, as a multiple of the mean of all.
+    /// The time that the fill took, as a multiple of the mean.
     pub cost: f32,
-    /// The bytes that it is counted for.
+    /// The bytes that count for it.
     pub weight: usize,
-    /// How many things it depends on.
+    /// How many tags it has.
     pub tags: usize,
 }
 
 /// How far the feed is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedState<F: Feed> {
-    /// Since the newest heartbeat was sent; none before the first.
+    /// Time since the newest heartbeat was sent; none before the first.
     pub age: Option<Duration>,
-    /// How old that may be.
+    /// The longest age with which hits are given.
     pub bound: Duration,
-    /// How far it has been applied in this epoch.
+    /// How far the feed has been applied in this epoch.
     pub position: Option<F::Position>,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// Why it began.
+    /// Why the epoch began.
     pub epoch_reason: String,
-    /// How long ago.
+    /// How long ago the epoch began.
     pub epoch_age: Duration,
 }
 
 impl<V: Value, F: Feed> Store<V, F> {
-    /// What is known of `key` at `now`. Takes the ledger's lock, so it is for people who ask and not for requests.
+    /// What is known of `key` at `now`. Takes the ledger's lock, so it is for people and not for
+    /// requests.
     #[must_use]
     pub fn explain(&self, key: &[u8], now: Boottime) -> Explanation<V, F> {
         let ledger = self.lock();
@@ -112,7 +113,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         FeedState {
             age: ledger.history.heard.map(|sent| now.since(sent)),
             bound: self.config.max_staleness,
-            position: ledger.passed,
+            position: ledger.feed_position,
             epoch: self.present.epoch.load(Ordering::Relaxed),
             epoch_reason: ledger.stats.epoch_reason.clone(),
             epoch_age: now.since(ledger.history.epoch_began),

@@ -1,4 +1,4 @@
-//! Single flight: one fill for all who wait (COHERENCE, rules 3 and 5).
+//! Single flight: one fill for all requests that wait for it (coherence.md, rules 3 and 5).
 
 use std::{
     collections::BTreeMap,
@@ -12,37 +12,38 @@ use crate::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// What a flight leaves behind.
-enum Done<V> {
-    /// For everyone: the result was stored, or it is a failure, which is no staler for one than for another.
+/// How a flight ended.
+enum FlightResult<V> {
+    /// For every waiting request: the result was stored, or it is a failure, which is no staler for
+    /// one request than for another.
     All(Arc<V>),
-    /// Only for those who asked before the snapshot was asked for.
+    /// Only for requests that joined before the flight asked for its snapshot.
     Early(Arc<V>),
-    /// The result belongs to one visitor: everyone else makes their own.
-    Alone,
-    /// The fill panicked or was cancelled: whoever waits starts again.
-    Gone,
+    /// The result belongs to one visitor: every other request makes its own.
+    Private,
+    /// The fill panicked or was cancelled: waiting requests start again.
+    Cancelled,
 }
 
-struct State<V> {
-    /// Whether the snapshot has been asked for.
+struct FlightState<V> {
+    /// True if the flight has asked for its snapshot.
     begun: bool,
-    /// Whether somebody has joined whoever leads.
+    /// True if a request has joined the leader.
     joined: bool,
-    done: Option<Done<V>>,
-    /// In the order of their registration. A tree, because thousands may wait and each may give up.
+    done: Option<FlightResult<V>>,
+    /// In the order of registration. A tree, because thousands may wait and each may give up.
     wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
-/// One running fill with those who wait for it.
+/// One running fill with the requests that wait for it.
 pub(crate) struct Flight<V> {
-    state: Mutex<State<V>>,
+    state: Mutex<FlightState<V>>,
 }
 
 impl<V> Flight<V> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State {
+        let state = FlightState {
             begun: false,
             joined: false,
             done: None,
@@ -54,7 +55,7 @@ impl<V> Flight<V> {
         })
     }
 
-    pub(crate) fn begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.state.lock().begun
     }
 
@@ -62,7 +63,7 @@ impl<V> Flight<V> {
         self.state.lock().begun = true;
     }
 
-    /// Somebody waits for it; says whether that is before it has begun.
+    /// Joins the flight. True if the flight has not begun yet.
     pub(crate) fn join(&self) -> bool {
         let mut state = self.state.lock();
         state.joined = true;
@@ -73,7 +74,7 @@ impl<V> Flight<V> {
         self.state.lock().joined
     }
 
-    fn land(&self, done: Done<V>) {
+    fn land(&self, done: FlightResult<V>) {
         let wakers = {
             let mut state = self.state.lock();
             state.done = Some(done);
@@ -85,19 +86,19 @@ impl<V> Flight<V> {
     }
 
     pub(crate) fn land_for_all(&self, value: Arc<V>) {
-        self.land(Done::All(value));
+        self.land(FlightResult::All(value));
     }
 
-    pub(crate) fn land_for_early(&self, value: Arc<V>) {
-        self.land(Done::Early(value));
+    pub(crate) fn land_for_early_joiners(&self, value: Arc<V>) {
+        self.land(FlightResult::Early(value));
     }
 
-    pub(crate) fn land_alone(&self) {
-        self.land(Done::Alone);
+    pub(crate) fn land_private(&self) {
+        self.land(FlightResult::Private);
     }
 
-    pub(crate) fn vanish(&self) {
-        self.land(Done::Gone);
+    pub(crate) fn cancel(&self) {
+        self.land(FlightResult::Cancelled);
     }
 
     /// Registers or renews the waker `id`, unless the flight is over.
@@ -105,9 +106,10 @@ impl<V> Flight<V> {
         &self,
         id: &mut Option<u64>,
         context: &Context<'_>,
-        read: impl FnOnce(&Done<V>) -> R,
+        read: impl FnOnce(&FlightResult<V>) -> R,
     ) -> Poll<R> {
-        // A waker may be the last to hold a task that waits here, too; so none is dropped under the lock.
+        // A waker may own the last reference to a task that waits here too, so no waker is dropped
+        // under the lock.
         let mut waker = context.waker().clone();
         let mut state = self.state.lock();
         if let Some(done) = &state.done {
@@ -131,19 +133,21 @@ impl<V> Flight<V> {
     }
 }
 
-/// How a flight ended for one who waited.
+/// How a flight ended for a waiting request.
 #[derive(Debug)]
-pub enum Landed<V> {
-    /// The result, and it may be given to this request.
+pub enum FlightEnd<V> {
+    /// The result, which may be given to this request.
     Value(Arc<V>),
-    /// The result is too old for this request, or there is none: [`join`](crate::Store::join) again.
-    Again,
-    /// The answer belongs to another visitor, as every answer for this key will: make one without the store.
-    Alone,
+    /// The result is too old for this request, or there is no result: call
+    /// [`join`](crate::Store::join) again.
+    Retry,
+    /// The answer belongs to another visitor, and so will every answer for this key: make the value
+    /// without the store.
+    Private,
 }
 
-/// Waits for a flight to land. Dropping it gives up the place.
-pub struct Waiting<V> {
+/// Waits for a flight to land. Dropping it leaves the flight.
+pub struct FlightWaiter<V> {
     flight: Arc<Flight<V>>,
     /// Joined before the snapshot was asked for.
     early: bool,
@@ -151,8 +155,8 @@ pub struct Waiting<V> {
     waiters: Arc<AtomicUsize>,
 }
 
-impl<V> Waiting<V> {
-    /// `waiters` was already counted up for this one.
+impl<V> FlightWaiter<V> {
+    /// The caller has already counted this request in `waiters`.
     pub(crate) fn new(flight: Arc<Flight<V>>, early: bool, waiters: Arc<AtomicUsize>) -> Self {
         Self {
             flight,
@@ -163,36 +167,36 @@ impl<V> Waiting<V> {
     }
 }
 
-impl<V> Future for Waiting<V> {
-    type Output = Landed<V>;
+impl<V> Future for FlightWaiter<V> {
+    type Output = FlightEnd<V>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landed<V>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FlightEnd<V>> {
         let this = &mut *self;
         let early = this.early;
         this.flight
             .poll(&mut this.waker, context, |done| match done {
-                Done::All(value) => Landed::Value(value.clone()),
-                Done::Early(value) if early => Landed::Value(value.clone()),
-                Done::Early(_) | Done::Gone => Landed::Again,
-                Done::Alone => Landed::Alone,
+                FlightResult::All(value) => FlightEnd::Value(value.clone()),
+                FlightResult::Early(value) if early => FlightEnd::Value(value.clone()),
+                FlightResult::Early(_) | FlightResult::Cancelled => FlightEnd::Retry,
+                FlightResult::Private => FlightEnd::Private,
             })
     }
 }
 
-impl<V> Drop for Waiting<V> {
+impl<V> Drop for FlightWaiter<V> {
     fn drop(&mut self) {
         self.flight.forget(self.waker);
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Resolves when the flight before is over, whatever its end.
-pub(crate) struct Turn<'a, V> {
+/// Resolves when the previous flight is over, however it ended.
+pub(crate) struct PreviousFlight<'a, V> {
     flight: &'a Flight<V>,
     waker: Option<u64>,
 }
 
-impl<'a, V> Turn<'a, V> {
+impl<'a, V> PreviousFlight<'a, V> {
     pub(crate) fn after(flight: &'a Flight<V>) -> Self {
         Self {
             flight,
@@ -201,7 +205,7 @@ impl<'a, V> Turn<'a, V> {
     }
 }
 
-impl<V> Future for Turn<'_, V> {
+impl<V> Future for PreviousFlight<'_, V> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -210,7 +214,7 @@ impl<V> Future for Turn<'_, V> {
     }
 }
 
-impl<V> Drop for Turn<'_, V> {
+impl<V> Drop for PreviousFlight<'_, V> {
     fn drop(&mut self) {
         self.flight.forget(self.waker);
     }

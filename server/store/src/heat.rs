@@ -1,23 +1,26 @@
 //! How hot an entry is, in two bytes.
 //!
-//! A hit counts twice in one byte: for the eviction policy (two bits, up to [`MAX_VISITS`]) and for the heat (four bits, up to
-//! [`MAX_ASKS`]), and sets a bit that says that somebody has asked since the value was made. Once all are full a hit writes nothing, so
-//! the measure costs a hit what the policy's count cost it before. The other byte belongs to the ledger's lock: what was left of
-//! the heat when the counts were last [folded](Heat::fold) in, and two marks.
+//! A hit counts twice in one byte: for the eviction policy (two bits, up to [`MAX_VISITS`]) and for
+//! the heat (four bits, up to [`MAX_ASKS`]). The hit also sets a bit: a request has asked since the
+//! value was made. Once all are full a hit writes nothing, so the heat adds nothing to what the
+//! policy's count costs a hit. The ledger's lock guards the other byte: the heat that was left when
+//! the counts were last [folded](Heat::fold) in, and two marks.
 //!
-//! Folded now and then, the heat is what was asked lately: each fold halves what was before. It is handed on from a value to the
-//! one that replaces it, halved too; so each value that was made for nothing halves the chance of the next.
+//! The heat measures recent requests, because each fold at an interval halves the older heat. A
+//! value that replaces another inherits half of its heat. So each value that is made without being
+//! used halves the chance of the next.
 
 use crate::{
     policy::MAX_VISITS,
     sync::atomic::{AtomicU8, Ordering},
 };
 
-/// Hits count for the heat up to here.
+/// The most hits that count for the heat.
 const MAX_ASKS: u8 = 15;
-/// What one of them counts.
+/// The heat that one hit adds.
 const ASK: u8 = 2;
-/// From here on an entry is hot: asked for three times since the last fold, or twice before each of the last two.
+/// The least heat of a hot entry: three requests since the last fold, or two before each of the
+/// last two folds.
 pub(crate) const HOT: u8 = 6;
 
 const VISITS: u8 = 0b000_0011;
@@ -26,30 +29,31 @@ const ASKED: u8 = 0b100_0000;
 const FULL: u8 = VISITS | ASKS | ASKED;
 
 const REST: u8 = 0b0011_1111;
-/// Its end has been looked at.
+/// The entry's end has been examined.
 const ENDED: u8 = 0b0100_0000;
-/// It cannot be made again from its key alone.
+/// The entry cannot be made again from its key alone.
 const UNIQUE: u8 = 0b1000_0000;
 
-/// The two bytes. Hits race with each other and with a fold: a lost visit costs nothing but a visit. That it has become hot is not lost:
-/// who counts looks at the rest afterwards, and who changes the rest looks at the counts afterwards, in one order for all (`SeqCst`).
+/// The two bytes. Hits race with each other and with a fold; a lost visit is harmless. The moment
+/// when an entry becomes hot is not lost: a hit counts and then looks at the rest, a fold changes
+/// the rest and then looks at the counts, in one order for all threads (`SeqCst`).
 pub(crate) struct Heat {
     counts: AtomicU8,
     rest: AtomicU8,
 }
 
-/// What an entry came to.
+/// What is known of an entry's heat when the entry ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
-    /// How hot it was.
+pub(crate) struct FinalHeat {
+    /// How hot the entry was.
     pub(crate) degree: u8,
-    /// Whether anybody has asked for it.
+    /// True if a request has asked for the entry.
     pub(crate) asked: bool,
 }
 
 impl Heat {
-    /// Of a value that somebody has `asked` for, or that was made ahead of that; `renewable` says whether it can be made again from
-    /// its key.
+    /// The heat of a new value. `asked`: a request has asked for it, so it was not made ahead.
+    /// `renewable`: it can be made again from its key.
     pub(crate) fn new(asked: bool, renewable: bool) -> Self {
         let counts = if asked { ASKED | 1 << 2 } else { 0 };
         Self {
@@ -58,7 +62,7 @@ impl Heat {
         }
     }
 
-    /// Notes a hit; writes nothing once the counts are full. Whether it has become hot by this one.
+    /// Notes a hit; writes nothing once the counts are full. True if this hit made the entry hot.
     pub(crate) fn visit(&self) -> bool {
         let counts = self.counts.load(Ordering::Relaxed);
         counts != FULL && self.count(counts)
@@ -86,21 +90,22 @@ impl Heat {
         self.counts.store(counts, Ordering::Relaxed);
     }
 
-    /// Takes over from the value in whose place this one is: its visits stay, for what was hot before a change is hot after it.
+    /// Takes over the heat of the value that this one replaces. The visits stay: an entry that was
+    /// hot before a change is hot after it.
     pub(crate) fn inherit(&self, old: &Self) {
         self.set_visits(old.visits());
         let marks = self.rest.load(Ordering::Relaxed) & !REST;
         self.rest.store(marks | old.degree(), Ordering::SeqCst);
     }
 
-    /// The same from a value that had another key and this `degree`, unless it is hotter by itself.
-    pub(crate) fn take_over(&self, degree: u8) {
+    /// Takes over the heat `degree` of a value under another key, unless this entry is hotter.
+    pub(crate) fn raise_to(&self, degree: u8) {
         let rest = self.rest.load(Ordering::Relaxed);
         let before = (rest & REST).max(degree.min(REST));
         self.rest.store(rest & !REST | before, Ordering::SeqCst);
     }
 
-    /// How hot it is.
+    /// How hot the entry is.
     pub(crate) fn degree(&self) -> u8 {
         self.degree_with(self.counts.load(Ordering::SeqCst))
     }
@@ -111,20 +116,20 @@ impl Heat {
         (self.rest.load(Ordering::SeqCst) & REST) / 2 + asks * ASK
     }
 
-    /// Whether its end is of interest: it has not been looked at, and what has ended could be made again and is hot, or was made
-    /// ahead and nobody has asked for it.
+    /// True if the entry's end matters: its end was not examined yet, and the entry can be made
+    /// again and is hot, or was made ahead and no request has asked for it.
     pub(crate) fn is_watched(&self) -> bool {
         let asked = self.counts.load(Ordering::Relaxed) & ASKED != 0;
         let is_of_interest = self.rest.load(Ordering::Relaxed) & (ENDED | UNIQUE) == 0;
         is_of_interest && (self.degree() >= HOT || !asked)
     }
 
-    /// Whether it can be made again from its key.
+    /// True if the entry can be made again from its key.
     pub(crate) fn is_renewable(&self) -> bool {
         self.rest.load(Ordering::Relaxed) & UNIQUE == 0
     }
 
-    /// Counts from anew, and halves what was before.
+    /// Halves the older heat, adds the counts to it and resets the counts.
     pub(crate) fn fold(&self) {
         let marks = self.rest.load(Ordering::Relaxed) & !REST;
         let counts = self.counts.fetch_and(!ASKS, Ordering::SeqCst);
@@ -132,14 +137,14 @@ impl Heat {
             .store(marks | self.degree_with(counts), Ordering::SeqCst);
     }
 
-    /// What it came to, asked when it is over: once, and never of what cannot be made again.
-    pub(crate) fn end(&self) -> Option<End> {
+    /// The heat when the entry ends. Given once, and never for an entry that cannot be made again.
+    pub(crate) fn end(&self) -> Option<FinalHeat> {
         let rest = self.rest.load(Ordering::Relaxed);
         if rest & (ENDED | UNIQUE) != 0 {
             return None;
         }
         self.rest.store(rest | ENDED, Ordering::Relaxed);
-        Some(End {
+        Some(FinalHeat {
             degree: self.degree(),
             asked: self.counts.load(Ordering::Relaxed) & ASKED != 0,
         })
@@ -165,13 +170,13 @@ mod tests {
         assert!(twice.degree() < HOT);
         (0..2).for_each(|_| _ = twice.visit());
         assert!(twice.degree() >= HOT);
-        // Nobody asks any more.
+        // No request asks any more.
         (0..2).for_each(|_| twice.fold());
         assert!(twice.degree() < HOT);
     }
 
     #[test]
-    fn the_hit_that_makes_it_hot_says_so() {
+    fn the_hit_that_makes_an_entry_hot_reports_it() {
         let heat = Heat::new(true, true);
         assert_eq!(
             [heat.visit(), heat.visit(), heat.visit()],
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_that_nobody_asks_for_halves_the_chance_of_the_next() {
+    fn each_unused_value_halves_the_chance_of_the_next() {
         let mut heat = visited(1000);
         let mut made = 0;
         while heat.degree() >= HOT {
@@ -212,23 +217,23 @@ mod tests {
             (heat, made) = (next, made + 1);
         }
         assert_eq!(made, 3);
-        // The policy's own count is no part of that.
+        // The policy's own count stays.
         assert_eq!(heat.visits(), MAX_VISITS);
     }
 
     #[test]
     fn what_is_handed_on_to_another_key_is_halved_and_cools_nothing() {
         let next = Heat::new(false, false);
-        next.take_over(visited(1000).degree());
+        next.raise_to(visited(1000).degree());
         assert_eq!(next.degree(), visited(1000).degree() / 2);
-        next.take_over(2);
+        next.raise_to(2);
         assert_eq!(next.degree(), visited(1000).degree() / 2);
-        next.take_over(u8::MAX);
+        next.raise_to(u8::MAX);
         assert!(next.degree() <= REST && !next.is_renewable());
     }
 
     #[test]
-    fn an_end_is_told_once_and_says_whether_anybody_asked() {
+    fn an_end_is_reported_once_with_whether_a_request_asked() {
         let ended = |heat: &Heat| heat.end().map(|end| end.asked);
         let made_ahead = Heat::new(false, true);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What has ended entries lately, for those who ask why. Nothing here decides anything.
+//! The changes that ended entries lately, for explanations. No decision of the store uses them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use base_clock::Boottime;
 
 /// Changes that are remembered.
 const CHANGES: usize = 1024;
-/// Things that are remembered of what a change touched.
+/// Tags that are remembered of one change.
 const TAGS: usize = 64;
 
 /// A change that was applied.
@@ -18,20 +18,23 @@ pub struct Cause<M> {
     pub mark: M,
     /// When it was applied.
     pub applied: Boottime,
-    /// Whether it certainly touched what was asked about. If not, it touched too much for that to be remembered.
+    /// True if the change certainly touched the entry in question. Otherwise the change had too
+    /// many tags to remember.
     pub is_certain: bool,
-    /// What it touched, sorted; of a change that touched much only what is [broad](Tag::is_broad), and of that no more than 64.
+    /// What the change touched, sorted. If the change had too many tags: only
+    /// [broad](Tag::is_broad) ones, and at most 64.
     pub touched: Arc<[Tag]>,
 }
 
-/// What is remembered of what a change touched.
+/// What is remembered of a change's tags.
 pub(crate) struct TouchedSummary {
     tags: Arc<[Tag]>,
     is_all: bool,
 }
 
 impl TouchedSummary {
-    /// Of a change with these tags, which are sorted. Looks through them all, so not under the lock.
+    /// Summarises a change's tags, which are sorted. Looks at all of them, so it is not called
+    /// under the lock.
     pub(crate) fn of(tags: &Arc<[Tag]>) -> Self {
         let is_all = tags.len() <= TAGS;
         let broad = || tags.iter().copied().filter(|tag| tag.is_broad());
@@ -53,7 +56,8 @@ struct Applied<F: Feed> {
 }
 
 impl<F: Feed> Applied<F> {
-    /// As the cause of what became of something that depends on `tags`, unless it certainly is not.
+    /// This change as the cause of what happened to an entry with `tags`; none if it certainly is
+    /// not the cause.
     fn cause(&self, tags: &[Tag]) -> Option<Cause<F::Mark>> {
         let touched = &self.touched.tags;
         let is_certain = tags.iter().any(|tag| touched.binary_search(tag).is_ok());
@@ -69,7 +73,7 @@ impl<F: Feed> Applied<F> {
 /// The last changes, in order.
 pub(crate) struct History<F: Feed> {
     changes: VecDeque<Applied<F>>,
-    /// How many were applied in all.
+    /// How many changes were applied in all.
     count: u32,
     /// When the present epoch began.
     pub(crate) epoch_began: Boottime,
@@ -87,12 +91,12 @@ impl<F: Feed> History<F> {
         }
     }
 
-    /// Changes applied so far, modulo 2^32: what is stored now was stored after so many.
+    /// Changes applied so far, modulo 2^32. An entry notes this number when it is stored.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Takes in a change that is applied now.
+    /// Adds a change that is applied now.
     pub(crate) fn push(&mut self, mark: F::Mark, touched: TouchedSummary, now: Boottime) {
         if self.changes.len() == CHANGES {
             self.changes.pop_front();
@@ -105,7 +109,8 @@ impl<F: Feed> History<F> {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// The first change after `since` that touched one of `tags`, or may have; none if it is not remembered any more.
+    /// The first change after `since` that touched one of `tags`, or may have; none if it is no
+    /// longer remembered.
     pub(crate) fn first(&self, since: u32, tags: &[Tag]) -> Option<Cause<F::Mark>> {
         let later = self.count.wrapping_sub(since) as usize;
         let from = self.changes.len().checked_sub(later)?;

@@ -14,7 +14,8 @@ const SHARDS: usize = 64;
 
 type Shard<V, F> = RwLock<HashTable<Arc<StoredEntry<V, F>>>>;
 
-/// A hit takes one shard's lock for reading; only a fill, an eviction or a replacement takes it for writing.
+/// A hit takes one shard's lock for reading. Only a fill, an eviction or a replacement takes it for
+/// writing.
 pub(crate) struct Index<V, F: Feed> {
     shards: Box<[Padded<Shard<V, F>>]>,
     hasher: foldhash::fast::RandomState,
@@ -34,7 +35,8 @@ impl<V, F: Feed> Index<V, F> {
         self.hasher.hash_one(key)
     }
 
-    /// The table takes its buckets from the low bits and its tags from the top ones; the shard from between.
+    /// The table takes its buckets from the low bits and its tags from the top bits; the shard
+    /// number comes from between.
     fn shard(&self, hash: u64) -> &Shard<V, F> {
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
@@ -50,7 +52,7 @@ impl<V, F: Feed> Index<V, F> {
         shard.find(hash, |entry| *entry.key == *key).map(read)
     }
 
-    /// Puts the entry in the place of whatever has the same key, which is returned.
+    /// Puts the entry in the place of the one with the same key, which is returned.
     pub(crate) fn replace(&self, entry: &Arc<StoredEntry<V, F>>) -> Option<Arc<StoredEntry<V, F>>> {
         let mut shard = self.shard(entry.hash).write();
         match shard.entry(

@@ -1,14 +1,15 @@
-//! Everything that changes together, under one lock: what is stored, on what it depends, what is running, what has changed.
+//! Everything that changes together, under one lock: stored entries, dependencies, running fills,
+//! changes.
 //!
-//! The lock is what makes "replayed against its final dependencies before it is stored" one step (COHERENCE, rule 1): a
-//! change is applied either before a fill is stored, and then it is in the log, or after, and then it finds the entry.
-//! A hit never takes it.
+//! The lock makes "compared with the log and then stored" one step (coherence.md, rule 1). A change
+//! is applied either before a fill is stored, and then the change is in the log, or after, and then
+//! it finds the entry. A hit never takes the lock.
 
 use hashbrown::HashMap;
 
 use crate::{
     Class, Config, Feed, Fill, Stats, Tag, Value,
-    ahead::{Ahead, Noticed},
+    ahead::{Ahead, Detection},
     entry::{HandleCell, Present, StoredEntry},
     flight::Flight,
     heat::Heat,
@@ -24,7 +25,8 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// The flight that runs for a key and the one that begins after it, for those who cannot use what the first has read.
+/// The flight that runs for a key, and the flight that begins after it, for requests that cannot
+/// use what the first has read.
 pub(crate) struct Slot<V> {
     pub(crate) current: Arc<Flight<V>>,
     pub(crate) next: Option<Arc<Flight<V>>>,
@@ -35,9 +37,9 @@ pub(crate) struct Ledger<V, F: Feed> {
     pub(crate) history: History<F>,
     pub(crate) tags: TagTable<V, F>,
     pub(crate) flights: HashMap<Box<[u8]>, Slot<V>, foldhash::fast::RandomState>,
-    pub(crate) flying: usize,
-    /// How far the feed has been applied, once it is known in this epoch.
-    pub(crate) passed: Option<F::Position>,
+    pub(crate) running_flights: usize,
+    /// How far the feed has been applied; `None` until it is known in this epoch.
+    pub(crate) feed_position: Option<F::Position>,
     pub(crate) stats: Stats,
     pub(crate) ahead: Ahead,
     policies: [Policy<Arc<StoredEntry<V, F>>>; 2],
@@ -48,30 +50,34 @@ pub(crate) struct Ledger<V, F: Feed> {
 /// How a value came to be stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Provenance {
-    /// Nobody had asked for it.
+    /// True if no request had asked for the value.
     pub(crate) is_ahead: bool,
-    /// It can be made again from its key alone.
+    /// True if the value can be made again from its key alone.
     pub(crate) is_renewable: bool,
 }
 
-/// Entries that left the store, to be dropped after the lock is released.
+/// Entries that left the store; dropped after the lock is released.
 pub(crate) type Leaving<V, F> = Vec<Arc<StoredEntry<V, F>>>;
 
-/// What refers to an entry beside its own fields: its slot in the index, the two counts of its `Arc`, its node in the
-/// eviction policy, and, once the store is full, one and a half ghosts of entries that have left.
+/// What refers to an entry beside its own fields: its slot in the index, the two counts of its
+/// `Arc`, its node in the eviction policy, and, once the store is full, one and a half ghosts of
+/// entries that have left.
 const REFERENCES: usize = 128;
-/// A narrow tag: itself in the entry, its bucket in the tag table, and the shortest list of dependents.
+/// A narrow tag: itself in the entry, its bucket in the tag table, and the shortest list of
+/// dependents.
 const NARROW: usize = 128;
-/// A broad tag: itself and its check in the entry, and a share of the bucket and the counter that all dependents share.
+/// A broad tag: itself and its check in the entry, and a share of the bucket and the counter that
+/// all dependents share.
 const BROAD: usize = 32;
 /// The most by which one fill may exceed the mean and move it, in multiples of the mean.
 const OUTLIER: f32 = 16.0;
 
 /// The bytes that an entry with these tags takes beside its key and its value.
 ///
-/// Without tags 256: 128 of its own fields (when a position takes 8) and 128 of references. That is what an allocator counts
-/// once the store is full (`tests/it/memory.rs`; `lab-bench overhead`); before, when there are no ghosts yet, it is a quarter less.
-/// Three narrow tags that no other entry has make it 640, one broad tag that all have 288.
+/// Without tags it is 256: 128 of the entry's fields (when a position takes 8) and 128 of
+/// references. An allocator counts as much once the store is full (`tests/it/memory.rs`; `lab-bench
+/// overhead`). Before that, without ghosts, it is a quarter less. Three narrow tags that no other
+/// entry has make it 640; one broad tag that all entries have makes it 288.
 fn overhead<V: Value, F: Feed>(tags: &[Tag]) -> usize {
     let broad = tags.iter().filter(|tag| tag.is_broad()).count();
     size_of::<StoredEntry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
@@ -85,8 +91,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             history: History::new(Boottime::now()),
             tags: TagTable::new(),
             flights: HashMap::default(),
-            flying: 0,
-            passed: None,
+            running_flights: 0,
+            feed_position: None,
             stats: Stats {
                 epoch_reason: "start".to_owned(),
                 ..Stats::default()
@@ -97,7 +103,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         }
     }
 
-    /// Puts a flight for `key` on the board, where there is none.
+    /// Puts a flight for `key` on the board, which must have none.
     pub(crate) fn start(&mut self, key: &[u8]) -> Arc<Flight<V>> {
         let flight = Flight::new();
         let slot = Slot {
@@ -105,25 +111,25 @@ impl<V: Value, F: Feed> Ledger<V, F> {
             next: None,
         };
         self.flights.insert(key.into(), slot);
-        self.flying += 1;
+        self.running_flights += 1;
         flight
     }
 
-    /// Invalidates everything that depends on `tag`.
+    /// Invalidates every entry that depends on `tag`.
     pub(crate) fn touch(&mut self, tag: Tag, now: Boottime) {
         let ahead = &mut self.ahead;
-        let touched = self
-            .tags
-            .touch(tag, |entry| ahead.ended(entry, Noticed::Marked, now));
+        let touched = self.tags.touch(tag, |entry| {
+            ahead.examine_ended(entry, Detection::Marked, now)
+        });
         if touched.others {
-            ahead.sweep_wanted();
+            ahead.request_sweep();
         }
         self.stats.invalidated += touched.marked as u64;
     }
 
-    /// Shows the entries in `seats` seats from `from` on, but for those that stand for what does not exist. Returns where to go on;
-    /// none at the end.
-    pub(crate) fn show(
+    /// Shows the entries in `seats` seats from `from` on, without negative entries. Returns the
+    /// seat to go on with; none at the end.
+    pub(crate) fn visit_seats(
         &mut self,
         from: u32,
         seats: u32,
@@ -137,8 +143,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         (next < policy.seats()).then_some(next)
     }
 
-    /// Shows those entries of [`show`](Self::show) that are in these seats.
-    pub(crate) fn show_seats(
+    /// Shows the entries in these seats, as [`show`](Self::show) does.
+    pub(crate) fn visit_named_seats(
         &mut self,
         seats: &[u32],
         mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>),
@@ -196,7 +202,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         entry.watch();
         self.stats.stored += 1;
         if provenance.is_ahead {
-            self.ahead.was_made(entry.hash);
+            self.ahead.count_made(entry.hash);
         }
         self.make_room(index, entry.class, leaving);
     }
@@ -208,12 +214,13 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         } else {
             seconds
         };
-        // One fill that hung for half a minute would otherwise make hundreds of later ones look cheap.
+        // Without the limit, one fill that hung for half a minute would make hundreds of later
+        // fills look cheap.
         self.mean_cost = mean + (seconds.min(OUTLIER * mean) - mean) / 64.0;
         if mean > 0.0 { seconds / mean } else { 1.0 }
     }
 
-    /// Takes an entry that is no longer in the index out of everything else.
+    /// Removes an entry that has left the index from everything else.
     fn release(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         entry.dead.store(true, Ordering::Release);
         if let Some(handle) = entry.handle.take() {
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_told_by_the_mean_and_one_outlier_does_not_move_it_far() {
+    fn a_cost_is_relative_to_the_mean_and_one_outlier_does_not_move_it_far() {
         let mut ledger = Ledger::<Nothing, Nothing>::new(&Config::default());
         assert_eq!(ledger.relative_cost(0.0), 1.0);
         for _ in 0..1000 {

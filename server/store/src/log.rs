@@ -1,8 +1,9 @@
-//! The log of changes that a running fill may not have seen (COHERENCE, rules 1 and 2).
+//! The log of changes that a running fill may not have seen (coherence.md, rules 1 and 2).
 //!
-//! A fill reads, then learns what it depends on, then is stored; a change may be applied at any moment between. So
-//! applied changes stay in this log, also those on which nothing depends yet, until every fill that runs is known to have
-//! begun when the change was visible to all. A fill's final dependencies are held against the whole log.
+//! A fill reads, then learns its dependencies, then is stored. A change may be applied at any
+//! moment in between. So applied changes stay in this log, also those on which nothing depends yet,
+//! until every running fill is known to have begun when the change was visible to all. The final
+//! dependencies of a fill are compared with the whole log.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,13 +18,13 @@ struct Logged<F: Feed> {
 }
 
 impl<F: Feed> Logged<F> {
-    /// Whether the fill `number` and all later ones see the change.
+    /// True if the fill `number` and all later ones see the change.
     fn is_seen_from(&self, number: FillNumber) -> bool {
         self.visible_from.is_some_and(|from| from <= number)
     }
 
-    /// Takes the change out of the sums.
-    fn leave(&self, tags: &mut usize, sealed: &mut usize) {
+    /// Subtracts the change from the sums.
+    fn subtract_from(&self, tags: &mut usize, sealed: &mut usize) {
         *tags -= self.touched.len();
         *sealed -= usize::from(matches!(self.touched, LoggedTags::Anything));
     }
@@ -32,7 +33,7 @@ impl<F: Feed> Logged<F> {
 enum LoggedTags {
     /// Sorted, without duplicates.
     Tags(Arc<[Tag]>),
-    /// What it was is no longer known: it may have been anything.
+    /// The tags are no longer known: the change may have touched anything.
     Anything,
 }
 
@@ -44,11 +45,12 @@ impl LoggedTags {
         }
     }
 
-    /// Whether one of `tags`, which are sorted, is among them.
-    fn meets(&self, tags: &[Tag]) -> bool {
+    /// True if one of `tags`, which are sorted, is among them.
+    fn touches_any(&self, tags: &[Tag]) -> bool {
         match self {
             Self::Anything => true,
-            // A page may have thousands of tags, and so may a transaction; the other side is searched for the fewer.
+            // A page may have thousands of tags, and so may a transaction; the longer side is
+            // searched for each tag of the shorter.
             Self::Tags(own) if own.len() < tags.len() => {
                 own.iter().any(|tag| tags.binary_search(tag).is_ok())
             }
@@ -62,7 +64,7 @@ pub(crate) type FillNumber = u64;
 
 pub(crate) struct ChangeLog<F: Feed> {
     changes: VecDeque<Logged<F>>,
-    /// Of those in `changes`, how many stand for [`LoggedTags::Anything`].
+    /// How many of `changes` are [`LoggedTags::Anything`].
     sealed: usize,
     tags: usize,
     running: BTreeSet<FillNumber>,
@@ -80,7 +82,7 @@ impl<F: Feed> ChangeLog<F> {
         }
     }
 
-    /// A fill is about to ask for its snapshot.
+    /// Numbers a fill that is about to ask for its snapshot.
     pub(crate) fn begin(&mut self) -> FillNumber {
         let number = self.next;
         self.next += 1;
@@ -94,7 +96,7 @@ impl<F: Feed> ChangeLog<F> {
         self.trim();
     }
 
-    /// Takes a change in, whose tags are sorted and without duplicates.
+    /// Adds a change, whose tags are sorted and without duplicates.
     pub(crate) fn push(&mut self, mark: F::Mark, tags: Arc<[Tag]>) {
         let touched = LoggedTags::Tags(tags);
         self.tags += touched.len();
@@ -116,24 +118,26 @@ impl<F: Feed> ChangeLog<F> {
                 change.visible_from = Some(self.next);
             }
         }
-        // One transaction may stay invisible for minutes (it waits for a standby); what came after it need not stay with it.
+        // One transaction may stay invisible for minutes (it waits for a standby); later
+        // transactions need not stay with it.
         let oldest = self.oldest();
         let (tags, sealed) = (&mut self.tags, &mut self.sealed);
         self.changes.retain(|change| {
             let kept = !change.is_seen_from(oldest);
             if !kept {
-                change.leave(tags, sealed);
+                change.subtract_from(tags, sealed);
             }
             kept
         });
     }
 
-    /// The first fill that runs, or the next one.
+    /// The oldest running fill, or the next one.
     fn oldest(&self) -> FillNumber {
         self.running.first().copied().unwrap_or(self.next)
     }
 
-    /// Called at the end of each fill, so it looks no further than the first change that has to stay.
+    /// Removes changes from the front. Called at the end of each fill, so it stops at the first
+    /// change that has to stay.
     fn trim(&mut self) {
         let oldest = self.oldest();
         while self
@@ -142,22 +146,25 @@ impl<F: Feed> ChangeLog<F> {
             .is_some_and(|change| change.is_seen_from(oldest))
         {
             let change = self.changes.pop_front().expect("there is a front");
-            change.leave(&mut self.tags, &mut self.sealed);
+            change.subtract_from(&mut self.tags, &mut self.sealed);
         }
     }
 
-    /// Whether some change touched one of `tags`, which are sorted, without being certainly visible in `snapshot`.
+    /// True if a change touched one of `tags`, which are sorted, and is not certainly visible in
+    /// `snapshot`.
     pub(crate) fn contradicts(&self, snapshot: &F::Snapshot, tags: &[Tag]) -> bool {
         self.changes
             .iter()
             .filter(|change| !F::sees(snapshot, change.mark))
-            .any(|change| change.touched.meets(tags))
+            .any(|change| change.touched.touches_any(tags))
     }
 
-    /// An epoch has ended: what was stored before, or is being filled, is over, so nobody asks what the changes touched.
+    /// Ends an epoch. All stored entries and running fills are over, so the tags of the changes are
+    /// not needed any more.
     ///
-    /// Those that are not known to be visible stay, without their tags: a feed may run ahead of visibility, so a fill of
-    /// the new epoch may miss one, and the feed will not bring it again.
+    /// Changes that are not known to be visible stay, without their tags: a feed may run ahead of
+    /// visibility, so a fill of the new epoch may miss such a change, and the feed will not bring
+    /// the change again.
     pub(crate) fn seal(&mut self) {
         self.changes.retain_mut(|change| {
             change.touched = LoggedTags::Anything;
@@ -167,12 +174,12 @@ impl<F: Feed> ChangeLog<F> {
         self.tags = 0;
     }
 
-    /// Changes and tags held.
+    /// Changes and tags in the log.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.changes.len(), self.tags)
     }
 
-    /// Whether it holds more than so many changes of this epoch, or more tags.
+    /// True if the log holds more changes of this epoch, or more tags.
     pub(crate) fn exceeds(&self, changes: usize, tags: usize) -> bool {
         self.changes.len() - self.sealed > changes || self.tags > tags
     }

@@ -1,6 +1,8 @@
-//! The store's races under a model checker: shuttle runs each test under many schedules, at random and by PCT.
+//! The store's races under a model checker: shuttle runs each test under many schedules, at random
+//! and by PCT.
 //!
-//! Built only with `--cfg shuttle`, which swaps the primitives of [`sync`](crate::sync); `cargo xtask soak` runs more schedules.
+//! Built only with `--cfg shuttle`, which replaces the primitives of [`sync`](crate::sync). `cargo
+//! xtask soak` runs more schedules.
 
 mod ahead;
 
@@ -9,8 +11,8 @@ use std::time::Duration;
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    Change, Class, Config, Feed, Fill, Hit, Joined, Landed, Need, Outcome, Permit, Sink, Store,
-    Tag, Value,
+    Change, Class, Config, Feed, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit, Sink,
+    Store, Tag, Value,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -72,7 +74,7 @@ fn fill(number: u64, tag: Tag) -> Fill<Number, Numbered> {
     }
 }
 
-/// Runs `test` under random schedules and under those that change the thread rarely.
+/// Runs `test` under random schedules and under schedules with few thread switches.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
     let iterations = std::env::var("MILLPOND_SHUTTLE_ITERATIONS")
         .ok()
@@ -84,11 +86,11 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || again(), iterations, 3);
 }
 
-/// A database with one row, whose value is the number of the last commit that can be seen.
+/// A database with one row, whose value is the number of the last visible commit.
 #[derive(Default)]
-struct Row {
+struct SimulatedRow {
     visible: AtomicU64,
-    /// The last commit of which its writer has been told.
+    /// The last commit that was acknowledged to its writer.
     acknowledged: AtomicU64,
 }
 
@@ -100,7 +102,7 @@ enum Order {
     AppliedFirst,
 }
 
-fn write(store: &TestStore, row: &Row, commits: u64, order: Order) {
+fn write(store: &TestStore, row: &SimulatedRow, commits: u64, order: Order) {
     for commit in 1..=commits {
         let apply = || {
             store.apply(Change {
@@ -125,18 +127,19 @@ fn write(store: &TestStore, row: &Row, commits: u64, order: Order) {
     }
 }
 
-/// Makes the value as the leader; it was asked for before it is read.
-fn make(mut permit: Permit<Number, Numbered>, row: &Row, tag: Tag) -> u64 {
+/// Makes the value as the leader; the request came before the read.
+fn make(mut permit: Permit<Number, Numbered>, row: &SimulatedRow, tag: Tag) -> u64 {
     block_on(permit.begin());
-    // No yield here: PCT takes it for leave to run all others first, and the next line has a point to switch at anyway.
+    // No yield here: PCT would run all other threads first, and the next line is a switching point
+    // anyway.
     let number = row.visible.load(Ordering::SeqCst);
     permit.complete(fill(number, tag));
     number
 }
 
-/// Asks once and gives what came, as a request does.
-fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
-    // As a repeated request.
+/// Asks once and returns the answer, as a request does.
+fn ask(store: &TestStore, row: &SimulatedRow, tag: Tag, hit: &mut TestHit) -> u64 {
+    // A repeated request.
     if let Some(hit) = hit.as_ref().filter(|hit| hit.is_valid(NOW)) {
         return hit.0;
     }
@@ -147,17 +150,17 @@ fn ask(store: &TestStore, row: &Row, tag: Tag, hit: &mut TestHit) -> u64 {
         match store.join(KEY, Need::Any) {
             Joined::Lead(permit) => return make(permit, row, tag),
             Joined::Wait(waiting) => match block_on(waiting) {
-                Landed::Value(value) => return value.0,
-                Landed::Again => {}
-                Landed::Alone => panic!("nobody said so"),
+                FlightEnd::Value(value) => return value.0,
+                FlightEnd::Retry => {}
+                FlightEnd::Private => panic!("nobody said so"),
             },
             Joined::Refused => panic!("there is room for all"),
         }
     }
 }
 
-/// Asks a few times; what comes has every commit of which its writer was told before.
-fn read(store: &TestStore, row: &Row, tag: Tag) {
+/// Asks a few times; each answer has every commit that was acknowledged before.
+fn read(store: &TestStore, row: &SimulatedRow, tag: Tag) {
     let mut hit = None;
     for _ in 0..3 {
         let owed = row.acknowledged.load(Ordering::SeqCst);
@@ -166,15 +169,20 @@ fn read(store: &TestStore, row: &Row, tag: Tag) {
     }
 }
 
-/// Readers that fill and wait find every commit of which its writer was told before they asked.
+/// Readers that fill and wait find every commit that was acknowledged before they asked.
 fn check_own_writes(order: Order, tag: Tag, end_epochs: bool) {
     check_beside(read, order, tag, end_epochs);
 }
 
-/// The same of one reader, beside whatever else is done with the store.
-fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_epochs: bool) {
+/// Checks one reader while `other` uses the store too.
+fn check_beside(
+    other: fn(&TestStore, &SimulatedRow, Tag),
+    order: Order,
+    tag: Tag,
+    end_epochs: bool,
+) {
     explore(move || {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let mut threads = Vec::new();
         for act in [other, read] {
             let (store, row) = (store.clone(), row.clone());
@@ -188,11 +196,11 @@ fn check_beside(other: fn(&TestStore, &Row, Tag), order: Order, tag: Tag, end_ep
         for thread in threads {
             thread.join().expect("nobody fails");
         }
-        // What has come to rest is right for everybody.
+        // The state at rest is right for every request.
         assert_eq!(ask(&store, &row, tag, &mut None), 2);
         let stats = store.stats();
         assert_eq!((stats.flights, stats.waiting, stats.logged), (0, 0, 0));
-        assert!(stats.made_in_vain <= stats.made_ahead);
+        assert!(stats.made_unused <= stats.made_ahead);
     });
 }
 
@@ -216,12 +224,13 @@ fn own_writes_are_read_over_the_end_of_an_epoch() {
     check_own_writes(Order::AppliedFirst, TAGS[1], true);
 }
 
-/// Storing and leaving the board are one step: were they two, a commit could be applied and acknowledged between them, and who
-/// asks after it would join the flight that had read before it.
+/// Storing the value and removing the flight from the board are one step. Otherwise a commit could
+/// be applied and acknowledged between the two, and a later request would join the flight that had
+/// read before the commit.
 #[test]
-fn who_asks_after_a_change_does_not_get_what_was_read_before_it() {
+fn a_request_after_a_change_does_not_get_a_read_from_before_it() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let filler = {
             let (store, row) = (store.clone(), row.clone());
             thread::spawn(move || ask(&store, &row, TAGS[1], &mut None))
@@ -237,11 +246,11 @@ fn who_asks_after_a_change_does_not_get_what_was_read_before_it() {
 }
 
 #[test]
-fn those_who_ask_at_once_are_one_fill() {
+fn concurrent_requests_are_one_fill() {
     explore(|| {
         let (store, row, fills) = (
             store(),
-            Arc::new(Row::default()),
+            Arc::new(SimulatedRow::default()),
             Arc::new(AtomicUsize::new(0)),
         );
         let all: Vec<_> = (0..4)
@@ -252,7 +261,9 @@ fn those_who_ask_at_once_are_one_fill() {
                         fills.fetch_add(1, Ordering::SeqCst);
                         make(permit, &row, TAGS[0]);
                     }
-                    Joined::Wait(waiting) => assert!(matches!(block_on(waiting), Landed::Value(_))),
+                    Joined::Wait(waiting) => {
+                        assert!(matches!(block_on(waiting), FlightEnd::Value(_)))
+                    }
                     Joined::Refused => panic!("there is room for all"),
                 })
             })
@@ -260,7 +271,7 @@ fn those_who_ask_at_once_are_one_fill() {
         for thread in all {
             thread.join().expect("nobody fails");
         }
-        // Who came after the fill had landed made another.
+        // Requests after the end of a fill made another.
         let waited = store.stats().waited as usize;
         assert_eq!(fills.load(Ordering::SeqCst) + waited, 4);
         assert!(store.get(KEY, NOW).is_ok());
@@ -268,11 +279,12 @@ fn those_who_ask_at_once_are_one_fill() {
     });
 }
 
-/// A fill is cancelled before it begins, while it waits for its turn, or after it has read; nobody waits for ever.
+/// A fill is cancelled before it begins, while it waits for its turn, or after it has read; no
+/// request waits for ever.
 #[test]
-fn a_dropped_permit_frees_those_who_wait() {
+fn a_dropped_permit_frees_waiting_requests() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let all: Vec<_> = (0..3)
             .map(|n| {
                 let (store, row) = (store.clone(), row.clone());
@@ -286,7 +298,7 @@ fn a_dropped_permit_frees_those_who_wait() {
                             drop(permit);
                         }
                         Joined::Wait(waiting) => {
-                            if matches!(block_on(waiting), Landed::Again) {
+                            if matches!(block_on(waiting), FlightEnd::Retry) {
                                 ask(&store, &row, TAGS[0], &mut None);
                             }
                         }
@@ -302,11 +314,12 @@ fn a_dropped_permit_frees_those_who_wait() {
     });
 }
 
-/// A fill that unwinds drops its permit on the way; under the checker a panic would end the test, so the unwinding is by hand.
+/// A fill that unwinds drops its permit. Under the checker a panic would end the test, so the test
+/// unwinds by hand.
 #[test]
-fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
+fn a_fill_that_panics_frees_waiting_requests() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let (dying, others) = (store.clone(), (store.clone(), row.clone()));
         let doomed = thread::spawn(move || {
             if let Joined::Lead(mut permit) = dying.join(KEY, Need::Any) {
@@ -325,15 +338,16 @@ fn a_fill_that_dies_on_the_way_frees_those_who_wait() {
     });
 }
 
-/// An epoch that ends during a fill ends the fill: what it read may lack what the feed has missed.
+/// An epoch that ends during a fill ends the fill: the fill may lack a change that the feed has
+/// missed.
 #[test]
 fn a_fill_does_not_outlive_its_epoch() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let feed = {
             let (store, row) = (store.clone(), row.clone());
             thread::spawn(move || {
-                // Nobody brings this commit.
+                // No feed brings this commit.
                 row.visible.store(1, Ordering::SeqCst);
                 store.new_epoch("the feed was lost");
                 row.acknowledged.store(1, Ordering::SeqCst);
@@ -353,7 +367,7 @@ fn a_fill_does_not_outlive_its_epoch() {
 #[test]
 fn what_is_combined_is_one_state() {
     explore(|| {
-        let (store, row) = (store(), Arc::new(Row::default()));
+        let (store, row) = (store(), Arc::new(SimulatedRow::default()));
         let last = Arc::new(Mutex::new(0));
         let fillers: Vec<_> = [b"a", b"b"]
             .into_iter()
@@ -366,7 +380,7 @@ fn what_is_combined_is_one_state() {
                         };
                         block_on(permit.begin());
                         let number = row.visible.load(Ordering::SeqCst);
-                        if permit.complete(fill(number, TAGS[1])) == Outcome::Stored {
+                        if permit.complete(fill(number, TAGS[1])) == FillOutcome::Stored {
                             *last.lock() += 1;
                         }
                     }

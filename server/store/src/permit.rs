@@ -1,59 +1,61 @@
-//! The right, and the duty, to make a value for all who wait for it.
+//! The right, and the duty, to make a value for all requests that wait for it.
 
 use std::time::Duration;
 
 use crate::{
     Class, Feed, Store, Tag, Value,
-    flight::{Flight, Turn},
+    flight::{Flight, PreviousFlight},
     ledger::{Leaving, Ledger, Provenance},
     log::FillNumber,
     sync::{Arc, atomic::Ordering},
 };
 use base_clock::Boottime;
 
-/// A value that was made, and what must be known of it to store it.
+/// A value that was made, and what the store must know to keep it.
 pub struct Fill<V, F: Feed> {
     /// The value.
     pub value: Arc<V>,
-    /// Everything that it depends on. Without any, only a new epoch or `expires` ends it.
+    /// Everything that the value depends on. Without tags, only a new epoch or `expires` ends the
+    /// value.
     pub tags: Vec<Tag>,
-    /// The snapshot in which all of it was read.
+    /// The snapshot in which everything was read.
     pub snapshot: F::Snapshot,
-    /// A position that covers everything that the snapshot could see: once the feed has passed it, the value may be
-    /// combined with others.
+    /// A position that covers everything that the snapshot could see: once the feed has passed the
+    /// position, the value may be combined with others.
     pub position: F::Position,
-    /// When it is over whatever the feed says (`max-age`), if ever.
+    /// When the value ends regardless of the feed (`max-age`), if ever.
     pub expires: Option<Boottime>,
-    /// What its memory is counted under.
+    /// The budget that the value's memory counts against.
     pub class: Class,
-    /// What it took to make.
+    /// The time that the fill took.
     pub cost: Duration,
 }
 
-/// What became of a fill.
+/// How a fill ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is stored.
+pub enum FillOutcome {
+    /// The value is stored.
     Stored,
-    /// A change that it may not have seen touched what it depends on. It went to those who had asked before it began.
+    /// A change that the fill may not have seen touched a dependency. Only requests that had asked
+    /// before the fill began got the value.
     Fenced,
-    /// The epoch in which it began is over.
+    /// The epoch in which the fill began is over.
     Outlived,
 }
 
-struct Begun {
+struct FillStart {
     number: FillNumber,
     epoch: u64,
 }
 
-/// The right to make the value of one key. Dropped without a result (a panic, a cancelled request), it sets those who
-/// wait free to start again.
+/// The right to make the value of one key. If the permit is dropped without a result (a panic, a
+/// cancelled request), the waiting requests start again.
 pub struct Permit<V: Value, F: Feed> {
     store: Arc<Store<V, F>>,
     key: Box<[u8]>,
     flight: Arc<Flight<V>>,
     before: Option<Arc<Flight<V>>>,
-    begun: Option<Begun>,
+    begun: Option<FillStart>,
     landed: bool,
     provenance: Provenance,
 }
@@ -76,50 +78,52 @@ impl<V: Value, F: Feed> Permit<V, F> {
         }
     }
 
-    /// The same where nobody has asked for the value yet.
+    /// A permit for a value that no request has asked for yet.
     pub(crate) fn ahead(mut self) -> Self {
         self.provenance.is_ahead = true;
         self
     }
 
-    /// Says that the value can be made again from its key alone, so that it may be made ahead when it is hot and a change has
-    /// ended it.
+    /// Declares that the value can be made again from its key alone, so it may be made ahead when
+    /// it is hot and a change has ended it.
     pub fn renewable(&mut self) {
         self.provenance.is_renewable = true;
     }
 
-    /// Waits for the flight before this one, if there is one, and begins: to be called before the first snapshot is asked
-    /// for. Notes the epoch; from here on every change is kept until this fill is over. Cancelled while it waits, it may be
-    /// called again; once the flight has begun, it does nothing.
+    /// Waits for the previous flight, if there is one, and begins. Call it before the first
+    /// snapshot is asked for. It notes the epoch; from here on the log keeps every change until
+    /// this fill is over. A call that was cancelled while it waited may be repeated; once the
+    /// flight has begun, a call does nothing.
     pub async fn begin(&mut self) {
         if self.begun.is_some() {
             return;
         }
-        // Forgotten only once it is over: were it forgotten before the wait, a second call would begin while the first flight
-        // runs, and a request that needs a flight that has not begun would join this one.
+        // `before` is cleared only once the previous flight is over. If it were cleared before the
+        // wait, a second call would begin while the previous flight runs, and a request that needs
+        // a flight that has not begun would join this one.
         if let Some(before) = &self.before {
-            Turn::after(before).await;
+            PreviousFlight::after(before).await;
         }
         self.before = None;
         let mut ledger = self.store.lock();
         let number = ledger.log.begin();
         let epoch = self.store.present.epoch.load(Ordering::Relaxed);
         self.flight.begin();
-        self.begun = Some(Begun { number, epoch });
+        self.begun = Some(FillStart { number, epoch });
     }
 
-    /// The key that this permit is for.
+    /// The key of the value.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Stores, beside the value that this permit is for, another that was read in the same flight under `key`.
+    /// Stores another value, read in the same flight, under `key`.
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn also(&self, key: &[u8], mut fill: Fill<V, F>) -> Outcome {
-        // If it is refused, it is dropped outside the lock.
+    pub fn also(&self, key: &[u8], mut fill: Fill<V, F>) -> FillOutcome {
+        // A refused value is dropped outside the lock.
         let _value = fill.value.clone();
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
@@ -127,14 +131,16 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.insert(&mut ledger, key, fill, Provenance::default(), &mut leaving)
     }
 
-    /// Stores the value if nothing speaks against it and gives it to those who may have it.
+    /// Stores the value if the fence allows it, and gives it to the waiting requests that may have
+    /// it.
     ///
-    /// Storing and leaving the board are one step: were they two, a change could be applied between them, and who asks after
-    /// that change would join this flight and be given what it had read before.
+    /// Storing the value and removing the flight from the board are one step. Otherwise a change
+    /// could be applied between the two, and a request that arrives after the change would join
+    /// this flight and get what the flight had read before the change.
     ///
     /// # Panics
     /// If the flight has not [begun](Self::begin).
-    pub fn complete(mut self, mut fill: Fill<V, F>) -> Outcome {
+    pub fn complete(mut self, mut fill: Fill<V, F>) -> FillOutcome {
         let value = fill.value.clone();
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
@@ -142,7 +148,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         let mut ledger = store.lock();
         let key = self.key.clone();
         let provenance = Provenance {
-            // Who joined has asked for it.
+            // A request that joined has asked for the value.
             is_ahead: self.provenance.is_ahead && !self.flight.is_joined(),
             ..self.provenance
         };
@@ -150,32 +156,35 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
-            Outcome::Stored => self.flight.land_for_all(value),
-            Outcome::Fenced | Outcome::Outlived => self.flight.land_for_early(value),
+            FillOutcome::Stored => self.flight.land_for_all(value),
+            FillOutcome::Fenced | FillOutcome::Outlived => {
+                self.flight.land_for_early_joiners(value)
+            }
         }
         // `leaving` is dropped here, outside the lock: freeing megabytes takes time.
         outcome
     }
 
-    /// The value cannot be stored: it goes to those who asked before it was begun, the others start again.
+    /// Gives a value that cannot be stored to the requests that asked before the flight began; the
+    /// others start again.
     pub fn give(mut self, value: Arc<V>) {
-        self.leave();
-        self.flight.land_for_early(value);
+        self.leave_board();
+        self.flight.land_for_early_joiners(value);
     }
 
-    /// The fill failed, and `value` says so to everyone who waits.
+    /// The fill failed: every waiting request gets `value`, which describes the failure.
     pub fn fail(mut self, value: Arc<V>) {
-        self.leave();
+        self.leave_board();
         self.flight.land_for_all(value);
     }
 
-    /// What was made is one visitor's own: nobody else gets it.
+    /// The value belongs to one visitor: no other request gets it.
     pub fn alone(mut self) {
-        self.leave();
-        self.flight.land_alone();
+        self.leave_board();
+        self.flight.land_private();
     }
 
-    /// The fence (COHERENCE, rules 1 and 2). The fill's tags are sorted, without duplicates.
+    /// The fence (coherence.md, rules 1 and 2). The fill's tags are sorted, without duplicates.
     fn insert(
         &self,
         ledger: &mut Ledger<V, F>,
@@ -183,32 +192,33 @@ impl<V: Value, F: Feed> Permit<V, F> {
         fill: Fill<V, F>,
         provenance: Provenance,
         leaving: &mut Leaving<V, F>,
-    ) -> Outcome {
+    ) -> FillOutcome {
         let begun = self.begun.as_ref().expect("a fill begins before it reads");
         if begun.epoch != self.store.present.epoch.load(Ordering::Relaxed) {
             ledger.stats.outlived += 1;
-            return Outcome::Outlived;
+            return FillOutcome::Outlived;
         }
         if ledger.log.contradicts(&fill.snapshot, &fill.tags) {
             ledger.stats.fenced += 1;
-            return Outcome::Fenced;
+            return FillOutcome::Fenced;
         }
         let (index, present) = (&self.store.index, &self.store.present);
         ledger.insert(index, present, key, fill, provenance, leaving);
-        Outcome::Stored
+        FillOutcome::Stored
     }
 
-    fn leave(&mut self) {
+    fn leave_board(&mut self) {
         let store = self.store.clone();
         self.retire(&mut store.lock());
     }
 
-    /// Takes the flight off the board: whoever joins from now on finds the next one, or none.
+    /// Removes the flight from the board: a request that joins from now on finds the next flight,
+    /// or none.
     fn retire(&mut self, ledger: &mut Ledger<V, F>) {
         if let Some(begun) = &self.begun {
             ledger.log.end(begun.number);
         }
-        ledger.flying -= 1;
+        ledger.running_flights -= 1;
         self.landed = true;
         let Some(slot) = ledger.flights.get_mut(&self.key) else {
             return;
@@ -233,13 +243,13 @@ impl<V: Value, F: Feed> Permit<V, F> {
 impl<V: Value, F: Feed> Drop for Permit<V, F> {
     fn drop(&mut self) {
         if !self.landed {
-            self.leave();
-            self.flight.vanish();
+            self.leave_board();
+            self.flight.cancel();
         }
     }
 }
 
-/// Done before the lock is taken: a page may have thousands.
+/// Done before the lock is taken: a page may have thousands of tags.
 fn sort(tags: &mut Vec<Tag>) {
     tags.sort_unstable();
     tags.dedup();

@@ -1,22 +1,25 @@
-//! What leaves when the store is full: S3-FIFO.
+//! The eviction policy: S3-FIFO.
 //!
-//! Yang, Zhang, Qiu, Yue, Vigfusson, *FIFO queues are all you need for cache eviction*, SOSP 2023. New entries wait in
-//! a *small* queue; those visited often enough move to the *main* queue, a clock with a two-bit count; the hashes of those that
-//! were not are remembered in a *ghost* queue, and who comes back while remembered goes to main at once. A hit
-//! raises a count in the entry without the lock and writes nothing once the count is full.
+//! Yang, Zhang, Qiu, Yue, Vigfusson, *FIFO queues are all you need for cache eviction*, SOSP 2023.
+//! New entries wait in a *small* queue. Entries that are visited often enough move to the *main*
+//! queue, a clock with a two-bit count. The hashes of the other entries are remembered in a *ghost*
+//! queue, and a key that returns while it is remembered goes to main at once. A hit raises a count
+//! in the entry without the lock and writes nothing once the count is full.
 //!
-//! The parameters are not the paper's. Its small queue of 10 % is made for large caches; on a small one (0.1 % of the keys of the
-//! `orm-busy` trace) it is ten points worse than LRU, and so is SIEVE. With half the budget and a ghost queue of
-//! one and a half budgets the worst of nine traces and sizes is a third of a point below LRU, and the mean 1.3 points above it
-//! (`lab-bench hit-ratio`). The same policy in libcachesim is
-//! `S3FIFO(n, small_size_ratio=0.5, ghost_size_ratio=1.5, move_to_main_threshold=2)`.
+//! The parameters are not the paper's. The paper's small queue of 10 % is made for large caches; on
+//! a small cache (0.1 % of the keys of the `orm-busy` trace) it is ten points worse than LRU, and
+//! so is SIEVE. With half the budget and a ghost queue of one and a half budgets, the worst of nine
+//! traces and sizes is a third of a point below LRU, and the mean is 1.3 points above it
+//! (`lab-bench hit-ratio`). The same policy in libcachesim is `S3FIFO(n, small_size_ratio=0.5,
+//! ghost_size_ratio=1.5, move_to_main_threshold=2)`.
 //!
-//! Two things are added, and neither shows while every entry costs the same and lives. *Cost*: what was expensive to make is
-//! promoted after fewer visits and gets one more round in main, what was cheap needs more visits. *Death*: an invalidated
-//! entry leaves as soon as the hand comes to it, whatever its visits; but where a live one would have stayed or gone to the ghosts,
-//! its hash is remembered, because a change ends an answer and not the interest in it.
+//! Two things are added. Neither has an effect while every entry is valid and costs the same.
+//! *Cost*: an expensive entry is promoted after fewer visits and gets one more round in main; a
+//! cheap entry needs more visits. *Death*: an invalidated entry leaves as soon as the hand reaches
+//! it, regardless of its visits. If a valid entry would have stayed or gone to the ghosts, the hash
+//! is remembered, because a change ends an answer but not the interest in it.
 //!
-//! The policy owns no lock: the store calls it under its own.
+//! The policy owns no lock: the store calls it under its own lock.
 
 mod ghost;
 mod slab;
@@ -29,35 +32,38 @@ mod tests;
 use ghost::Ghosts;
 use slab::{List, Slab};
 
-/// Visits in the small queue that earn a place in main.
+/// Visits in the small queue after which an entry moves to main.
 const PROMOTION: u8 = 2;
-/// From here on, in multiples of the mean, an entry is expensive: one visit earns the place. Its inverse makes a cheap one.
+/// The least cost of an expensive entry, in multiples of the mean; one visit moves it to main. The
+/// inverse is the most that a cheap entry costs.
 const EXPENSIVE: f32 = 4.0;
-/// Hits raise the count up to here.
+/// The highest count.
 pub(crate) const MAX_VISITS: u8 = 3;
 
-/// What the policy itself keeps for one entry, in bytes: a node, and one and a half ghosts when entries are of one size.
+/// Bytes that the policy itself takes for one entry: a node, and one and a half ghosts when all
+/// entries have one size.
 #[cfg(test)]
 pub(crate) const OVERHEAD: usize =
     slab::node_size::<Seat<std::sync::Arc<()>>>() + ghost::OVERHEAD * 3 / 2;
 
-/// What the policy asks of an entry.
+/// What the policy reads from an entry.
 pub(crate) trait Resident {
-    /// Bytes, as of now. A change of it is told to [`Policy::reweigh`].
+    /// Bytes at present. A change must be reported to [`Policy::reweigh`].
     fn weight(&self) -> usize;
-    /// The key's hash, by which the key is known again after the entry has gone.
+    /// The key's hash, which identifies the key after the entry has left.
     fn hash(&self) -> u64;
     /// Hits since the policy last looked, at most [`MAX_VISITS`]. Raised without the lock.
     fn visits(&self) -> u8;
-    /// Sets the count. A hit in the same moment may be lost, which costs nothing but a visit.
+    /// Sets the count. A hit at the same moment may be lost, which is harmless.
     fn set_visits(&self, visits: u8);
-    /// What the entry took to make, as a multiple of the mean.
+    /// The time that the fill took, as a multiple of the mean.
     fn cost(&self) -> f32;
     /// Whether the entry will never be served again.
     fn is_dead(&self) -> bool;
 }
 
-/// Names a resident of one [`Policy`] from its insertion to its removal or eviction. Never `u32::MAX`.
+/// Identifies a resident of one [`Policy`] from its insertion to its removal or eviction. Never
+/// `u32::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle(pub(crate) u32);
 
@@ -67,13 +73,13 @@ enum Queue {
     Main,
 }
 
-/// A resident's place.
+/// A resident with its state in the queues.
 struct Seat<R> {
     resident: Option<R>,
-    /// Kept here, so that the sums stay right whenever the resident's own figure changes.
+    /// Kept here, so that the sums stay right when the resident's own weight changes.
     weight: u32,
     queue: Queue,
-    /// An expensive resident of main may be passed over once more.
+    /// True if this resident of main may be passed over once more because it is expensive.
     grace: bool,
 }
 
@@ -98,7 +104,8 @@ pub(crate) struct Policy<R> {
     main_weight: usize,
     used: usize,
     ghosts: Ghosts,
-    /// The last insertion, in no queue until [`evict`](Self::evict) has made room: the paper evicts before it inserts.
+    /// The last insertion. It is in no queue until [`evict`](Self::evict) has made room: the paper
+    /// evicts before it inserts.
     newcomer: Option<u32>,
 }
 
@@ -118,12 +125,12 @@ impl<R: Clone + Resident> Policy<R> {
         }
     }
 
-    /// What the residents weigh.
+    /// The sum of the residents' weights.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Seats, of which some may be empty.
+    /// The number of seats; some may be empty.
     pub(crate) fn seats(&self) -> u32 {
         self.seats.len()
     }
@@ -134,16 +141,16 @@ impl<R: Clone + Resident> Policy<R> {
         (from..end).filter_map(|at| self.seats[at].resident.as_ref())
     }
 
-    /// Who sits in a seat, if it is taken.
+    /// The resident of a seat; none if the seat is empty.
     pub(crate) fn resident(&self, seat: u32) -> Option<&R> {
         let exists = seat < self.seats.len();
         exists.then(|| self.seats[seat].resident.as_ref()).flatten()
     }
 
-    /// Takes `resident` in. To be followed by [`evict`](Self::evict), which may refuse it.
+    /// Adds `resident`. Call [`evict`](Self::evict) next, which may refuse the resident.
     pub(crate) fn insert(&mut self, resident: R) -> Handle {
-        self.settle();
-        let weight = compact(resident.weight());
+        self.queue_newcomer();
+        let weight = seat_weight(resident.weight());
         let queue = if self.ghosts.forget(resident.hash()) {
             Queue::Main
         } else {
@@ -161,31 +168,33 @@ impl<R: Clone + Resident> Policy<R> {
         Handle(index)
     }
 
-    /// Takes a resident out, wherever it is. Its key is not remembered.
+    /// Removes a resident from its queue. Its key is not remembered.
     pub(crate) fn remove(&mut self, handle: Handle) -> R {
         self.unlink(handle.0);
         self.vacate(handle.0)
     }
 
-    /// A resident's weight has changed. To be followed by [`evict`](Self::evict) if it grew.
+    /// Notes that a resident's weight has changed. Call [`evict`](Self::evict) next if the weight
+    /// grew.
     pub(crate) fn reweigh(&mut self, handle: Handle, old: usize, new: usize) {
         debug_assert_eq!(
             self.seats[handle.0].weight,
-            compact(old),
+            seat_weight(old),
             "the policy was not told of a weight"
         );
-        // Where nothing can make room for it, it leaves alone instead of taking all others with it.
-        let hopeless = self.is_hopeless(new);
-        if hopeless {
+        // If no eviction can make room for the resident, it leaves alone instead of evicting all
+        // others first.
+        let can_never_fit = self.can_never_fit(new);
+        if can_never_fit {
             self.unlink(handle.0);
-            self.settle();
+            self.queue_newcomer();
             self.newcomer = Some(handle.0);
         }
         let seat = &mut self.seats[handle.0];
-        let (before, after) = (seat.weight as usize, compact(new) as usize);
-        seat.weight = compact(new);
+        let (before, after) = (seat.weight as usize, seat_weight(new) as usize);
+        seat.weight = seat_weight(new);
         self.used = self.used - before + after;
-        if seat.queue == Queue::Main && !hopeless && self.newcomer != Some(handle.0) {
+        if seat.queue == Queue::Main && !can_never_fit && self.newcomer != Some(handle.0) {
             self.main_weight = self.main_weight - before + after;
         }
     }
@@ -193,7 +202,7 @@ impl<R: Clone + Resident> Policy<R> {
     /// Moves residents to `out` until the rest weighs no more than the budget.
     pub(crate) fn evict(&mut self, out: &mut Vec<R>) {
         if let Some(index) = self.newcomer
-            && self.is_hopeless(self.seats[index].weight as usize)
+            && self.can_never_fit(self.seats[index].weight as usize)
         {
             self.newcomer = None;
             out.push(self.vacate(index));
@@ -205,15 +214,17 @@ impl<R: Clone + Resident> Policy<R> {
                 self.evict_small(out);
             }
         }
-        self.settle();
+        self.queue_newcomer();
     }
 
-    /// Whether nothing that leaves makes room for so much. What the sums cannot hold is not kept either.
-    fn is_hopeless(&self, weight: usize) -> bool {
-        weight > self.budget || compact(weight) == u32::MAX
+    /// True if no eviction makes room for `weight`. A weight that the sums cannot hold is not kept
+    /// either.
+    fn can_never_fit(&self, weight: usize) -> bool {
+        weight > self.budget || seat_weight(weight) == u32::MAX
     }
 
-    /// Takes from the small queue until one has left; what has earned it goes to main on the way.
+    /// Evicts from the small queue until one resident has left; frequently visited residents move
+    /// to main on the way.
     fn evict_small(&mut self, out: &mut Vec<R>) {
         while let Some(index) = self.small.pop_front(&mut self.seats) {
             let seat = &mut self.seats[index];
@@ -232,9 +243,9 @@ impl<R: Clone + Resident> Policy<R> {
         }
     }
 
-    /// Turns the main queue until one has left that was not visited since the last turn.
+    /// Turns the main queue until one resident has left that was not visited since the last turn.
     fn evict_main(&mut self, out: &mut Vec<R>) {
-        // Three visits and one grace are used up in four turns, unless hits bring new ones meanwhile.
+        // Three visits and one grace are used up in four turns, unless hits add visits meanwhile.
         let mut patience = self.main.len() * (usize::from(MAX_VISITS) + 1);
         while let Some(index) = self.main.pop_front(&mut self.seats) {
             let seat = &mut self.seats[index];
@@ -259,8 +270,8 @@ impl<R: Clone + Resident> Policy<R> {
         }
     }
 
-    /// Puts the newcomer where it belongs.
-    fn settle(&mut self) {
+    /// Puts the newcomer into its queue.
+    fn queue_newcomer(&mut self) {
         let Some(index) = self.newcomer.take() else {
             return;
         };
@@ -296,8 +307,9 @@ impl<R: Clone + Resident> Policy<R> {
     }
 }
 
-/// A weight as it is kept: what weighs 4 GiB or more counts as 4 GiB, and does not stay.
-fn compact(weight: usize) -> u32 {
+/// A weight as the seat stores it: 4 GiB or more counts as 4 GiB, and such a resident does not
+/// stay.
+fn seat_weight(weight: usize) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
 
@@ -309,7 +321,7 @@ fn is_expensive<R: Resident>(resident: &R) -> bool {
     resident.cost() >= EXPENSIVE
 }
 
-/// The visits that earn `resident` a place in main.
+/// The visits after which `resident` moves to main.
 fn promotion<R: Resident>(resident: &R) -> u8 {
     if is_expensive(resident) {
         PROMOTION - 1

@@ -1,10 +1,10 @@
-//! The store's side of making values ahead; what is made, and how much of it, is the caller's to decide.
+//! The store's part in making values ahead. The caller decides what is made, and how much of it.
 
 use std::task::Waker;
 
 use crate::{
     Feed, Permit, Store, Value, Why,
-    ahead::{Ahead, Noticed, heat_of},
+    ahead::{Ahead, Detection, heat_of},
     entry::StoredEntry,
     heat::HOT,
     ledger::Ledger,
@@ -12,23 +12,23 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// Entries that are looked at before the ledger's lock is given up: some ten microseconds' worth.
+/// Entries that are examined before the ledger's lock is released: about ten microseconds of work.
 const STRIDE: u32 = 128;
 
 /// How often a value was asked for before it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degree(u8);
 
-/// The hottest keys of those that are shown.
+/// The hottest keys among the entries that were offered.
 struct Hottest {
-    most: usize,
-    found: Vec<(f32, Box<[u8]>)>,
+    limit: usize,
+    keys: Vec<(f32, Box<[u8]>)>,
 }
 
 impl Hottest {
-    fn new(most: usize) -> Self {
-        let found = Vec::new();
-        Self { most, found }
+    fn new(limit: usize) -> Self {
+        let keys = Vec::new();
+        Self { limit, keys }
     }
 
     fn order(a: &(f32, Box<[u8]>), b: &(f32, Box<[u8]>)) -> std::cmp::Ordering {
@@ -36,37 +36,37 @@ impl Hottest {
     }
 
     fn add(&mut self, heat: f32, key: &[u8]) {
-        self.found.push((heat, key.into()));
-        if self.most > 0 && self.found.len() >= 2 * self.most {
-            self.found
-                .select_nth_unstable_by(self.most - 1, Self::order);
-            self.found.truncate(self.most);
+        self.keys.push((heat, key.into()));
+        if self.limit > 0 && self.keys.len() >= 2 * self.limit {
+            self.keys
+                .select_nth_unstable_by(self.limit - 1, Self::order);
+            self.keys.truncate(self.limit);
         }
     }
 
-    fn done(mut self) -> Vec<Box<[u8]>> {
-        self.found.sort_by(Self::order);
-        self.found.truncate(self.most);
-        self.found.into_iter().map(|(_, key)| key).collect()
+    fn into_keys(mut self) -> Vec<Box<[u8]>> {
+        self.keys.sort_by(Self::order);
+        self.keys.truncate(self.limit);
+        self.keys.into_iter().map(|(_, key)| key).collect()
     }
 }
 
 impl<V: Value, F: Feed> Store<V, F> {
-    /// Wakes `waker` when there is something to make ahead: once, until [`has_work_ahead`](Self::has_work_ahead) has said that nothing is
-    /// left.
-    pub fn attend(&self, waker: Waker) {
+    /// Wakes `waker` when there is a value to make ahead. Wakes it once, until
+    /// [`has_work_ahead`](Self::has_work_ahead) has returned false.
+    pub fn set_attendant(&self, waker: Waker) {
         let before = self.attendant.lock().replace(waker);
         drop(before);
     }
 
-    /// Whether keys wait to be made ahead, or a sweep has to look for them.
+    /// True if keys wait to be made ahead, or a sweep has to look for them.
     #[must_use]
     pub fn has_work_ahead(&self) -> bool {
         self.lock().ahead.has_work()
     }
 
-    /// Looks for hot entries that have ended without being touched, if there may be any; says whether it has. Takes the ledger's lock
-    /// again and again, each time for some entries.
+    /// Looks for hot entries that have ended without being touched, if there may be any. True if it
+    /// looked. Takes the ledger's lock repeatedly, each time for some entries.
     pub fn sweep(&self, now: Boottime) -> bool {
         let tending = self.tending.lock();
         if !self.lock().ahead.take_sweep() {
@@ -76,14 +76,16 @@ impl<V: Value, F: Feed> Store<V, F> {
         let mut look = |ahead: &mut Ahead, entry: &Arc<StoredEntry<V, F>>| {
             looked += 1;
             match entry.valid(now) {
-                Err(Why::Invalidated | Why::Epoch) => ahead.ended(entry, Noticed::Swept, now),
+                Err(Why::Invalidated | Why::Epoch) => {
+                    ahead.examine_ended(entry, Detection::Swept, now)
+                }
                 _ => entry.watch(),
             }
         };
         match self.present.watched.take() {
             Some(seats) => {
                 for seats in seats.chunks(STRIDE as usize) {
-                    self.lock().show_seats(seats, &mut look);
+                    self.lock().visit_named_seats(seats, &mut look);
                 }
             }
             None => self.walk(look),
@@ -93,22 +95,22 @@ impl<V: Value, F: Feed> Store<V, F> {
         true
     }
 
-    /// The key that is to be made ahead next: the hottest, by how often it is asked for times what it takes to make. Besides, how often
-    /// that was, for [`hand_on`](Self::hand_on).
+    /// The key to make ahead next: the hottest, by the number of recent requests times the cost of
+    /// a fill. The [`Degree`] is for [`inherit_heat`](Self::inherit_heat).
     #[must_use]
     pub fn next_ahead(&self, now: Boottime) -> Option<(Box<[u8]>, Degree)> {
         let (key, degree) = self.lock().ahead.next(now)?;
         Some((key, Degree(degree)))
     }
 
-    /// The right to make the value of `key` before anybody asks for it; none if it is valid, if somebody makes it, or if too many fills
-    /// run.
+    /// The right to make the value of `key` before a request asks for it. None if the value is
+    /// valid, if a flight makes it already, or if too many fills run.
     pub fn lead_ahead(self: &Arc<Self>, key: &[u8], now: Boottime) -> Option<Permit<V, F>> {
         let mut ledger = self.lock();
         let is_valid = self.index.read(key, |entry| entry.valid(now).is_ok());
         if is_valid == Some(true)
             || ledger.flights.contains_key(key)
-            || ledger.flying >= self.config.flights
+            || ledger.running_flights >= self.config.flights
         {
             return None;
         }
@@ -116,11 +118,11 @@ impl<V: Value, F: Feed> Store<V, F> {
         Some(Permit::new(self.clone(), key, flight, None).ahead())
     }
 
-    /// What was asked for until now counts half from here on. To be called at equal intervals: what is hot is what was asked for
-    /// in the last few of them.
+    /// Halves the weight of all requests until now. Call it at equal intervals: an entry is hot if
+    /// it was requested in the last few of them.
     pub fn fold_heat(&self) {
         let tending = self.tending.lock();
-        // Every entry is named anew, so whatever is hot is, and once.
+        // The walk names every hot entry anew, and once.
         self.present.watched.clear();
         self.walk(|_, entry| {
             entry.heat.fold();
@@ -129,18 +131,19 @@ impl<V: Value, F: Feed> Store<V, F> {
         drop(tending);
     }
 
-    /// The keys of hot entries that can be made again from them, at most so many, the hottest first. Takes the ledger's lock as a
-    /// [sweep](Self::sweep) does.
+    /// The keys of hot entries that can be made again, at most `limit`, the hottest first. Takes
+    /// the ledger's lock as a [sweep](Self::sweep) does.
     #[must_use]
-    pub fn hottest(&self, most: usize) -> Vec<Box<[u8]>> {
-        let mut hottest = Hottest::new(most);
-        // Under the lock nothing but counts of references: copying keys, choosing and freeing take no time of changes and fills.
+    pub fn hottest(&self, limit: usize) -> Vec<Box<[u8]>> {
+        let mut hottest = Hottest::new(limit);
+        // Under the lock only reference counts change. Copying keys, choosing and freeing hold up
+        // no change and no fill.
         let mut seen = Vec::with_capacity(STRIDE as usize);
         let mut next = Some(0);
         while let Some(from) = next {
             next = self
                 .lock()
-                .show(from, STRIDE, |_, entry: &Arc<StoredEntry<V, F>>| {
+                .visit_seats(from, STRIDE, |_, entry: &Arc<StoredEntry<V, F>>| {
                     if entry.heat.is_renewable() && entry.heat.degree() >= HOT {
                         seen.push(entry.clone());
                     }
@@ -153,31 +156,32 @@ impl<V: Value, F: Feed> Store<V, F> {
                 hottest.add(heat_of(&entry), &entry.key);
             }
         }
-        hottest.done()
+        hottest.into_keys()
     }
 
-    /// The value under `key` is at least as hot as one of this `degree` whose place it takes, where that had another key. Does nothing if
-    /// there is none.
-    pub fn hand_on(&self, key: &[u8], degree: Degree) {
+    /// Makes the entry under `key` at least as hot as `degree`, the degree of an entry under
+    /// another key that it replaces. Does nothing if there is no such entry.
+    pub fn inherit_heat(&self, key: &[u8], degree: Degree) {
         let ledger = self.lock();
         self.index.read(key, |entry| {
-            entry.heat.take_over(degree.0);
+            entry.heat.raise_to(degree.0);
             entry.watch();
         });
         drop(ledger);
     }
 
-    /// Shows each entry that is there throughout. The lock is given up again and again, for changes and fills come first.
+    /// Shows each entry that is present all the time. Releases the lock repeatedly, because changes
+    /// and fills have priority.
     fn walk(&self, mut look: impl FnMut(&mut Ahead, &Arc<StoredEntry<V, F>>)) {
         let mut next = Some(0);
         while let Some(from) = next {
-            next = self.lock().show(from, STRIDE, &mut look);
+            next = self.lock().visit_seats(from, STRIDE, &mut look);
         }
     }
 
-    /// Gives up the lock, and tells whoever attends if there is something new to make ahead.
-    pub(crate) fn tell(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
-        let has_news = ledger.ahead.tell();
+    /// Releases the lock, and wakes the attendant if there is new work.
+    pub(crate) fn unlock_and_notify(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
+        let has_news = ledger.ahead.take_notification();
         drop(ledger);
         if has_news && let Some(waker) = &*self.attendant.lock() {
             waker.wake_by_ref();

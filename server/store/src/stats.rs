@@ -1,14 +1,14 @@
-//! What the store has done, in numbers.
+//! Counters of the store.
 
-/// Counters since the start and gauges of the moment. Hits are counted by the caller, which can do it without
-/// writing to memory that workers share.
+/// Counters since the start and gauges of the moment. The caller counts hits, because the caller
+/// can do so without writing to memory that workers share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Entries and the bytes they take, overhead included.
+    /// Stored entries.
     pub entries: usize,
     /// Bytes that the entries take.
     pub bytes: usize,
-    /// Distinct tags that something stored depends on.
+    /// Distinct tags on which a stored entry depends.
     pub tags: usize,
     /// The epoch, from 0.
     pub epoch: u64,
@@ -20,13 +20,13 @@ pub struct Stats {
     pub invalidated: u64,
     /// Fills that were stored.
     pub stored: u64,
-    /// Fills that a change not visible to them contradicted.
+    /// Fills that were not stored because of a change that was not visible to them.
     pub fenced: u64,
-    /// Fills that ended in another epoch than they had begun in.
+    /// Fills that ended in a later epoch than they had begun in.
     pub outlived: u64,
-    /// Entries that had to make room.
+    /// Entries that were evicted.
     pub evicted: u64,
-    /// Requests that waited for another's fill.
+    /// Requests that waited for the fill of another request.
     pub waited: u64,
     /// Requests turned away because too many fills ran or too many requests waited.
     pub refused: u64,
@@ -40,12 +40,12 @@ pub struct Stats {
     pub logged_tags: usize,
     /// Keys that wait to be made ahead at the moment.
     pub ahead: usize,
-    /// Entries that were looked at, time and again, for hot ones that had ended without being touched.
+    /// Entries that sweeps have examined.
     pub swept: u64,
-    /// Keys that had to make room for hotter ones, or waited too long.
+    /// Keys that left the queue for hotter ones, or waited too long.
     pub ahead_dropped: u64,
-    /// Fills that were stored before anybody had asked for them.
+    /// Values that were stored before a request asked for them.
     pub made_ahead: u64,
-    /// Those of them that were over before anybody had asked.
-    pub made_in_vain: u64,
+    /// Values among them that ended before a request asked for them.
+    pub made_unused: u64,
 }

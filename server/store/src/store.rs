@@ -1,9 +1,9 @@
-//! The store itself: hits, joining flights, and the feed's side.
+//! The store itself: hits, flights to join, and the feed's calls.
 
 use std::task::Waker;
 
 use crate::{
-    Change, Config, Feed, Hit, Permit, Sink, Stats, Tag, Value, Waiting, Why,
+    Change, Config, Feed, FlightWaiter, Hit, Permit, Sink, Stats, Tag, Value, Why,
     entry::Present,
     flight::Flight,
     history::TouchedSummary,
@@ -16,15 +16,16 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// The coherent store of values `V` whose source of truth speaks `F`. See the [crate's documentation](crate).
+/// The coherent store of values `V` with the feed `F`. See the [crate's documentation](crate).
 pub struct Store<V: Value, F: Feed> {
     pub(crate) present: Arc<Present>,
     pub(crate) index: Index<V, F>,
     pub(crate) waiters: Arc<AtomicUsize>,
     ledger: Mutex<Ledger<V, F>>,
-    /// Whoever makes values ahead.
+    /// The waker of the task that makes values ahead.
     pub(crate) attendant: Mutex<Option<Waker>>,
-    /// Held by a sweep and by a fold: each takes the names of what is watched, and gives back those that are to stay.
+    /// Held by a sweep and by a fold: each takes the names of the watched entries, and returns the
+    /// names that are to stay.
     pub(crate) tending: Mutex<()>,
     pub(crate) config: Config,
 }
@@ -32,32 +33,33 @@ pub struct Store<V: Value, F: Feed> {
 /// How fresh the flight that a request joins must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// The feed is healthy: a running flight will do, for what it stores has been held against everything that the feed
-    /// has brought until then.
+    /// The feed is healthy: a running flight will do, because its result is compared with
+    /// everything that the feed has brought before it is stored.
     Any,
-    /// Only a flight that has not begun to read: the feed is too old to vouch for one that has.
+    /// Only a flight that has not begun to read: the feed is too old to vouch for a flight that has
+    /// begun.
     Unbegun,
 }
 
-/// What a request that found no hit is to do.
+/// What a request without a hit does next.
 pub enum Joined<V: Value, F: Feed> {
     /// Make the value: this request leads.
     Lead(Permit<V, F>),
-    /// Another makes it: wait.
-    Wait(Waiting<V>),
+    /// Wait: another request makes the value.
+    Wait(FlightWaiter<V>),
     /// Too many flights or too many waiters.
     Refused,
 }
 
-/// Stored values that were all valid at one position of the feed (COHERENCE, rule 4).
+/// Stored values that were all valid at one position of the feed (coherence.md, rule 4).
 pub struct Combined<V, F: Feed> {
     /// The values, in the order of the keys.
     pub values: Vec<Arc<V>>,
-    /// Everything that they depend on.
+    /// Everything on which the values depend.
     pub tags: Vec<Tag>,
     /// The position at which they were all valid.
     pub position: F::Position,
-    /// The earliest end of their own `max-age`, if one has any.
+    /// The earliest end of the values' own `max-age`, if one has any.
     pub expires: Option<Boottime>,
 }
 
@@ -77,13 +79,13 @@ impl<V: Value, F: Feed> Store<V, F> {
     }
 
     /// The value under `key`, if it may be given to a request that was sent no later than `now`.
-    /// The returned [`Hit`] also tells later whether the value is still valid.
+    /// The returned [`Hit`] also says later whether the value is still valid.
     ///
     /// Takes one shard's lock for reading, compares one counter for each broad tag, and writes at
     /// most one byte of the entry and the entry's reference count.
     ///
     /// # Errors
-    /// Says why there is no hit.
+    /// Why there is no hit.
     pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, Why> {
         if !self.healthy(now) {
             return Err(Why::FeedOld);
@@ -96,7 +98,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         found.unwrap_or(Err(Why::Absent))
     }
 
-    /// Whether the feed has been heard of within the bound (COHERENCE, rule 6).
+    /// True if the feed was heard within the bound (coherence.md, rule 6).
     #[must_use]
     pub fn healthy(&self, now: Boottime) -> bool {
         self.present.is_heard(now)
@@ -105,7 +107,7 @@ impl<V: Value, F: Feed> Store<V, F> {
     /// Joins the flight for `key`, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], need: Need) -> Joined<V, F> {
         let mut ledger = self.lock();
-        let room = ledger.flying < self.config.flights;
+        let room = ledger.running_flights < self.config.flights;
         let Some(slot) = ledger.flights.get_mut(key) else {
             if !room {
                 ledger.stats.refused += 1;
@@ -114,7 +116,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             let flight = ledger.start(key);
             return Joined::Lead(Permit::new(self.clone(), key, flight, None));
         };
-        let begun = slot.current.begun();
+        let begun = slot.current.has_begun();
         let flight = match (&slot.next, need) {
             _ if !begun => slot.current.clone(),
             (_, Need::Any) => slot.current.clone(),
@@ -123,7 +125,7 @@ impl<V: Value, F: Feed> Store<V, F> {
                 let next = Flight::new();
                 slot.next = Some(next.clone());
                 let before = slot.current.clone();
-                ledger.flying += 1;
+                ledger.running_flights += 1;
                 return Joined::Lead(Permit::new(self.clone(), key, next, Some(before)));
             }
             (None, Need::Unbegun) => {
@@ -138,7 +140,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         }
         ledger.stats.waited += 1;
         let early = flight.join();
-        Joined::Wait(Waiting::new(flight, early, self.waiters.clone()))
+        Joined::Wait(FlightWaiter::new(flight, early, self.waiters.clone()))
     }
 
     /// The values under `keys`, if every one is valid and the feed has passed all their positions.
@@ -149,7 +151,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         }
         // Under the lock no change is applied between the first look and the last.
         let ledger = self.lock();
-        let position = ledger.passed?;
+        let position = ledger.feed_position?;
         let mut combined = Combined {
             values: Vec::with_capacity(keys.len()),
             tags: Vec::new(),
@@ -171,8 +173,8 @@ impl<V: Value, F: Feed> Store<V, F> {
         Some(combined)
     }
 
-    /// Tells the store that the value under `key` takes `bytes` more than when it was stored (a coding of it was made). Does
-    /// nothing if `value` is no longer what is stored there.
+    /// Adds `bytes` to the weight of the value under `key` (a coding of it was made). Does nothing
+    /// if another value is stored there by now.
     pub fn grow(&self, key: &[u8], value: &Arc<V>, bytes: usize) {
         let mut leaving = Leaving::new();
         let mut ledger = self.lock();
@@ -193,14 +195,14 @@ impl<V: Value, F: Feed> Store<V, F> {
             bytes: ledger.bytes(),
             tags: ledger.tags.len(),
             epoch: self.present.epoch.load(Ordering::Relaxed),
-            flights: ledger.flying,
+            flights: ledger.running_flights,
             waiting: self.waiters.load(Ordering::Relaxed),
             logged,
             logged_tags,
             ahead: ledger.ahead.len(),
             ahead_dropped: ledger.ahead.dropped,
             made_ahead: ledger.ahead.made,
-            made_in_vain: ledger.ahead.in_vain,
+            made_unused: ledger.ahead.unused,
             ..ledger.stats.clone()
         }
     }
@@ -211,17 +213,17 @@ impl<V: Value, F: Feed> Store<V, F> {
 
     fn renew(&self, ledger: &mut Ledger<V, F>, reason: &str) {
         self.present.epoch.fetch_add(1, Ordering::Release);
-        ledger.passed = None;
+        ledger.feed_position = None;
         ledger.log.seal();
         ledger.history.epoch_began = Boottime::now();
-        ledger.ahead.sweep_wanted();
+        ledger.ahead.request_sweep();
         reason.clone_into(&mut ledger.stats.epoch_reason);
     }
 }
 
 impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn apply(&self, mut change: Change<F>) {
-        // Before the lock is taken: a transaction may have touched a hundred thousand.
+        // Done before the lock is taken: a transaction may have touched a hundred thousand tags.
         change.tags.sort_unstable();
         change.tags.dedup();
         let tags = change.tags.into();
@@ -240,7 +242,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
         {
             self.renew(&mut ledger, "the change log was full");
         }
-        self.tell(ledger);
+        self.unlock_and_notify(ledger);
     }
 
     fn visible(&self, snapshot: &F::Snapshot) {
@@ -249,7 +251,7 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
 
     fn heartbeat(&self, sent: Boottime, position: F::Position) {
         let mut ledger = self.lock();
-        ledger.passed = Some(position);
+        ledger.feed_position = Some(position);
         ledger.history.heard = ledger.history.heard.max(Some(sent));
         let until = sent.plus(self.config.max_staleness).as_nanos();
         self.present.fresh_until.fetch_max(until, Ordering::AcqRel);
@@ -258,6 +260,6 @@ impl<V: Value, F: Feed> Sink<F> for Store<V, F> {
     fn new_epoch(&self, reason: &str) {
         let mut ledger = self.lock();
         self.renew(&mut ledger, reason);
-        self.tell(ledger);
+        self.unlock_and_notify(ledger);
     }
 }

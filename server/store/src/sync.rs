@@ -1,7 +1,8 @@
-//! The primitives that the store is built on, so that a model checker can stand in for them.
+//! The synchronisation primitives of the store, which a model checker can replace.
 //!
-//! Under `--cfg shuttle` they are shuttle's, which runs a test under many schedules; otherwise the locks are
-//! `parking_lot`'s (no poisoning: a fill that panics does so outside every lock) and the rest is std's.
+//! Under `--cfg shuttle` they are shuttle's, which runs a test under many schedules. Otherwise the
+//! locks are `parking_lot`'s (no poisoning: a fill that panics does so outside every lock) and the
+//! rest is std's.
 
 #[cfg(not(shuttle))]
 mod primitives {
@@ -56,7 +57,8 @@ mod primitives {
 
 pub(crate) use primitives::*;
 
-/// Keeps what several cores write apart (two lines: the adjacent-line prefetcher works in pairs).
+/// Keeps data that several cores write apart (two lines: the adjacent-line prefetcher works in
+/// pairs).
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Padded<T>(pub(crate) T);

@@ -1,12 +1,14 @@
-//! What an entry can depend on.
+//! The unit of dependency.
 
-/// Something that an entry depends on and a change touches: a whole table, the rows with one value in one
-/// column, one row. The source of truth makes tags by hashing what they stand for; the store only compares
-/// them. Two things that happen to share a tag are invalidated together, which is too often, never too seldom.
+/// Something that an entry depends on and a change touches: a whole table, the rows with one value
+/// in one column, one row. The source of truth makes a tag by hashing; the store only compares
+/// tags. If two things share a tag by chance, both are invalidated together, which is too often,
+/// never too seldom.
 ///
-/// A *narrow* tag has few dependents at a time; the store lists them and marks each one when the tag is touched.
-/// A *broad* tag (a whole table) may have any number; the store keeps a generation counter for it that the
-/// dependents compare at each hit, so a change costs the same however much depends on it.
+/// A *narrow* tag has few dependents at a time. The store lists them and marks each one when the
+/// tag is touched. A *broad* tag (a whole table) may have any number. The store keeps a generation
+/// counter that the dependents compare at each hit, so a change costs the same for any number of
+/// dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(u64);
 
@@ -23,7 +25,7 @@ impl Tag {
         Self(hash | 1)
     }
 
-    /// Whether dependents of this tag compare a generation counter.
+    /// True if dependents of this tag compare a generation counter.
     #[must_use]
     pub const fn is_broad(self) -> bool {
         self.0 & 1 == 1

@@ -1,4 +1,4 @@
-//! Who depends on what: the inverted index from tags to entries, with generation counters where a list would be long.
+//! The inverted index from tags to entries, with generation counters where a list would be long.
 
 use hashbrown::HashMap;
 
@@ -8,8 +8,8 @@ use crate::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// A narrow tag lists at most this many dependents; further ones compare its generation like those of a broad tag. So one
-/// touched tag costs at most this many marks, however much depends on it.
+/// A narrow tag lists at most this many dependents. Further dependents compare the tag's
+/// generation, as for a broad tag. So one touched tag costs at most this many marks.
 pub(crate) const LISTED: usize = 64;
 
 struct Dependents<V, F: Feed> {
@@ -19,16 +19,16 @@ struct Dependents<V, F: Feed> {
     listed: Vec<Arc<StoredEntry<V, F>>>,
 }
 
-/// What a touched tag came to.
+/// What touching a tag has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TouchCounts {
     /// Entries that were marked one by one.
     pub(crate) marked: usize,
-    /// Whether others have ended that will find out when they are looked at.
+    /// True if other entries have ended, which is noticed when they are looked up.
     pub(crate) others: bool,
 }
 
-/// All tags that something stored depends on.
+/// All tags on which a stored entry depends.
 pub(crate) struct TagTable<V, F: Feed> {
     tags: HashMap<Tag, Dependents<V, F>, foldhash::fast::RandomState>,
 }
@@ -40,8 +40,8 @@ impl<V, F: Feed> TagTable<V, F> {
         }
     }
 
-    /// The generations that an entry with these tags will have to compare. Tags whose list has room are left to
-    /// [`TagTable::list`].
+    /// The generations that an entry with these tags has to compare. Tags whose list has room are
+    /// left to [`TagTable::list`].
     pub(crate) fn checks(&mut self, tags: &[Tag]) -> Box<[GenerationCheck]> {
         tags.iter()
             .filter_map(|&tag| {
@@ -66,7 +66,8 @@ impl<V, F: Feed> TagTable<V, F> {
             .collect()
     }
 
-    /// Lists the entry under those of its narrow tags that have room. Goes with [`TagTable::checks`] under one lock.
+    /// Lists the entry under those of its narrow tags that have room. Called with
+    /// [`TagTable::checks`] under one lock.
     pub(crate) fn list(&mut self, entry: &Arc<StoredEntry<V, F>>) {
         for tag in entry.tags.iter().filter(|tag| !tag.is_broad()) {
             if let Some(dependents) = self.tags.get_mut(tag)
@@ -77,7 +78,8 @@ impl<V, F: Feed> TagTable<V, F> {
         }
     }
 
-    /// Invalidates everything that depends on `tag`; `look` sees what is marked one by one.
+    /// Invalidates every entry that depends on `tag`; `look` is called with each entry that is
+    /// marked.
     pub(crate) fn touch(
         &mut self,
         tag: Tag,
@@ -100,9 +102,9 @@ impl<V, F: Feed> TagTable<V, F> {
         touched
     }
 
-    /// Forgets an entry that leaves the store, and every tag that nothing depends on any more.
+    /// Removes an entry that leaves the store, and every tag without dependents.
     pub(crate) fn unlist(&mut self, entry: &Arc<StoredEntry<V, F>>) {
-        // An entry's checks stand in the order of its tags, so one walk over both is enough.
+        // An entry's checks have the order of its tags, so one walk over both is enough.
         let mut checks = entry.checks.iter().peekable();
         for tag in &entry.tags {
             let hashbrown::hash_map::Entry::Occupied(mut slot) = self.tags.entry(*tag) else {

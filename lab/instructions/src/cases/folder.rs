@@ -10,7 +10,7 @@ use std::{
 };
 
 use millpond_http::{Limits, WorkerGroup, listen, run_worker};
-use millpond_site::{Config, Options, Sites, SitesService};
+use millpond_site::{Config, SiteOptions, Sites, SitesService};
 use tempfile::TempDir;
 
 use crate::counted::counted_instructions;
@@ -53,7 +53,7 @@ impl Served {
         let folder = tempfile::tempdir().expect("a temporary folder");
         write(folder.path());
         let config = Config::read(folder.path()).expect("settings");
-        let sites = Sites::open(folder.path(), &config, Options::default());
+        let sites = Sites::open(folder.path(), &config, SiteOptions::default());
         let sites = sites.unwrap_or_else(|problems| panic!("{problems:?}"));
         Self {
             sites: Arc::new(sites),

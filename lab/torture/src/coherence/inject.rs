@@ -45,7 +45,7 @@ const SENDING: Duration = Duration::from_millis(100);
 /// Rows of a large transaction; each takes some 100 bytes in the decoder's memory.
 const LARGE: i32 = 20_000;
 
-/// A column becomes another and is what it was: the catalog has changed as far as any node can tell (COHERENCE, rule 9), and each
+/// A column becomes another and is what it was: the catalog has changed as far as any node can tell (coherence.md, rule 9), and each
 /// row has been written anew, so that readers with older snapshots would find the table empty. It can be done for ever: ✗ *a column that
 /// comes and goes leaves its number behind, and a table has 1,600 of them.*
 const ALTERED: &str =

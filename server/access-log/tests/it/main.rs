@@ -6,12 +6,12 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-use millpond_access_log::{AccessLog, Line};
+use millpond_access_log::{AccessLog, LogLine};
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn line(target: &[u8]) -> Line<'_> {
-    Line {
+fn line(target: &[u8]) -> LogLine<'_> {
+    LogLine {
         peer: Ipv4Addr::LOCALHOST.into(),
         method: b"GET",
         target,
@@ -23,7 +23,7 @@ fn line(target: &[u8]) -> Line<'_> {
     }
 }
 
-/// A pipe in a fresh directory, with a reader that only reads when it is told to.
+/// A pipe in a new directory, with a reader that reads only on request.
 fn pipe(dir: &tempfile::TempDir) -> (std::path::PathBuf, fs::File) {
     let path = dir.path().join("pipe");
     rustix::fs::mknodat(
@@ -135,7 +135,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
 }
 
 #[test]
-fn a_pipe_that_nobody_opened_is_an_error_and_no_wait() {
+fn a_pipe_without_a_reader_is_an_error_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (path, reader) = pipe(&dir);
     drop(reader);
@@ -143,12 +143,13 @@ fn a_pipe_that_nobody_opened_is_an_error_and_no_wait() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_loses_lines_and_keeps_no_worker() {
+fn a_pipe_that_is_not_read_loses_lines_and_blocks_no_worker() {
     let dir = tempfile::tempdir().unwrap();
     let (path, mut reader) = pipe(&dir);
     let log = AccessLog::open(&path).unwrap();
     let target = vec![b'x'; 1000];
-    // Far more than the pipe and all buffers hold: were a line to wait for the sink, this would never end.
+    // Far more than the pipe and all buffers hold: if a line waited for the sink, the loop would
+    // never end.
     let total = 200_000;
     for _ in 0..total {
         log.record(&line(&target));

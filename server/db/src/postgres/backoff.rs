@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_tries_again_after_the_pause_and_the_others_are_told_at_once() {
+    fn one_retries_after_the_pause_and_the_others_fail_at_once() {
         let start = Boottime::now();
         let mut backoff = Backoff::default();
         assert!(backoff.ask(start).is_ok());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_makes_the_pause_neither_longer_nor_forgotten() {
+    fn an_undecided_attempt_leaves_the_pause_as_it_is() {
         let start = Boottime::now();
         let mut backoff = Backoff::default();
         backoff.failed(failure(), start);

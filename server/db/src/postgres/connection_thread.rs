@@ -241,14 +241,14 @@ async fn read_somewhere(
     mut turn: ConnectionPermit,
     reply: oneshot::Sender<Result<ReadResult, Error>>,
 ) {
-    let errand = if spread {
-        servers.replicas.errand(calls)
+    let replica_read = if spread {
+        servers.replicas.replica_read(calls)
     } else {
         None
     };
-    if let Some(errand) = errand {
+    if let Some(replica_read) = replica_read {
         drop(turn);
-        if let Some(read) = errand.run(calls).await {
+        if let Some(read) = replica_read.run(calls).await {
             let _ = reply.send(Ok(read));
             return;
         }
@@ -315,7 +315,7 @@ async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
             let _ = reply.send(requirements::ask(pool, replicas, &tables).await);
         }
         Job::Mend { requirement, reply } => {
-            let _ = reply.send(requirements::mend(pool, &requirement).await);
+            let _ = reply.send(requirements::repair(pool, &requirement).await);
         }
     }
 }

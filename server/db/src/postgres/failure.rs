@@ -22,13 +22,13 @@ mod state {
 
 impl ServerError {
     /// Whether the connection is of no more use.
-    fn is_the_end(&self) -> bool {
+    fn ends_connection(&self) -> bool {
         matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
     }
 
     /// A transaction that writes was refused: as such, or by its first statement on a standby
     /// ("cannot set transaction read-write mode during recovery").
-    fn takes_no_writes(&self) -> bool {
+    fn is_read_only(&self) -> bool {
         self.code == state::READ_ONLY_SQL_TRANSACTION
             || self.code == state::FEATURE_NOT_SUPPORTED && self.is_by("call_bool_check_hook")
     }
@@ -38,38 +38,38 @@ impl DatabaseError {
     /// Whether the connection is of no more use: what was sent last may or may not have been
     /// carried out.
     pub(crate) fn is_lost(&self) -> bool {
-        self.said().is_none_or(ServerError::is_the_end)
+        self.server_error().is_none_or(ServerError::ends_connection)
     }
 
     /// Two transactions were in each other's way; trying again may do.
     pub(crate) fn is_conflict(&self) -> bool {
         let conflicts = [state::SERIALIZATION_FAILURE, state::DEADLOCK_DETECTED];
-        self.said()
-            .is_some_and(|said| conflicts.contains(&said.code.as_str()))
+        self.server_error()
+            .is_some_and(|error| conflicts.contains(&error.code.as_str()))
     }
 
     /// The server has ended the statement: it took too long, or a session cancelled it.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.said()
-            .is_some_and(|said| said.code == state::QUERY_CANCELED)
+        self.server_error()
+            .is_some_and(|error| error.code == state::QUERY_CANCELED)
     }
 
     /// The statement was prepared for a schema that has changed: `cached plan must not change
     /// result type`.
     pub(crate) fn is_outdated(&self) -> bool {
-        self.said().is_some_and(|said| {
+        self.server_error().is_some_and(|error| {
             let planned =
-                said.code == state::FEATURE_NOT_SUPPORTED && said.is_by("RevalidateCachedQuery");
+                error.code == state::FEATURE_NOT_SUPPORTED && error.is_by("RevalidateCachedQuery");
             // A column is gone on which a statement with casts counts.
-            let counted = said.code == state::INVALID_COLUMN_REFERENCE;
-            planned || counted || said.code == state::INVALID_SQL_STATEMENT_NAME
+            let counted = error.code == state::INVALID_COLUMN_REFERENCE;
+            planned || counted || error.code == state::INVALID_SQL_STATEMENT_NAME
         })
     }
 
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::Server(said) => said.sentence(),
+            Self::Server(error) => error.sentence(),
             Self::Gone(why) => why.clone(),
         }
     }
@@ -87,29 +87,29 @@ pub(crate) fn sort(
     names: &[String],
     place: &str,
 ) -> Error {
-    let said = match trouble {
+    let error = match trouble {
         DatabaseError::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
-        DatabaseError::Server(said) => said,
+        DatabaseError::Server(error) => error,
     };
-    if let Some(kind) = ConstraintKind::of_state(&said.code) {
+    if let Some(kind) = ConstraintKind::of_state(&error.code) {
         // Its detail has the row that was refused, and with it values that must not appear in a
         // log, such as the hash of a password.
-        let message = said.message.clone();
+        let message = error.message.clone();
         return Error::Constraint { kind, message };
     }
-    let message = said.sentence();
-    if said.code == state::QUERY_CANCELED || said.code == state::LOCK_NOT_AVAILABLE {
+    let message = error.sentence();
+    if error.code == state::QUERY_CANCELED || error.code == state::LOCK_NOT_AVAILABLE {
         return Error::Timeout;
     }
-    if said.takes_no_writes() {
+    if error.is_read_only() {
         return Error::unavailable(format!(
             "{place} takes no writes now ({message}); a standby or a read-only server stands there"
         ));
     }
     let sql = Arc::clone(sql);
-    match said.class() {
+    match error.class() {
         "08" | "53" | "57" | "58" | "XX" => Error::unavailable(format!("{place}: {message}")),
-        "22" => match parameter(said, names) {
+        "22" => match parameter(error, names) {
             Some(name) => Error::Parameter {
                 name: name.to_owned(),
                 message,
@@ -122,10 +122,10 @@ pub(crate) fn sort(
 
 /// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
 /// language of the server.
-fn parameter<'a>(said: &ServerError, names: &'a [String]) -> Option<&'a str> {
-    let context = said.context.as_deref()?;
+fn parameter<'a>(error: &ServerError, names: &'a [String]) -> Option<&'a str> {
+    let context = error.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
-    let bound = !said.is_by("exec_simple_query") && said.position.is_none();
+    let bound = !error.is_by("exec_simple_query") && error.position.is_none();
     let after = &context[context.find('$')? + 1..];
     let digits = after
         .find(|c: char| !c.is_ascii_digit())
@@ -142,7 +142,7 @@ pub(crate) fn refused(
     shift: u32,
 ) -> SqlError {
     let trouble = DatabaseError::from(error);
-    let offset = match trouble.said().and_then(|said| said.position) {
+    let offset = match trouble.server_error().and_then(|error| error.position) {
         Some(Position::Statement(character)) if character > shift => {
             Some(rewritten.place(character - shift))
         }
@@ -151,20 +151,20 @@ pub(crate) fn refused(
     SqlError {
         message: trouble.sentence(),
         offset,
-        hint: trouble.said().and_then(hint),
+        hint: trouble.server_error().and_then(hint),
     }
 }
 
 /// PostgreSQL's advice, or ours where it has none.
-fn hint(said: &ServerError) -> Option<String> {
-    let indeterminate = said.code == state::INDETERMINATE_DATATYPE;
+fn hint(error: &ServerError) -> Option<String> {
+    let indeterminate = error.code == state::INDETERMINATE_DATATYPE;
     let ours = || indeterminate.then(|| "say what the parameter is, as in :name::integer".into());
-    said.hint.clone().or_else(ours)
+    error.hint.clone().or_else(ours)
 }
 
 /// The byte of a script at which it went wrong, where PostgreSQL says so.
 pub(crate) fn place_in(error: &tokio_postgres::Error, script: &str) -> Option<usize> {
-    match DatabaseError::from(error).said()?.position? {
+    match DatabaseError::from(error).server_error()?.position? {
         Position::Statement(character) => Some(byte_at(script, character)),
         Position::Inner => None,
     }

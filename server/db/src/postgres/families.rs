@@ -1,7 +1,7 @@
 //! Tables whose rows a query on another table may read.
 //!
 //! A query on a partitioned table reads its partitions, one on a parent its children; a publication
-//! may tell of a change by the name of the partition or of the root. So all tables that inheritance
+//! may report a change by the name of the partition or of the root. So all tables that inheritance
 //! connects are one *family*, and what depends on one of them depends on the family.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! The position up to which the feed was applied, for readers that must not see older data
-//! (COHERENCE, rule 19).
+//! (coherence.md, rule 19).
 //!
 //! A position is the end of a commit record, in the log of one system and timeline. Once the feed
 //! of a node has applied everything up to it, an ordinary look-up there shows what was committed at
@@ -12,10 +12,10 @@
 //! The position of a write may be unknown: the feed was lost while the write waited for it. Or the
 //! place is in another history: a standby has become the primary, or the other node's feed is of
 //! another kind. Or a transaction from before it stays open. Then the number of the answer helps
-//! ([`Met`]): a heartbeat that was sent after the visitor came has everything that he was told of
-//! before it. That is all that a fresh read would show him. It is noted anew in each life.
-//! Counterexample: *a heartbeat of the server that was the primary says nothing of what the next
-//! one has.*
+//! ([`SeenWrites`]): a heartbeat that was sent after the visitor came has everything that the
+//! visitor was shown before it. That is all that a fresh read would show him. It is noted anew in
+//! each life. Counterexample: *a heartbeat of the server that was the primary says nothing of what
+//! the next one has.*
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,10 +52,10 @@ struct ProgressState {
 
 impl ProgressState {
     fn has_passed(&self, position: &Position) -> bool {
-        self.knows(position) && position.at() <= self.at
+        self.is_same_history(position) && position.at() <= self.at
     }
 
-    fn knows(&self, position: &Position) -> bool {
+    fn is_same_history(&self, position: &Position) -> bool {
         !position.source().is_empty() && *self.source == *position.source()
     }
 
@@ -80,7 +80,7 @@ impl ProgressState {
     /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they
     /// end, and the time of their end is unknown.
     fn is_decided(&self, position: &Position) -> bool {
-        !self.is_up || !self.knows(position) || position.at() <= self.reached
+        !self.is_up || !self.is_same_history(position) || position.at() <= self.reached
     }
 }
 
@@ -110,23 +110,23 @@ impl FeedProgress {
         self.seen_writes.lock().heartbeat_sent(sent);
     }
 
-    /// The position as this node tells it now, after the commit that it stands for.
-    pub(crate) fn told(&self, position: Position, node: &str) -> Position {
+    /// The position of a commit with this node's name and the number of the answer.
+    pub(crate) fn with_write_number(&self, position: Position, node: &str) -> Position {
         let number = self.answers.fetch_add(1, Ordering::SeqCst);
         position.with_write_number(node, number)
     }
 
     /// Everything before `at` has been applied.
     pub(crate) fn advance(&self, at: u64) {
-        self.moved(at, at);
+        self.raise(at, at);
     }
 
     /// Everything that `seen` sees has been applied.
-    pub(crate) fn looked(&self, seen: &Transactions) {
-        self.moved(seen.xmin(), seen.xmax());
+    pub(crate) fn advance_to_snapshot(&self, seen: &Transactions) {
+        self.raise(seen.xmin(), seen.xmax());
     }
 
-    fn moved(&self, at: u64, reached: u64) {
+    fn raise(&self, at: u64, reached: u64) {
         self.state.send_if_modified(|state| {
             let moves = state.at < at || state.reached < reached;
             state.at = state.at.max(at);
@@ -136,7 +136,7 @@ impl FeedProgress {
     }
 
     /// The feed's position: a node that has passed it has applied everything that this node has.
-    pub(crate) fn reached(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         let state = self.state.borrow();
         Position::new(Arc::clone(&state.source), state.reached)
     }
@@ -144,7 +144,7 @@ impl FeedProgress {
     /// The position reached since it was at `position`. Never before that: another life may have
     /// begun meanwhile, which has reached no position yet.
     pub(crate) fn since(&self, position: Position) -> Position {
-        let now = self.reached();
+        let now = self.position();
         if now.source() == position.source() && now.at() > position.at() {
             now
         } else {
@@ -169,7 +169,7 @@ impl FeedProgress {
     }
 
     /// Whether it is worth waiting for.
-    pub(crate) fn may_come_to(&self, position: &Position) -> bool {
+    pub(crate) fn may_reach(&self, position: &Position) -> bool {
         !self.state.borrow().is_decided(position)
     }
 
@@ -181,9 +181,9 @@ impl FeedProgress {
     /// Waits until it has reached the position; false as soon as that is not to be expected. It is
     /// waited for from now on, not from the first poll on.
     pub(crate) fn until(&self, position: Position) -> impl Future<Output = bool> + use<> {
-        let mut told = self.state.subscribe();
+        let mut changed = self.state.subscribe();
         async move {
-            let decided = told.wait_for(|state| state.is_decided(&position)).await;
+            let decided = changed.wait_for(|state| state.is_decided(&position)).await;
             decided.is_ok_and(|state| state.has_passed(&position))
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         passed.advance(20);
         assert!(passed.has_passed(&here(20), at(1)) && !passed.has_passed(&here(21), at(1)));
         passed.advance(10);
-        assert_eq!(passed.reached(), here(20), "it does not go back");
+        assert_eq!(passed.position(), here(20), "it does not go back");
         for other in ["7, timeline 2", "8, timeline 1", ""] {
             assert!(
                 !passed.has_passed(&Position::new(other, 0), at(1)),
@@ -255,9 +255,9 @@ mod tests {
     /// Counterexample: *if the position of a write is unknown, its visitor bypasses the cache until
     /// the cookie expires.*
     #[test]
-    fn what_is_nobody_knows_where_is_passed_by_a_heartbeat_that_was_sent_after_it_was_met() {
+    fn a_write_without_a_position_is_passed_by_a_heartbeat_sent_after_it_was_seen() {
         let passed = FeedProgress::default();
-        let nowhere = || passed.told(Position::new("", 0), "a");
+        let nowhere = || passed.with_write_number(Position::new("", 0), "a");
         let (first, second) = (nowhere(), nowhere());
         passed.began(HERE);
         passed.advance(20);
@@ -267,9 +267,9 @@ mod tests {
         passed.heard(at(10));
         assert!(passed.has_passed(&second, at(12)));
         assert!(passed.has_passed(&first, at(12)), "it was told before");
-        let elsewhere = passed.told(Position::new("8, timeline 2", 1), "a");
+        let elsewhere = passed.with_write_number(Position::new("8, timeline 2", 1), "a");
         assert!(!passed.has_passed(&elsewhere, at(13)));
-        assert!(!passed.may_come_to(&elsewhere), "a read costs less");
+        assert!(!passed.may_reach(&elsewhere), "a read costs less");
         passed.heard(at(14));
         assert!(passed.has_passed(&elsewhere, at(15)));
         assert!(passed.has_passed(&here(20), at(15)));
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn no_heartbeat_passes_what_is_on_a_later_timeline() {
         let passed = FeedProgress::default();
-        let written = passed.told(Position::new("7, timeline 12", 1), "a");
+        let written = passed.with_write_number(Position::new("7, timeline 12", 1), "a");
         passed.began("7, timeline 9");
         assert!(!passed.has_passed(&written, at(10)));
         passed.heard(at(11));
@@ -288,9 +288,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_met_in_another_life_is_met_again() {
+    fn a_write_seen_in_another_life_is_seen_again() {
         let passed = FeedProgress::default();
-        let written = passed.told(Position::new("8, timeline 2", 1), "a");
+        let written = passed.with_write_number(Position::new("8, timeline 2", 1), "a");
         passed.began(HERE);
         assert!(!passed.has_passed(&written, at(10)));
         passed.heard(at(11));
@@ -333,13 +333,13 @@ mod tests {
     #[test]
     fn a_snapshot_is_covered_by_its_upper_bound_and_passes_its_lower() {
         let passed = FeedProgress::default();
-        let look = |text| passed.looked(&Transactions::parse(text).unwrap());
+        let look = |text| passed.advance_to_snapshot(&Transactions::parse(text).unwrap());
         passed.began(HERE);
         look("8:11:8");
         assert_eq!(passed.since(here(6)), here(11));
         assert!(passed.has_passed(&here(8), at(1)) && !passed.has_passed(&here(9), at(1)));
         // Who waits for what was open a moment ago is better off with a read of his own.
-        assert!(!passed.may_come_to(&here(11)) && passed.may_come_to(&here(12)));
+        assert!(!passed.may_reach(&here(11)) && passed.may_reach(&here(12)));
         assert_eq!(
             poll(&mut Box::pin(passed.until(here(11)))),
             Poll::Ready(false)

@@ -171,8 +171,8 @@ impl KnownFiles {
 
     /// What was said to the question. If it is not that all is the same, the next question is a
     /// longer one.
-    pub(super) fn answer(&mut self, question: &FileQuery, said: &Value) -> FileComparison {
-        let text = match said {
+    pub(super) fn answer(&mut self, question: &FileQuery, reply: &Value) -> FileComparison {
+        let text = match reply {
             Value::Text(text) => text,
             _ => "",
         };
@@ -180,7 +180,7 @@ impl KnownFiles {
             Form::Nothing => FileComparison::Same,
             Form::Which => self.learn(text, question.tables.len()),
             // Nothing was locked: the statements read from no table.
-            Form::Locked if text == "true" || *said == Value::Null => FileComparison::Same,
+            Form::Locked if text == "true" || *reply == Value::Null => FileComparison::Same,
             Form::Same(_) if text == "true" => FileComparison::Same,
             Form::Locked => FileComparison::Changed,
             Form::Same(_) => {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn many_tables_and_those_that_nobody_knows_are_found_by_their_locks() {
+    fn many_or_unknown_tables_are_found_by_their_locks() {
         let mut known = KnownFiles::default();
         let many: Vec<u32> = (1..=17).collect();
         let unknown = [Analysis::of_files(Some(vec![1])), Analysis::of_files(None)];

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interest_grows_and_is_told_by_family() {
+    fn interest_grows_and_is_reported_by_family() {
         let interest = ColumnInterest::default();
         let wanted = |family, column: &str| WatchedColumn {
             family,

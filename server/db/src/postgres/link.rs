@@ -57,9 +57,9 @@ impl Default for FeedLink {
 }
 
 impl FeedLink {
-    /// Whether a result that was read in `snapshot` may be kept at all (COHERENCE, rule 7): every
-    /// transaction that may have written its commit record before the feed began must have ended in
-    /// it. Never while there is no feed.
+    /// Whether a result that was read in `snapshot` may be kept at all (coherence.md, rule 7):
+    /// every transaction that may have written its commit record before the feed began must have
+    /// ended in it. Never while there is no feed.
     pub(crate) fn may_keep(&self, snapshot: &Transactions) -> bool {
         snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
     }
@@ -97,8 +97,8 @@ impl FeedLink {
 
     /// A feed by triggers has applied everything that `seen` sees.
     pub(crate) fn seen(&self, seen: &Arc<Transactions>) {
-        self.passed.looked(seen);
-        self.pending.seen(seen, self.passed.reached());
+        self.passed.advance_to_snapshot(seen);
+        self.pending.seen(seen, self.passed.position());
     }
 
     /// A write was committed that had been given no token to wait for ([`PendingWrites::expect`]).
@@ -123,9 +123,9 @@ impl FeedLink {
         self.schema.load(Ordering::SeqCst)
     }
 
-    /// Whether a connection to the server that was started then reads what the feed tells about
-    /// (COHERENCE, rule 18). A standby, and another primary under the same name, may be behind or
-    /// beside it. While there is no feed, any primary will do: nothing is kept.
+    /// Whether a connection to the server that was started then reads what the feed reports about
+    /// (coherence.md, rule 18). A standby, and another primary under the same name, may be behind
+    /// or beside it. While there is no feed, any primary will do: nothing is kept.
     pub(crate) fn is_feeds_server(&self, started: &str) -> bool {
         self.server
             .lock()
@@ -141,7 +141,7 @@ impl FeedLink {
         self.schema_changed(reason);
     }
 
-    /// The catalog has changed, in a way that the feed does not tell (COHERENCE, rule 9).
+    /// The catalog has changed, in a way that the feed does not report (coherence.md, rule 9).
     pub(crate) fn schema_changed(&self, reason: &str) {
         self.schema.fetch_add(1, Ordering::SeqCst);
         self.new_epoch(reason);

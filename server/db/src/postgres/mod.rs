@@ -279,7 +279,7 @@ impl Postgres {
         let wait = CATCHING_UP.min(shared.options.statement_timeout);
         let link = &shared.link;
         let (reply, answer) = oneshot::channel();
-        let may_come = link.passed.may_come_to(&position);
+        let may_come = link.passed.may_reach(&position);
         let passed = link.passed.until(position);
         if may_come {
             // A feed that batches changes sees that a caller waits.
@@ -308,7 +308,7 @@ impl Postgres {
         self.inner.shared.options.feed == FeedKind::Logical
     }
 
-    pub(crate) fn mend(&self, requirement: &Requirement) -> Result<(), Error> {
+    pub(crate) fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
         let requirement = requirement.clone();
         self.ask(|reply| Job::Mend { requirement, reply })?
     }

@@ -9,7 +9,7 @@ use tokio_postgres::config::{Host, SslMode};
 use super::liveness;
 use crate::Error;
 
-/// How a server tells of its changes.
+/// How a server reports its changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedKind {
     /// By logical replication, from the server's log.
@@ -42,9 +42,9 @@ pub struct PostgresOptions {
     pub statement_timeout: Duration,
     /// The bound that the feed's heartbeat keeps pace with.
     pub max_staleness: Duration,
-    /// How the server tells of changes.
+    /// How the server reports changes.
     pub feed: FeedKind,
-    /// The publication of the tables that a feed by logical replication tells of.
+    /// The publication of the tables that a feed by logical replication reports.
     pub publication: String,
     /// The caller's threads; there are no more threads for connections than that.
     pub workers: usize,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_who_is_to_be_trusted() {
+    fn reads_the_trust_settings() {
         let target = ConnectionTarget::parse(
             "postgres://u:secret@a,b/db?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&target_session_attrs=read-write",
         )

@@ -1,4 +1,4 @@
-//! Writes that wait until the feed delivers their change (COHERENCE, rule 19).
+//! Writes that wait until the feed delivers their change (coherence.md, rule 19).
 //!
 //! A write leaves a message with a token in its own transaction (`pg_logical_emit_message`,
 //! transactional). When the feed brings the transaction, triggers and cascades are in it; once it
@@ -50,7 +50,7 @@ impl PendingWrites {
         state.expect()
     }
 
-    /// What to wait for after the commit of `transaction`, where the feed tells what it has seen;
+    /// What to wait for after the commit of `transaction`, where the feed reports what it has seen;
     /// `None` while there is no feed.
     pub(crate) fn expect_transaction(&self, transaction: u64) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
@@ -72,9 +72,9 @@ impl PendingWrites {
     pub(crate) fn expect_nothing(&self, position: Position) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         let (token, arrival) = state.expect()?;
-        if let Some(told) = state.waiting.remove(&token) {
+        if let Some(arrived) = state.waiting.remove(&token) {
             // The other end is right here.
-            let _ = told.send(position);
+            let _ = arrived.send(position);
         }
         Some((token, arrival))
     }
@@ -89,9 +89,9 @@ impl PendingWrites {
 
     /// The change that carries the token was applied at `position`.
     pub(crate) fn arrived(&self, token: u64, position: Position) {
-        if let Some(told) = self.state.lock().waiting.remove(&token) {
+        if let Some(arrived) = self.state.lock().waiting.remove(&token) {
             // The waiter has gone.
-            let _ = told.send(position);
+            let _ = arrived.send(position);
         }
     }
 
@@ -122,8 +122,8 @@ impl PendingWritesState {
         }
         let token = self.next;
         self.next += 1;
-        let (told, arrival) = oneshot::channel();
-        self.waiting.insert(token, told);
+        let (arrived, arrival) = oneshot::channel();
+        self.waiting.insert(token, arrived);
         Some((token, arrival))
     }
 
@@ -135,9 +135,9 @@ impl PendingWritesState {
         let waiting = &mut self.waiting;
         self.transactions.retain(|(transaction, token)| {
             let is_seen = seen.sees(*transaction);
-            if is_seen && let Some(told) = waiting.remove(token) {
+            if is_seen && let Some(arrived) = waiting.remove(token) {
                 // The waiter has gone.
-                let _ = told.send(position.clone());
+                let _ = arrived.send(position.clone());
             }
             !is_seen
         });
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_told_when_its_change_has_come_or_cannot_come() {
+    fn a_write_completes_when_its_change_arrived_or_cannot_arrive() {
         let pending = PendingWrites::default();
         assert!(pending.expect().is_none());
         pending.restored();

@@ -81,7 +81,7 @@ impl Pool {
 
     /// A connection has said nothing for so long that its fellows may be as deaf: what is idle is
     /// closed, so that the next does not wait for each of them in turn.
-    pub(super) fn distrust(&self) {
+    pub(super) fn mark_suspect(&self) {
         self.idle.borrow_mut().clear();
     }
 

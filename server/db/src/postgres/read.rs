@@ -77,7 +77,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
             Err(ReadFailure::Silent) => {
                 // Who had to wait for a table once has not waited for the network.
                 if rewrites == 0 {
-                    pool.distrust();
+                    pool.mark_suspect();
                 }
                 connection.abandon(&pool.shared);
                 return Err(Error::Timeout);

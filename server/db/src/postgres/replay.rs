@@ -1,5 +1,5 @@
 //! How far a replica must have replayed the log before what it reads may stand in for the primary's
-//! (COHERENCE, rule 18).
+//! (coherence.md, rule 18).
 //!
 //! Which transactions a standby takes for running is its own affair, so what was read there is
 //! judged by a place in the log alone: a standby that has replayed up to `at` shows every commit
@@ -70,7 +70,7 @@ impl Replay {
         *self.state.lock() = ReplayState::default();
     }
 
-    /// Something has happened on the primary that no change tells of; replicas wait for the next
+    /// Something has happened on the primary that no change reports; replicas wait for the next
     /// heartbeat.
     pub(crate) fn hold(&self) {
         self.hold_at(Boottime::now());
@@ -89,7 +89,7 @@ impl Replay {
     }
 
     /// A heartbeat is back: what was committed before `sent` lies before `end`, and so does the end
-    /// of every transaction that the feed may never tell of
+    /// of every transaction that the feed may never report
     /// ([`may_keep`](super::link::FeedLink::may_keep) of its snapshot).
     pub(crate) fn beat(&self, sent: Boottime, end: u64) {
         let mut state = self.state.lock();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_change_tells_is_there_with_a_heartbeat_that_was_sent_later() {
+    fn an_unreported_commit_is_there_after_a_later_heartbeat() {
         let (replay, start) = begun();
         replay.beat(start, 10);
         replay.hold_at(at(start, 100));

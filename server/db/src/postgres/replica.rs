@@ -1,4 +1,4 @@
-//! Reads on standbys that the owner has named, to relieve the primary (COHERENCE, rule 18).
+//! Reads on standbys that the owner has named, to relieve the primary (coherence.md, rule 18).
 //!
 //! A replica helps where it can and costs nothing where it cannot: connections are opened while the
 //! primary answers, one that is away, behind or something else than it was taken for is left alone
@@ -14,9 +14,9 @@
 
 mod attempt;
 mod connection;
+mod excluded;
 mod lateness;
 mod probe;
-mod spared;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,8 +37,8 @@ use super::statement::{Catalogs, StatementAnalysis};
 use crate::{Call, Error, ReadResult};
 use attempt::{ReplicaFailure, attempt};
 use connection::{Lease, ReplicaPermit, ReplicaPermits, SYSTEM};
+use excluded::ExcludedStatements;
 use lateness::ReplicaLateness;
-use spared::ExcludedStatements;
 
 /// A replica that does not answer a question about itself by then is left alone.
 const PROBE: Duration = Duration::from_millis(500);
@@ -85,10 +85,10 @@ struct Replica {
     idle: RefCell<Vec<Lease>>,
     places: ReplicaPermits,
     backoff: RefCell<Backoff>,
-    spared: RefCell<ExcludedStatements>,
+    excluded: RefCell<ExcludedStatements>,
     lateness: RefCell<ReplicaLateness>,
     /// What was wrong last, until it helps again.
-    said: RefCell<String>,
+    last_note: RefCell<String>,
 }
 
 /// The right to use a replica, which after a failure one has at a time. It is given back by being
@@ -121,9 +121,9 @@ impl Replicas {
                 idle: RefCell::default(),
                 places: ReplicaPermits::new(connections),
                 backoff: RefCell::default(),
-                spared: RefCell::default(),
+                excluded: RefCell::default(),
                 lateness: RefCell::default(),
-                said: RefCell::default(),
+                last_note: RefCell::default(),
             })
         };
         Self {
@@ -133,7 +133,7 @@ impl Replicas {
     }
 
     /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
-    pub(super) fn errand(&self, calls: &[Call]) -> Option<ReplicaRead> {
+    pub(super) fn replica_read(&self, calls: &[Call]) -> Option<ReplicaRead> {
         let first = self.all.first()?;
         let link = &first.shared.link;
         let started = Boottime::now();
@@ -163,7 +163,7 @@ impl Replicas {
         self.next.set((from + 1) % count);
         (from..from + count).find_map(|at| {
             let replica = &self.all[at % count];
-            if replica.spares(found) {
+            if replica.excludes(found) {
                 None
             } else {
                 replica.take()
@@ -172,7 +172,7 @@ impl Replicas {
     }
 
     /// What keeps each replica from being read, for `millpond check`; `primary` is a session there.
-    pub(super) async fn lacks(&self, primary: &Client) -> Vec<Requirement> {
+    pub(super) async fn missing_requirements(&self, primary: &Client) -> Vec<Requirement> {
         let mut all = Vec::new();
         if self.all.is_empty() {
             return all;
@@ -181,7 +181,7 @@ impl Replicas {
         let system: Option<String> = row.and_then(|row| row.try_get(0)).ok();
         for replica in &self.all {
             let place = &replica.shared.place;
-            let lacks = |missing: String| {
+            let requirement = |missing: String| {
                 Requirement::new(
                     missing,
                     format!("the replica {place} answers nothing; pages are read from the primary"),
@@ -189,8 +189,8 @@ impl Replicas {
             };
             match replica.examine(system.as_deref()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(fault)) => all.push(fault.requirement(lacks(fault.to_string()))),
-                Err(why) => all.push(lacks(why)),
+                Ok(Err(fault)) => all.push(fault.requirement(requirement(fault.to_string()))),
+                Err(why) => all.push(requirement(why)),
             }
         }
         all
@@ -208,14 +208,14 @@ impl Replicas {
 
 /// What a call is in the catalog of the number `schema`: found out on the primary, as a standby
 /// takes no temporary function. `None` leaves what is wrong with it for the primary to say, and
-/// what no feed tells of for it to read. Counterexample: *a table that is not published has been
+/// what no feed reports for it to read. Counterexample: *a table that is not published has been
 /// written through a node whose feed is down; a sequence runs ahead on a standby; its settings and
 /// statistics are its own.*
 fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
-    let told = || found.analysis.deps(&call.params).uncacheable.is_none();
-    (found.analysis.readonly && fits && told()).then_some(found)
+    let is_reported = || found.analysis.deps(&call.params).uncacheable.is_none();
+    (found.analysis.readonly && fits && is_reported()).then_some(found)
 }
 
 impl ReplicaRead {
@@ -224,7 +224,7 @@ impl ReplicaRead {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
         let replica = &self.trial.0;
         if let Err(refused) = &outcome {
-            replica.spare(refused.blamed(&self.found));
+            replica.exclude(refused.blamed(&self.found));
         }
         let mut read = replica.done(self.lease, self.started, outcome)?;
         read.elapsed = Boottime::now().since(self.started);
@@ -279,13 +279,13 @@ impl Replica {
     /// that has found it out.
     fn failed(&self, why: &str) {
         self.idle.borrow_mut().clear();
-        self.leave_alone(why);
+        self.suspend(why);
     }
 
     /// A read that began at `started` was not answered in time.
-    fn late(&self, started: Boottime) {
+    fn note_late(&self, started: Boottime) {
         if self.lateness.borrow_mut().late(started, Boottime::now()) {
-            self.leave_alone(&format!(
+            self.suspend(&format!(
                 "a read takes longer than {STATEMENT:?}, as did the one before"
             ));
         } else {
@@ -294,30 +294,30 @@ impl Replica {
     }
 
     /// Nothing is asked of it for a pause.
-    fn leave_alone(&self, why: &str) {
+    fn suspend(&self, why: &str) {
         let sentence = format!("the replica {}: {why}", self.shared.place);
         // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not
         // be lost behind that.
-        if *self.said.borrow() != sentence {
+        if *self.last_note.borrow() != sentence {
             self.shared.link.count_failure(&sentence);
-            self.said.replace(sentence.clone());
+            self.last_note.replace(sentence.clone());
         }
         let error = Error::unavailable(sentence);
         self.backoff.borrow_mut().failed(error, Boottime::now());
     }
 
-    fn spare(&self, statements: &[StatementAnalysis]) {
+    fn exclude(&self, statements: &[StatementAnalysis]) {
         let now = Boottime::now();
         for found in statements {
-            self.spared.borrow_mut().add(found.shape.id, now);
+            self.excluded.borrow_mut().add(found.shape.id, now);
         }
     }
 
-    fn spares(&self, statements: &[StatementAnalysis]) -> bool {
-        let (spared, now) = (self.spared.borrow(), Boottime::now());
+    fn excludes(&self, statements: &[StatementAnalysis]) -> bool {
+        let (excluded, now) = (self.excluded.borrow(), Boottime::now());
         statements
             .iter()
-            .any(|found| spared.has(found.shape.id, now))
+            .any(|found| excluded.has(found.shape.id, now))
     }
 
     /// What becomes of the connection, and of the replica.
@@ -332,7 +332,7 @@ impl Replica {
                 self.keep(lease);
                 self.backoff.borrow_mut().succeeded();
                 self.lateness.borrow_mut().answered();
-                self.said.borrow_mut().clear();
+                self.last_note.borrow_mut().clear();
                 self.shared.link.replay.count_read();
                 return Some(read);
             }
@@ -353,11 +353,11 @@ impl Replica {
             }
             Err(ReplicaFailure::Slow(_)) => {
                 self.idle.borrow_mut().push(lease);
-                self.late(started);
+                self.note_late(started);
             }
             Err(ReplicaFailure::Late { .. }) => {
                 lease.connection.abandon(&self.shared);
-                self.late(started);
+                self.note_late(started);
             }
             Err(ReplicaFailure::Broken(why)) => {
                 // Something may still run on it.

@@ -35,7 +35,7 @@ pub(crate) enum Position {
 impl ServerError {
     /// Reads an ErrorResponse. What is cut short or unknown is left out: an error stays one.
     pub(crate) fn read(body: &[u8]) -> Self {
-        let mut said = Self::default();
+        let mut error = Self::default();
         let mut reader = Reader(body);
         while let Some(kind) = reader.u8().filter(|kind| *kind != 0) {
             let Some(bytes) = reader.until_zero() else {
@@ -43,18 +43,18 @@ impl ServerError {
             };
             let text = String::from_utf8_lossy(bytes).into_owned();
             match kind {
-                b'C' => said.code = text,
-                b'M' => said.message = text,
-                b'D' => said.detail = Some(text),
-                b'H' => said.hint = Some(text),
-                b'P' => said.position = text.parse().ok().map(Position::Statement),
-                b'p' => said.position = said.position.or(Some(Position::Inner)),
-                b'W' => said.context = Some(text),
-                b'R' => said.routine = Some(text),
+                b'C' => error.code = text,
+                b'M' => error.message = text,
+                b'D' => error.detail = Some(text),
+                b'H' => error.hint = Some(text),
+                b'P' => error.position = text.parse().ok().map(Position::Statement),
+                b'p' => error.position = error.position.or(Some(Position::Inner)),
+                b'W' => error.context = Some(text),
+                b'R' => error.routine = Some(text),
                 _ => {}
             }
         }
-        said
+        error
     }
 
     /// PostgreSQL's sentence with its detail.
@@ -104,13 +104,13 @@ pub(crate) enum DatabaseError {
 }
 
 impl DatabaseError {
-    pub(crate) fn gone(why: impl std::fmt::Display) -> Self {
+    pub(crate) fn connection_lost(why: impl std::fmt::Display) -> Self {
         Self::Gone(why.to_string())
     }
 
-    pub(crate) fn said(&self) -> Option<&ServerError> {
+    pub(crate) fn server_error(&self) -> Option<&ServerError> {
         match self {
-            Self::Server(said) => Some(said),
+            Self::Server(error) => Some(error),
             Self::Gone(_) => None,
         }
     }
@@ -163,17 +163,17 @@ mod tests {
         assert!(whole.is_by("check"));
         for cut in 0..BODY.len() {
             // Nothing that is not there is made up.
-            let said = ServerError::read(&BODY[..cut]);
-            assert!(said.code.is_empty() || said.code == whole.code);
-            assert!(said.detail.is_none() || said.detail == whole.detail);
+            let error = ServerError::read(&BODY[..cut]);
+            assert!(error.code.is_empty() || error.code == whole.code);
+            assert!(error.detail.is_none() || error.detail == whole.detail);
         }
     }
 
     #[test]
     fn bytes_that_are_no_text_do_no_harm() {
-        let said = ServerError::read(b"C\xff\xff\0Mbad \xfe\0Pnowhere\0");
-        assert_eq!(said.message, "bad \u{fffd}");
-        assert_eq!(said.class(), "");
-        assert_eq!(said.position, None);
+        let error = ServerError::read(b"C\xff\xff\0Mbad \xfe\0Pnowhere\0");
+        assert_eq!(error.message, "bad \u{fffd}");
+        assert_eq!(error.class(), "");
+        assert_eq!(error.position, None);
     }
 }

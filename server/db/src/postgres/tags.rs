@@ -1,4 +1,4 @@
-//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (COHERENCE,
+//! Names of dependencies in PostgreSQL, and which equalities have a canonical form (coherence.md,
 //! rules 11 and 12).
 //!
 //! Tables are named by their *family* (see [`super::families`]), columns by name: partitions and
@@ -10,9 +10,9 @@
 //! family.
 //!
 //! A result that depends on a narrow tag of a column also depends on [`ColumnName::unknown`] of
-//! that column, which is touched by changes of which the feed does not tell the column's old value,
-//! and by changes too large to list. It is one generation counter, so such a change costs the same
-//! however much is cached.
+//! that column, which is touched by changes of which the feed does not report the column's old
+//! value, and by changes too large to list. It is one generation counter, so such a change costs
+//! the same however much is cached.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -78,7 +78,7 @@ pub(super) async fn write(
             }
             Err(WriteFailure::Abandoned(error)) => {
                 if matches!(error, Error::Timeout) {
-                    pool.distrust();
+                    pool.mark_suspect();
                 }
                 connection.abandon(&pool.shared);
                 return Err(error);
@@ -110,7 +110,7 @@ fn lost(pool: &Pool, reason: &str) -> Error {
 pub(super) async fn await_feed(shared: &DatabaseContext, awaited: Awaited) -> Position {
     let position = brought(shared, awaited).await;
     let position = position.unwrap_or_else(|| Position::new("", 0));
-    shared.link.passed.told(position, &shared.node)
+    shared.link.passed.with_write_number(position, &shared.node)
 }
 
 /// None if the feed has not brought it, so the position is unknown.
@@ -237,7 +237,7 @@ async fn commit_with_id(
     let Some(id) = id else {
         // Counterexample: *How far this node's feed is: a visitor comes with what he has written
         // through another, and would leave with less.*
-        let source = link.passed.reached().source().to_owned();
+        let source = link.passed.position().source().to_owned();
         let position = covered.map(|at| Position::new(source, at));
         return Ok(position.and_then(|position| link.pending.expect_nothing(position)));
     };

@@ -1,4 +1,5 @@
-//! Whether the feed has delivered what another process wrote to the same file (COHERENCE, rule 19).
+//! Whether the feed has delivered what another process wrote to the same file (coherence.md, rule
+//! 19).
 //!
 //! The file has no position that all processes could compare. But a poll that begins after a write
 //! finds the write (`PRAGMA data_version`). So a position is the name of a process and one of its

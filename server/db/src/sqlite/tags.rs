@@ -1,4 +1,4 @@
-//! Names of dependencies, and which equalities have a canonical form (COHERENCE, rule 11).
+//! Names of dependencies, and which equalities have a canonical form (coherence.md, rule 11).
 //!
 //! A narrow tag means "the rows of this table in which this column equals this value". That is
 //! sound only if every stored value that SQLite considers equal to a parameter has the same hash as

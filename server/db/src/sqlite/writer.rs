@@ -1,5 +1,5 @@
 //! The thread that owns the writer connection: it runs own transactions and polls for foreign ones
-//! (COHERENCE, rule 17).
+//! (coherence.md, rule 17).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -262,7 +262,7 @@ fn views_and_virtual_tables_are_seen_through() {
 }
 
 #[test]
-fn what_no_feed_tells_is_not_cacheable() {
+fn what_no_feed_reports_is_not_cacheable() {
     check(
         &[
             "select random()",

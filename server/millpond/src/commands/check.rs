@@ -1,4 +1,5 @@
-//! `millpond check`: what is wrong with a site, what in it never answers, and what each of its queries depends on.
+//! `millpond check`: the faults of a site, the routes that never answer, and the dependencies of
+//! each query.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -9,18 +10,19 @@ use millpond_db::{Advice, Requirement};
 use millpond_site::{CheckReport, Config, QueryReport};
 
 use super::database_option::DatabaseOption;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{note, say};
 
 /// Read a whole site and say what is wrong with it, or what each query depends on
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     /// The site's folder
     #[arg(default_value = ".")]
     site: PathBuf,
     #[command(flatten)]
     database: DatabaseOption,
-    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role may, after asking
+    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role
+    /// may, after asking
     #[arg(long)]
     fix: bool,
     /// Answer yes to what --fix asks before it changes anything
@@ -28,8 +30,8 @@ pub(crate) struct Check {
     yes: bool,
 }
 
-impl Check {
-    pub(crate) fn run(self) -> Outcome {
+impl CheckArgs {
+    pub(crate) fn run(self) -> CommandResult {
         let config = self.database.read(&self.site)?;
         let CheckReport {
             queries,
@@ -41,14 +43,14 @@ impl Check {
             note(format_args!("note: {found}"));
         }
         for lacking in &requirements {
-            tell_lacking(lacking, self.fix);
+            print_missing(lacking, self.fix);
         }
         if self.fix {
-            self.mend(&config, &requirements, &pending)?;
+            self.repair(&config, &requirements, &pending)?;
         }
         if !queries.is_empty() {
             say(text_table(&table(&queries)));
-            say_advice(&queries);
+            print_advice(&queries);
         }
         note(format_args!(
             "{}: {}, {} queries",
@@ -64,17 +66,22 @@ impl Check {
     }
 }
 
-impl Check {
+impl CheckArgs {
     /// Runs what may be run once the owner agrees, and says so.
-    fn mend(&self, config: &Config, requirements: &[Requirement], pending: &[String]) -> Outcome {
+    fn repair(
+        &self,
+        config: &Config,
+        requirements: &[Requirement],
+        pending: &[String],
+    ) -> CommandResult {
         if config.has_hosts() {
-            return Err(
-                Failure::new("--fix is for one site, and this folder names several")
-                    .hint("run it on the folder of each site"),
-            );
+            return Err(CommandFailure::new(
+                "--fix is for one site, and this folder names several",
+            )
+            .hint("run it on the folder of each site"));
         }
         if !pending.is_empty() && requirements.iter().any(|lacking| lacking.may_fix) {
-            return Err(Failure::new(format!(
+            return Err(CommandFailure::new(format!(
                 "nothing is mended before the migrations are applied: {}",
                 pending.join(", ")
             ))
@@ -85,7 +92,7 @@ impl Check {
         if count == 0 || !(self.yes || is_agreed(count)?) {
             return Ok(());
         }
-        millpond_site::mend(&self.site, config, requirements, |lacking| {
+        millpond_site::repair(&self.site, config, requirements, |lacking| {
             let statement = lacking.statement.as_deref().unwrap_or_default();
             let then = restart(lacking);
             note(format_args!("done: {statement};{then}"));
@@ -94,14 +101,15 @@ impl Check {
     }
 }
 
-/// Asks whether the statements marked as mending something are to be run; without a terminal nobody answers.
-fn is_agreed(count: usize) -> Result<bool, Failure> {
+/// Asks whether to run the statements that are marked as repairs. Without a terminal the answer is
+/// no.
+fn is_agreed(count: usize) -> Result<bool, CommandFailure> {
     let (statements, change, them) = match count {
         1 => ("the statement".to_owned(), "changes", "it"),
         more => (format!("the {more} statements"), "change", "them"),
     };
     if !io::stdin().is_terminal() {
-        return Err(Failure::new(format!(
+        return Err(CommandFailure::new(format!(
             "{statements} marked \"fix\" above {change} your database, and nobody is here to be asked"
         ))
         .hint("run this again with --yes"));
@@ -114,8 +122,9 @@ fn is_agreed(count: usize) -> Result<bool, Failure> {
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What the database lacks, why that matters, and the statement that mends it; with `fix`, whether this command would run it.
-fn tell_lacking(lacking: &Requirement, fix: bool) {
+/// Prints what the database lacks, why it is needed, and the statement that adds it. With `fix`,
+/// also whether this command would run the statement.
+fn print_missing(lacking: &Requirement, fix: bool) {
     note(format_args!(
         "note: {}: {}",
         lacking.missing, lacking.reason
@@ -140,8 +149,9 @@ fn restart(lacking: &Requirement) -> &'static str {
     }
 }
 
-/// What would make the queries depend on less, and what that costs; the same advice is given once for all that it is for.
-fn say_advice(queries: &[QueryReport]) {
+/// Prints how the queries could depend on less, and at what cost; equal advice is printed once with
+/// all its queries.
+fn print_advice(queries: &[QueryReport]) {
     let mut all: Vec<(&Advice, Vec<String>)> = Vec::new();
     for query in queries {
         let name = format!("{} {}", query.file.display(), query.name);

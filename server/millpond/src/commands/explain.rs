@@ -11,13 +11,14 @@ use millpond_site::Config;
 use serde_json::Value;
 
 use crate::admin::EXPLAIN;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{say, write_out};
 use base_chart::number;
 
-/// Ask a running server why it answers an address as it does: hit or miss, what it depends on, what ended it
+/// Ask a running server why it answers an address as it does: hit or miss, what it depends on, what
+/// ended it
 #[derive(Args)]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// The address: http://host/path?query, or only the path
     url: String,
     /// The folder of the site that is served; its admin.listen says where to ask
@@ -26,7 +27,8 @@ pub(crate) struct Explain {
     /// Ask here instead of at admin.listen
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
-    /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one, what stands in single quotes is text
+    /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one,
+    /// what stands in single quotes is text
     #[arg(long = "as", value_name = "CLAIMS", conflicts_with = "cookie")]
     claims: Option<String>,
     /// For the visitor whose browser sends this: NAME=VALUE
@@ -37,15 +39,15 @@ pub(crate) struct Explain {
     json: bool,
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Explain {
-    pub(crate) fn run(self) -> Outcome {
+impl ExplainArgs {
+    pub(crate) fn run(self) -> CommandResult {
         let (host, target) = split(&self.url)?;
         let address = match self.admin {
             Some(address) => address,
             None => Config::read(&self.site)?.admin.ok_or_else(|| {
-                Failure::new(format!("{} has no admin.listen, so nobody can be asked", self.site.display())).hint(
+                CommandFailure::new(format!("{} has no admin.listen, so nobody can be asked", self.site.display())).hint(
                     "write [admin] and listen = \"127.0.0.1:9180\" into its millpond.toml and restart, or give --admin ADDR",
                 )
             })?,
@@ -54,16 +56,16 @@ impl Explain {
         if self.json {
             return write_out(body.trim_end());
         }
-        let told: Value = serde_json::from_str(&body).map_err(|error| {
-            Failure::new(format!(
+        let explanation: Value = serde_json::from_str(&body).map_err(|error| {
+            CommandFailure::new(format!(
                 "{address} does not speak as Millpond does: {error}"
             ))
         })?;
-        say(text(&told).trim_end());
+        say(text(&explanation).trim_end());
         Ok(())
     }
 
-    fn ask(&self, address: SocketAddr, host: Option<&str>, target: &str) -> Outcome<String> {
+    fn ask(&self, address: SocketAddr, host: Option<&str>, target: &str) -> CommandResult<String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("target", target);
         if let Some(host) = host {
@@ -80,7 +82,7 @@ impl Explain {
                 format!("Cookie: {cookie}\r\n")
             }
             Some(_) => {
-                return Err(Failure::new("--cookie is no cookie")
+                return Err(CommandFailure::new("--cookie is no cookie")
                     .hint("give NAME=VALUE as the browser's developer tools show it"));
             }
         };
@@ -89,7 +91,7 @@ impl Explain {
 }
 
 /// The host, if there is one, and the rest.
-fn split(url: &str) -> Outcome<(Option<&str>, &str)> {
+fn split(url: &str) -> CommandResult<(Option<&str>, &str)> {
     if url.starts_with('/') {
         return Ok((None, url));
     }
@@ -97,7 +99,7 @@ fn split(url: &str) -> Outcome<(Option<&str>, &str)> {
         .strip_prefix("http://")
         .or_else(|| url.strip_prefix("https://"))
         .ok_or_else(|| {
-            Failure::new(format!("{url:?} is no address"))
+            CommandFailure::new(format!("{url:?} is no address"))
                 .hint("for example: http://127.0.0.1:8080/read?id=1, or /read?id=1")
         })?;
     let at = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -106,36 +108,36 @@ fn split(url: &str) -> Outcome<(Option<&str>, &str)> {
     Ok((Some(host), if target.is_empty() { "/" } else { target }))
 }
 
-fn exchange(address: SocketAddr, query: &str, cookie: &str) -> Outcome<String> {
+fn exchange(address: SocketAddr, query: &str, cookie: &str) -> CommandResult<String> {
     let request = format!(
         "GET {EXPLAIN}?{query} HTTP/1.1\r\nHost: {address}\r\n{cookie}Connection: close\r\n\r\n"
     );
     let exchange = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
     let answer = exchange().map_err(|error| {
-        Failure::new(format!("{address} does not answer: {error}"))
+        CommandFailure::new(format!("{address} does not answer: {error}"))
             .hint("is the server running, and was it started with this admin.listen?")
     })?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     if head.starts_with("HTTP/1.1 200 ") {
         Ok(body.to_owned())
     } else {
-        Err(Failure::new(format!("{address}: {}", body.trim())))
+        Err(CommandFailure::new(format!("{address}: {}", body.trim())))
     }
 }
 
-/// What was told, for people.
-fn text(told: &Value) -> String {
+/// The explanation as text.
+fn text(explanation: &Value) -> String {
     let mut text = String::new();
-    let name = word(&told["target"]);
-    let _ = match told["kind"].as_str() {
-        Some("page") => writeln!(text, "{name} is the page {}", word(&told["route"])),
+    let name = word(&explanation["target"]);
+    let _ = match explanation["kind"].as_str() {
+        Some("page") => writeln!(text, "{name} is the page {}", word(&explanation["route"])),
         Some("form") => writeln!(text, "{name} takes a form: nothing is kept of it"),
         Some("file") => writeln!(
             text,
@@ -144,34 +146,34 @@ fn text(told: &Value) -> String {
         Some("unreadable") => writeln!(text, "{name} cannot be read: the answer is 400"),
         _ => writeln!(text, "{name} is nothing of this site: the answer is 404"),
     };
-    if let Some(to) = told["rewritten_to"].as_str() {
+    if let Some(to) = explanation["rewritten_to"].as_str() {
         let _ = writeln!(text, "a rule answers it as {to}; ask about that");
     }
-    if let Some(sentence) = told["refused"].as_str() {
+    if let Some(sentence) = explanation["refused"].as_str() {
         let _ = writeln!(text, "the answer is 400: {sentence}");
     }
-    if told["kind"] == "page" && told["refused"].is_null() {
-        page(&mut text, told);
+    if explanation["kind"] == "page" && explanation["refused"].is_null() {
+        page(&mut text, explanation);
     }
-    feed(&mut text, &told["feed"]);
+    feed(&mut text, &explanation["feed"]);
     text
 }
 
-fn page(text: &mut String, told: &Value) {
-    if told["cached"] == false {
+fn page(text: &mut String, explanation: &Value) {
+    if explanation["cached"] == false {
         let _ = writeln!(text, "the cache is off: every request goes to the database");
     }
-    if told["shared"] == false {
+    if explanation["shared"] == false {
         let _ = writeln!(
             text,
             "it shows more of the request than its parameters, so only its results are kept"
         );
     }
-    visitor(text, told);
-    key(text, &told["key"]);
-    entry(text, "", &told["page"]);
-    route(text, &told["route_so_far"]);
-    for query in told["queries"].as_array().into_iter().flatten() {
+    visitor(text, explanation);
+    key(text, &explanation["key"]);
+    entry(text, "", &explanation["page"]);
+    route(text, &explanation["route_so_far"]);
+    for query in explanation["queries"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
             "\n{} in {}",
@@ -231,10 +233,10 @@ fn route(text: &mut String, route: &Value) {
     }
 }
 
-/// What the page makes of who asks.
-fn visitor(text: &mut String, told: &Value) {
-    if told["needs_session"] == true {
-        let claims = match told["claims"].as_object() {
+/// How the page depends on the visitor.
+fn visitor(text: &mut String, explanation: &Value) {
+    if explanation["needs_session"] == true {
+        let claims = match explanation["claims"].as_object() {
             None => "a visitor without a session".to_owned(),
             Some(claims) if claims.is_empty() => "a visitor without claims".to_owned(),
             Some(claims) => {
@@ -248,8 +250,8 @@ fn visitor(text: &mut String, told: &Value) {
             text,
             "it depends on who is signed in; this is about {claims}"
         );
-        if told["claims"].is_null() {
-            let used = told["claims_used"].as_array().into_iter().flatten();
+        if explanation["claims"].is_null() {
+            let used = explanation["claims_used"].as_array().into_iter().flatten();
             let used: Vec<String> = used.map(|name| format!("{}=…", word(name))).collect();
             let _ = writeln!(
                 text,
@@ -258,13 +260,13 @@ fn visitor(text: &mut String, told: &Value) {
             );
         }
     }
-    if let Some(path) = told["led_to"].as_str() {
+    if let Some(path) = explanation["led_to"].as_str() {
         let _ = writeln!(text, "who asks without what it requires is led to {path}");
     }
-    if told["refused_without"] == true {
+    if explanation["refused_without"] == true {
         let _ = writeln!(text, "who asks without what it requires is answered 403");
     }
-    if told["closed"] == true {
+    if explanation["closed"] == true {
         let _ = writeln!(text, "it requires another claim: the answer is 403");
     }
 }

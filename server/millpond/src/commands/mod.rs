@@ -8,7 +8,7 @@ mod serve;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 
 /// A web server for sites on a database, with a cache that is never stale beyond a stated bound.
 #[derive(Parser)]
@@ -25,15 +25,15 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Serve(serve::Serve),
-    New(new::New),
-    Check(check::Check),
-    Explain(explain::Explain),
+    Serve(serve::ServeArgs),
+    New(new::NewArgs),
+    Check(check::CheckArgs),
+    Explain(explain::ExplainArgs),
 }
 
 impl Cli {
     /// Does what the command line says.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         match self.command {
             Command::Serve(command) => command.run(),
             Command::New(command) => command.run(),

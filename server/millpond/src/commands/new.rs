@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use millpond_site::DatabaseUrl;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 use crate::new_site;
 use crate::output::say;
 
 /// Make a small site to start from
 #[derive(Args)]
-pub(crate) struct New {
+pub(crate) struct NewArgs {
     /// The folder to make; it may exist if it is empty
     dir: PathBuf,
     /// Its database, if not a file in the folder: postgres://… or env:NAME
@@ -19,18 +19,19 @@ pub(crate) struct New {
     database: Option<String>,
 }
 
-impl New {
-    pub(crate) fn run(self) -> Outcome {
+impl NewArgs {
+    pub(crate) fn run(self) -> CommandResult {
         let dir = self.dir.display();
         if let Some(url) = &self.database {
             // A variable may be set later, where the site is served.
             let later = url.starts_with("env:");
             let here = std::path::Path::new("/");
             if let (Err(message), false) = (DatabaseUrl::parse(url, here), later) {
-                return Err(Failure::new(format!("--database: {message}")));
+                return Err(CommandFailure::new(format!("--database: {message}")));
             }
         }
-        let files = new_site::create(&self.dir, self.database.as_deref()).map_err(Failure::new)?;
+        let files =
+            new_site::create(&self.dir, self.database.as_deref()).map_err(CommandFailure::new)?;
         say(format_args!(
             "{dir}: a site of {} files. Serve it:\n\n    cd {dir} && millpond serve\n",
             files.len()

@@ -1,4 +1,4 @@
-//! `millpond serve`: a site on the network, until it is told to stop.
+//! `millpond serve`: a site on the network, until a signal stops it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_http::{BACKLOG, backlog_clamp};
-use millpond_site::{Config, Options, Sites};
+use millpond_site::{Config, SiteOptions, Sites};
 
 use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
 use crate::admin;
-use crate::descriptors::{self, Room};
+use crate::descriptors::{self, DescriptorBudget};
 use crate::events::{Event, Events};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{note, say};
-use crate::server::{Server, bind, worker_count};
+use crate::server::{HttpServer, bind, worker_count};
 use base_chart::number;
 
 /// Serve a site
 #[derive(Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// The site's folder
     #[arg(default_value = ".")]
     site: PathBuf,
@@ -39,10 +39,10 @@ pub(crate) struct Serve {
 }
 
 /// How long the start waits for a database server: both may have been started together.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DATABASE_START_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Serve {
-    pub(crate) fn run(self) -> Outcome {
+impl ServeArgs {
+    pub(crate) fn run(self) -> CommandResult {
         let events = Events::listen()?;
         let config = self.database.read(&self.site)?;
         descriptors::raise();
@@ -50,19 +50,19 @@ impl Serve {
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
         let listeners = bind(self.listen.unwrap_or(config.listen), workers)?;
         let cache = config.cache && !self.no_cache;
-        let options = Options {
+        let options = SiteOptions {
             cache,
             workers,
-            patience: PATIENCE,
-            ..Options::default()
+            start_timeout: DATABASE_START_TIMEOUT,
+            ..SiteOptions::default()
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         let mut limits = config.limits.clone();
-        let room = Room::now(limits.connections, workers);
-        limits.connections = room.connections();
-        say_what_differs(cache, &room);
-        let server = Server::start(&sites, listeners, &limits, &log, &events.sender)
-            .map_err(|error| Failure::new(format!("cannot start the workers: {error}")))?;
+        let budget = DescriptorBudget::now(limits.connections, workers);
+        limits.connections = budget.connections();
+        print_differences(cache, &budget);
+        let server = HttpServer::start(&sites, listeners, &limits, &log, &events.sender)
+            .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
         let admin = config
             .admin
             .map(|address| admin::start(address, &sites, &events.sender))
@@ -78,7 +78,7 @@ impl Serve {
                 admin.address()
             ));
         }
-        let mut running = Running {
+        let mut running = RunningServer {
             admin,
             dir: self.site,
             database: self.database,
@@ -93,11 +93,11 @@ impl Serve {
 }
 
 /// The log that the configuration names.
-fn open_log(config: &Config) -> Outcome<Arc<AccessSlot>> {
+fn open_log(config: &Config) -> CommandResult<Arc<AccessSlot>> {
     let log = Arc::<AccessSlot>::default();
     log.open(config.access_log.as_deref())
         .map_err(|(path, error)| {
-            Failure::new(format!(
+            CommandFailure::new(format!(
                 "cannot write the access log {}: {error}",
                 path.display()
             ))
@@ -116,8 +116,8 @@ fn shown(dir: &Path) -> String {
     dir.display().to_string()
 }
 
-/// What is other than the configuration, or whoever measures, might expect.
-fn say_what_differs(cache: bool, room: &Room) {
+/// Prints what differs from the configuration, or would surprise a reader of measurements.
+fn print_differences(cache: bool, budget: &DescriptorBudget) {
     if !cache {
         note("note: the cache is off, every request goes to the database");
     }
@@ -127,24 +127,25 @@ fn say_what_differs(cache: bool, room: &Room) {
              one more tries again after a second; `sysctl -w net.core.somaxconn={BACKLOG}` before the start allows all"
         ));
     }
-    if let Some(shortage) = room.shortage() {
+    if let Some(shortage) = budget.shortage() {
         note(format_args!("note: {shortage}"));
     }
 }
 
 /// A server and what its signals act on.
-struct Running {
-    admin: Option<Server>,
+struct RunningServer {
+    admin: Option<HttpServer>,
     dir: PathBuf,
     database: DatabaseOption,
-    /// What is in use: the file as it was read at the start, and since then what could be applied.
+    /// The configuration in use: as read at the start, with the later changes that could be
+    /// applied.
     config: Config,
     sites: Arc<Sites>,
     log: Arc<AccessSlot>,
-    server: Server,
+    server: HttpServer,
 }
 
-impl Running {
+impl RunningServer {
     /// Serves until a signal, or until a worker dies, which gives the reason.
     fn until_stopped(&mut self, events: &Events) -> Option<String> {
         loop {
@@ -159,7 +160,8 @@ impl Running {
         }
     }
 
-    /// SIGHUP: the configuration, the log and the folder, each for itself; what is wrong stays as it was.
+    /// SIGHUP: reloads the configuration, the log and the folder independently; a faulty part stays
+    /// as it was.
     fn reload(&mut self) {
         match self.database.read(&self.dir) {
             Ok(config) => self.apply(&config),
@@ -176,7 +178,7 @@ impl Running {
         match self.sites.reload() {
             Ok(()) => note("note: the site was read again"),
             Err(problems) => {
-                Failure::Problems(problems).print();
+                CommandFailure::Problems(problems).print();
                 note("note: the site as it was stays");
             }
         }
@@ -207,7 +209,7 @@ impl Running {
     }
 
     /// Lets requests finish, then the site and the log.
-    fn stop(mut self, reason: Option<String>) -> Outcome {
+    fn stop(mut self, reason: Option<String>) -> CommandResult {
         if let Some(admin) = &mut self.admin {
             admin.stop();
         }
@@ -221,8 +223,8 @@ impl Running {
             ));
         }
         match reason {
-            Some(reason) => Err(Failure::new(reason)),
-            None if stuck > 0 => Err(Failure::new(format!(
+            Some(reason) => Err(CommandFailure::new(reason)),
+            None if stuck > 0 => Err(CommandFailure::new(format!(
                 "{stuck} workers did not end in time and were cut off"
             ))),
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! `millpond new DIR`: a small site to start from.
 //!
-//! The files are in `files/` beside this module, as they are written, and part of the binary. Knows nothing of the
-//! server that will read them.
+//! The files are in `files/` beside this module, as they are written, and are part of the binary.
+//! This module knows nothing of the server.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -83,11 +83,12 @@ impl std::error::Error for Error {
 const DATABASE: &str =
     "url = \"sqlite:site.db\"        # a file beside this one, made when it is missing";
 
-/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their paths in order. `database` is
-/// the URL of its database, if that is not a file beside the others.
+/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their
+/// paths in order. `database` is the URL of the database; `None` is a file in `dir`.
 ///
 /// # Errors
-/// When `dir` is not empty, in which case nothing is written, or a file cannot be written. No file is ever replaced.
+/// `dir` is not empty, and then nothing is written, or a file cannot be written. No file is ever
+/// replaced.
 pub fn create(dir: &Path, database: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     if !is_free(dir)? {
         return Err(Error::NotEmpty(dir.to_owned()));

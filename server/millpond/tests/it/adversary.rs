@@ -1,5 +1,5 @@
-//! The promise on PostgreSQL: three nodes while feeds, server, nodes and the network fail. `cargo xtask soak adversary` does
-//! the same for an hour.
+//! The promise on PostgreSQL: three nodes while feeds, server, nodes and the network fail. `cargo
+//! xtask soak adversary` does this for an hour.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
     let packets = match enter_netns("adversary::no_fault_makes_a_page_late_or_mixed").unwrap() {
         Netns::Isolated(packets) => Ok(packets),
         Netns::Shared(reason) => Err(reason),
-        // Its report, and what it found, has been said.
+        // The report and the findings have been printed.
         Netns::Finished(ended) => return assert!(ended.success(), "{ended}"),
     };
     let report = run(&Scenario {
@@ -45,7 +45,8 @@ fn no_fault_makes_a_page_late_or_mixed() {
     assert!(report.is_prompt(), "{report}");
 }
 
-/// How the nodes learn of changes: a run with triggers takes as long as the other, so it is part of `cargo xtask soak adversary`.
+/// The kind of feed of the nodes. A run with triggers takes as long again, so only `cargo xtask
+/// soak adversary` has one.
 fn feed() -> Feed {
     match std::env::var("MILLPOND_ADVERSARY_FEED").as_deref() {
         Ok("triggers") => Feed::Triggers,

@@ -1,4 +1,5 @@
-//! The cache under what happens to it: a crowd, another database under the same name, clients that vanish.
+//! The cache in unusual conditions: a crowd, another database under the same name, clients that
+//! vanish.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +17,8 @@ use crate::support::{Connection, PATIENCE, Response, Server, serve, write};
 const CROWD: usize = 200;
 const MAX_STALENESS: Duration = Duration::from_secs(1);
 
-/// Some hundred milliseconds of work for the database, so that a crowd gathers before the page of an article is there.
+/// Some hundred milliseconds of work for the database, so that a crowd gathers before the page of
+/// an article is made.
 const READ_SQL: &str = "-- param: id integer
 
 -- name: article :one
@@ -186,7 +188,7 @@ fn vanish(address: SocketAddr, sent: &str, end: End) {
 }
 
 #[test]
-fn a_client_that_vanishes_mid_request_harms_nobody() {
+fn a_client_that_vanishes_mid_request_harms_no_other() {
     let site = site();
     let server = warm(site.path());
     let form =
@@ -213,7 +215,7 @@ fn a_client_that_vanishes_mid_request_harms_nobody() {
 }
 
 #[test]
-fn those_who_wait_get_their_answer_when_who_asked_first_is_gone() {
+fn waiting_requests_are_answered_when_the_first_client_is_gone() {
     let site = site();
     let server = warm(site.path());
     for (id, end) in [(1, End::Closed), (2, End::Reset), (3, End::HalfClosed)] {

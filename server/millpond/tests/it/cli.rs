@@ -133,7 +133,8 @@ fn check_says_what_each_query_depends_on() {
     let table = text(&output.stdout);
     assert!(table.contains("pages/notes/[id].sql"), "{table}");
     assert!(table.contains(":id"), "{table}");
-    // What the first page reads of all notes, why that ends with each of them, and what could be done at which cost.
+    // What the first page reads of all notes, why it ends with each of them, and which change would
+    // avoid that at which cost.
     for line in [
         "every change to note ends its results: ",
         "  in: pages/index.sql ",
@@ -183,7 +184,7 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
 }
 
 #[test]
-fn nobody_who_listens_to_the_message_is_no_panic() {
+fn a_message_without_a_reader_is_no_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let here = tempfile::tempdir().unwrap();

@@ -16,7 +16,7 @@ fn server() -> Postgres {
     Options::new().logical().start().unwrap()
 }
 
-/// A copy of the example, whose database is made beside it.
+/// A copy of the example, with its database in the same folder.
 fn articles() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles");
@@ -79,7 +79,7 @@ fn rows() -> String {
     sql + &links
 }
 
-/// The example with the articles of `rows`, which a migration of its own writes.
+/// The example with the articles of `rows`, which a further migration writes.
 fn filled() -> TempDir {
     let site = articles();
     write(site.path(), "migrations/0003_rows.sql", &rows());
@@ -189,7 +189,7 @@ fn untimed(body: &str) -> String {
 }
 
 #[test]
-fn a_search_finds_words_their_forms_and_beginnings_whatever_is_typed() {
+fn a_search_finds_words_their_forms_and_beginnings_for_any_input() {
     let postgres = server();
     let database = postgres.database().unwrap();
     let site = filled();
@@ -248,7 +248,7 @@ fn triggers_are_installed_when_the_owner_says_so_and_not_before() {
     let mut check = |args: &[&str], triggers: i64| {
         let output = run(site.path(), &[&["check", "."], args].concat());
         let said = text(&output.stderr);
-        // Whoever asks for more than is done should know.
+        // A user that asks for more than the command does is informed.
         let is_undone = said.contains("nobody is here to be asked");
         assert_eq!(output.status.success(), !is_undone, "{said}");
         let count = "select count(*) from pg_trigger where tgname like '\\_millpond%'";

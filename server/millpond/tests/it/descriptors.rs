@@ -1,4 +1,4 @@
-//! The limit of file descriptors: raised as far as it may be, and told of where that is not enough.
+//! The limit of file descriptors: raised as far as possible, with a warning if that is not enough.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -41,7 +41,7 @@ fn the_soft_limit_is_raised_before_files_are_opened() {
 }
 
 #[test]
-fn a_shortage_is_told_and_the_connections_that_fit_are_served() {
+fn a_shortage_is_reported_and_the_connections_that_fit_are_served() {
     let site = new_site();
     let server = start(site.path(), "-n 160");
     let notes = server.wait_for("makes room for all");

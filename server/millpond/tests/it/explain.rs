@@ -1,4 +1,4 @@
-//! `millpond explain`: what a running server says of its own answers.
+//! `millpond explain`: what a running server reports of its own answers.
 
 use std::path::Path;
 
@@ -133,7 +133,7 @@ fn an_answer_and_what_ended_it_are_explained() {
     ] {
         assert!(shown.contains(part), "{part:?} in\n{shown}");
     }
-    // What ended the answer before this one stays told.
+    // The change that ended the previous answer is still reported.
     server.get("/read?id=1");
     let before = ask("/read?id=1");
     assert_eq!(
@@ -143,7 +143,7 @@ fn an_answer_and_what_ended_it_are_explained() {
 }
 
 #[test]
-fn nobody_else_may_ask_and_mistakes_are_told() {
+fn no_other_client_may_ask_and_mistakes_are_reported() {
     let site = site();
     let server = serve(site.path());
     let admin = admin(&server);
@@ -166,7 +166,7 @@ fn nobody_else_may_ask_and_mistakes_are_told() {
 }
 
 #[test]
-fn a_page_for_those_who_are_signed_in_is_explained_for_one_of_them() {
+fn a_page_for_signed_in_visitors_is_explained_for_one_of_them() {
     let site = site();
     let server = serve(site.path());
     let admin = admin(&server);

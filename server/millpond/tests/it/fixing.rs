@@ -21,7 +21,7 @@ fn site(database: &Database<'_>, tables: &[&str]) -> TempDir {
     site
 }
 
-/// Runs `check --fix` with somebody at a terminal who answers so.
+/// Runs `check --fix` at a terminal and gives this answer.
 fn answered(site: &TempDir, answer: &str) -> String {
     let (ours, theirs) = terminal();
     std::fs::File::from(ours.try_clone().unwrap())
@@ -94,7 +94,7 @@ fn a_script_agrees_beforehand() {
         .unwrap();
     let site = site(&database, &["note"]);
     let check = |args: &[&str]| text(&run(site.path(), args).stderr);
-    // Without --fix it is only told.
+    // Without --fix the command only reports.
     let said = check(&["check", "."]);
     let statement = "alter publication \"millpond\" add table note;";
     assert!(said.contains(&format!("hint: {statement}")), "{said}");

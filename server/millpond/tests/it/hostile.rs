@@ -7,7 +7,7 @@ use lab_torture::http::{Attack, BaselineClient, Campaign, attack, site};
 use crate::support::serve;
 
 #[test]
-fn thousands_of_hostile_requests_disturb_nobody() {
+fn thousands_of_hostile_requests_disturb_no_visitor() {
     let dir = tempfile::tempdir().unwrap();
     site::write(dir.path()).unwrap();
     let server = serve(dir.path());

@@ -26,7 +26,7 @@ fn get(connection: &mut Connection, host: &str, target: &str) -> Response {
 }
 
 #[test]
-fn the_host_tells_the_site() {
+fn the_host_selects_the_site() {
     let dir = folder(HOSTS);
     let server = serve(dir.path());
     let mut connection = Connection::open(server.address());

@@ -1,4 +1,5 @@
-//! Every limit of `[limits]`, set small and gone over on a real socket; afterwards the server still serves.
+//! Every limit of `[limits]`, set small and exceeded on a real socket; afterwards the server still
+//! serves.
 
 use std::iter;
 

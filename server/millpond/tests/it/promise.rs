@@ -1,9 +1,11 @@
-//! The promise, tested by its definition: a response reflects every commit that was acknowledged more than
-//! `max_staleness` before its request was sent, a write through the server at once, and one state of the database.
+//! The promise, tested by its definition: a response reflects every commit that was acknowledged
+//! more than `max_staleness` before its request was sent, each earlier write through the server,
+//! and one state of the database.
 //!
-//! Everything is recorded while it happens and judged afterwards. Two tables have each article's version, and a ledger
-//! counts the other program's commits, so that a page made of two states contradicts itself. Every page shows the
-//! ledger: a commit of the other program is late on all of them if it is late at all.
+//! Everything is recorded while it happens and judged afterwards. Two tables have each article's
+//! version, and a ledger counts the other program's commits, so a page made of two states
+//! contradicts itself. Every page shows the ledger: a late commit of the other program is late on
+//! all pages.
 
 mod record;
 mod writer;
@@ -32,8 +34,9 @@ const LEAST_READS: usize = 10_000;
 const POST_PACE: Duration = Duration::from_millis(20);
 /// The same for the other program. Each of its commits empties the cache.
 const COMMIT_PACE: Duration = Duration::from_millis(100);
-/// The median time until a commit of another program is seen. A time-to-live as long as the bound would leave half of
-/// the commits unseen for seconds; a slow disk or a busy machine does not.
+/// The median time until a commit of another program is seen. With a time-to-live as long as the
+/// bound, half of the commits would be unseen for seconds; a slow disk or a busy machine does not
+/// delay them so much.
 const VISIBLE: Duration = Duration::from_secs(1);
 /// How long a run waits for its least number of pages and writes before the test fails.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -47,13 +50,13 @@ fn a_bound_of_one_second() {
     assert!(delays.max <= Duration::from_secs(1), "{delays:?}");
 }
 
-/// With such a bound no time-to-live makes anything fresh: what is seen is what the feed tells.
+/// With such a bound no time-to-live makes a page fresh: every visible change came from the feed.
 #[test]
 fn a_bound_of_ten_minutes() {
     hold("10min", Duration::from_secs(600));
 }
 
-/// The other program: this very test in a process of its own. Among the tests it has nothing to do.
+/// The other program: this test in a process of its own. In an ordinary run it does nothing.
 #[test]
 fn writer_process() {
     writer::serve_if_asked();
@@ -225,8 +228,8 @@ fn read_one(connection: &mut Connection, article: u64) -> Option<Read> {
     ))
 }
 
-/// A server refuses while its database cannot answer, for example during a slow fsync. The promise allows this: no page is
-/// given that could break the promise.
+/// A server refuses while its database cannot answer, for example during a slow fsync. The promise
+/// allows this: no page is given that could break the promise.
 fn is_refusal(response: &Response) -> bool {
     response.status == 503 && response.field("retry-after").is_some()
 }

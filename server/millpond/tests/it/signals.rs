@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{Connection, Server, new_site, serve, site_with, write};
 
-/// A form of which the last bytes are missing: a request in flight.
+/// A form without its last bytes: a request in flight.
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
     let (start, end) = ("title=Half&bo", "dy=whole");
     let mut connection = Connection::open(server.address());

@@ -1,7 +1,9 @@
-//! The budget of system calls of a hit: one that receives, one that sends, and one wait for the next.
+//! The budget of system calls of a hit: one that receives, one that sends, and one wait for the
+//! next.
 //!
-//! strace counts them, on the thread that serves, between two requests that mark the beginning and the end. What the calls
-//! are named is left open (`recv` or `read`, `sendmsg` or `writev`), so that the test outlives one way to drive a socket.
+//! strace counts the calls on the thread that serves, between two requests that mark the beginning
+//! and the end. The names of the calls are left open (`recv` or `read`, `sendmsg` or `writev`), so
+//! that the test does not depend on one way to drive a socket.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::{Connection, Server, site_with, text, write};
 
 const HITS: usize = 200;
-/// A wait is one call. With `server.spin` it may be many, on a core that has nothing else to do.
+/// A wait is one call. With `server.spin` it may be many, on an idle core.
 const ASLEEP: &str = "server.spin = false\n";
 /// Requests that are sent at once.
 const DEPTH: usize = 16;
@@ -39,8 +41,8 @@ const WAIT: [&str; 7] = [
     "ppoll",
     "io_uring_enter",
 ];
-/// No part of the budget: where the machine's clock can be read without the kernel, which is nearly everywhere, reading it
-/// is no system call.
+/// Not part of the budget: on nearly every machine the clock is read without the kernel, and then
+/// this is no system call.
 const CLOCK: &str = "clock_gettime";
 
 /// What a thread has asked of the kernel.
@@ -56,7 +58,7 @@ impl Calls {
     fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Self {
         let mut calls = Self::default();
         for line in lines {
-            // Signals and exits are told of in lines that begin otherwise.
+            // Lines about signals and exits begin otherwise.
             let Some((name, _)) = line.split_once('(') else {
                 continue;
             };
@@ -71,8 +73,8 @@ impl Calls {
         calls
     }
 
-    /// Holds them against `turns` turns of the loop. The request that marks the beginning is answered and waited for
-    /// within them.
+    /// Compares the calls with `turns` turns of the loop. The request that marks the beginning is
+    /// answered within them.
     fn assert_within(&self, turns: usize) {
         assert_eq!(self.receive, turns, "{self:?}");
         assert_eq!(self.send, turns + 1, "{self:?}");
@@ -158,7 +160,8 @@ impl Traced {
     }
 }
 
-/// The trace of the thread that has received these bytes. Lines are written out before the thread goes on.
+/// The trace of the thread that received these bytes. Each line is written before the thread goes
+/// on.
 fn trace_with(folder: &Path, bytes: &str) -> String {
     let files = fs::read_dir(folder).unwrap();
     let mut traces = files.map(|file| text(&fs::read(file.unwrap().path()).unwrap()));
@@ -230,7 +233,7 @@ fn the_access_log_adds_no_call_to_a_hit() {
     assert_eq!(log.lines().count(), HITS + 2);
 }
 
-/// Who waits awake must end with it: a server that nobody talks to sleeps.
+/// Spinning must end: a server without requests sleeps.
 #[test]
 fn a_pause_is_slept_through() {
     let Some(traced) = Traced::start("") else {
@@ -241,7 +244,8 @@ fn a_pause_is_slept_through() {
         std::thread::sleep(std::time::Duration::from_millis(500));
     });
     assert_eq!((calls.receive, calls.send), (HITS, HITS + 1), "{calls:?}");
-    // Looks for 50 µs at most after each answer, which is a few calls under strace; half a second of them would be tens of thousands.
+    // The worker polls for at most 50 µs after each answer, which is a few calls under strace; half
+    // a second of polling would be tens of thousands.
     assert!(calls.wait <= 20 * HITS, "{calls:?}");
     assert!(
         calls.other.values().sum::<usize>() <= HITS / 10,
@@ -250,7 +254,7 @@ fn a_pause_is_slept_through() {
 }
 
 #[test]
-fn calls_are_told_apart_by_what_they_do() {
+fn calls_are_classified_by_what_they_do() {
     let lines = "recvfrom(9, \"GET /(a) HTTP/1.1\\r\\n\", 16384, 0, NULL, NULL) = 62
 sendmsg(9, {msg_name=NULL}, MSG_NOSIGNAL) = 300
 sched_yield() = 0

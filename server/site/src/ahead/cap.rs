@@ -7,8 +7,9 @@ use base_clock::Boottime;
 /// What one page is taken to need at most: more is a machine that slept.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// At most so many per cent of the time: each work is followed by a rest in proportion. One work at a time, and none is saved up, so
-/// it holds for each span from the beginning of one work to that of another; and what comes after a rest begins at once.
+/// Limits work to a share of the time: each piece of work is followed by a proportional rest. Only
+/// one piece runs at a time and unused time is not saved. So the limit holds for each span from the
+/// beginning of one piece to the beginning of another, and work after a rest begins at once.
 #[derive(Debug)]
 pub(super) struct Cap {
     percent: u64,

@@ -15,14 +15,14 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_db::Value;
-use millpond_store::{Degree, Outcome};
+use millpond_store::{Degree, FillOutcome};
 
 use super::{
-    Settings, Shared,
-    again::{Again, Task},
+    AheadState, RefreshSettings,
     cap::Cap,
     list::{List, PAGES, line_of, page_of},
     remake::{self, Edition, is_renewable},
+    retries::{RefreshTask, Retries},
 };
 use crate::{answer::Ask, core::Core, page::Page};
 
@@ -32,21 +32,24 @@ const FOLD_EVERY: Duration = Duration::from_secs(10);
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// How long what was hot before the start counts as hot after it.
 const WARMTH: Duration = Duration::from_secs(600);
-/// Readings of the folder whose keys may wait: somebody may save several files one after the other.
+/// The most readings of the folder whose keys may wait: an owner may save several files one after
+/// the other.
 const EDITIONS: usize = 4;
 /// Between two looks whether visitors' reads still wait, or the feed is heard of again.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Driver {
     core: Arc<Core>,
-    shared: Arc<Shared>,
+    state: Arc<AheadState>,
     cap: Cap,
-    again: Again,
+    retries: Retries,
     list: Option<List>,
-    /// The list as it was at the start, while that counts; and of it, what is still to be made.
+    /// The list as it was at the start, while it is used, and the part of it that is still to be
+    /// made.
     inherited: Vec<String>,
     warm: VecDeque<String>,
-    /// The reading of the folder that is in use, and those before, the latest first: their keys are hot when the folder has changed.
+    /// The reading of the folder that is in use, and the earlier ones, the latest first. Their keys
+    /// are hot when the folder has changed.
     current: Edition,
     previous: VecDeque<Edition>,
     started: Boottime,
@@ -55,14 +58,14 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(core: Arc<Core>, shared: Arc<Shared>, settings: Settings) -> Self {
+    pub(super) fn new(core: Arc<Core>, state: Arc<AheadState>, settings: RefreshSettings) -> Self {
         let now = Boottime::now();
         Self {
             current: Edition::of(&core.current.load()),
             core,
-            shared,
+            state,
             cap: Cap::new(settings.percent),
-            again: Again::default(),
+            retries: Retries::default(),
             list: settings.list.map(List::new),
             inherited: Vec::new(),
             warm: VecDeque::new(),
@@ -75,7 +78,7 @@ impl Driver {
 
     /// Until it is stopped.
     pub(super) fn run(mut self) {
-        self.core.store.attend(waker());
+        self.core.store.set_attendant(waker());
         if let Some(list) = &mut self.list {
             self.inherited = list.read(|note| self.core.log(note));
             self.warm = self.inherited.iter().cloned().collect();
@@ -90,15 +93,16 @@ impl Driver {
     }
 
     fn is_stopped(&self) -> bool {
-        self.shared.stopped.load(Ordering::Acquire)
+        self.state.stopped.load(Ordering::Acquire)
     }
 
-    /// Makes one page, if there is one to make and it may be made now. Returns how long there is nothing more to do.
+    /// Makes one page, if a key waits and the cap allows it. Returns how long there is nothing more
+    /// to do.
     fn turn(&mut self) -> Duration {
         let now = Boottime::now();
-        self.keep_up(now);
+        self.run_periodic_work(now);
         let idle = self.folded.plus(FOLD_EVERY).since(now);
-        let due = self.again.rest(now);
+        let due = self.retries.rest(now);
         let has_work = self.core.store.has_work_ahead()
             || !self.warm.is_empty()
             || due.is_some_and(|due| due.is_zero());
@@ -109,7 +113,7 @@ impl Driver {
         if !rest.is_zero() {
             return rest.min(idle);
         }
-        if self.must_wait(now) {
+        if self.must_yield(now) {
             return PAUSE;
         }
         // What was hottest of all that has ended is known when all of it was found.
@@ -118,18 +122,18 @@ impl Driver {
         let ended = Boottime::now();
         self.cap.worked(now, ended);
         let nanos = ended.as_nanos().saturating_sub(now.as_nanos());
-        self.shared.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.state.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
         Duration::ZERO
     }
 
     /// Whether visitors' reads come first, or nothing that is made could be a hit.
-    fn must_wait(&self, now: Boottime) -> bool {
+    fn must_yield(&self, now: Boottime) -> bool {
         let database = &self.core.database;
         !self.core.store.healthy(now) || !database.has_feed() || !database.has_room()
     }
 
     /// What is done at intervals.
-    fn keep_up(&mut self, now: Boottime) {
+    fn run_periodic_work(&mut self, now: Boottime) {
         if now >= self.folded.plus(FOLD_EVERY) {
             self.core.store.fold_heat();
             self.folded = now;
@@ -147,22 +151,22 @@ impl Driver {
     /// First what was ended just now, then what was refused, then what was hot before the start.
     fn make_next(&mut self, now: Boottime) {
         let task = match self.core.store.next_ahead(now) {
-            Some((key, degree)) => Some(Task::new(key, degree)),
-            None => self.again.take(now),
+            Some((key, degree)) => Some(RefreshTask::new(key, degree)),
+            None => self.retries.take(now),
         };
         if let Some(task) = task {
             if let Some(ask) = self.ask_for(&task.key) {
                 self.make(&ask, task.degree, task.tries);
             }
         } else if let Some(line) = self.warm.pop_front()
-            && let Some(ask) = self.ask_again(&line)
+            && let Some(ask) = self.ask_for_line(&line)
         {
             self.make(&ask, Degree::default(), 0);
         }
     }
 
-    /// The request for the page that a key stands for. A page of before the folder changed is the one of the same route, if it has
-    /// the same parameters.
+    /// The request for the page that a key identifies. For a key from before a change of the folder
+    /// it is the page of the same route, if its parameters are the same.
     fn ask_for(&mut self, key: &[u8]) -> Option<Ask> {
         let generation = self.follow();
         let (page, values) = self.find(key)?;
@@ -180,7 +184,7 @@ impl Driver {
     }
 
     /// The request for the page of a line of the list.
-    fn ask_again(&mut self, line: &str) -> Option<Ask> {
+    fn ask_for_line(&mut self, line: &str) -> Option<Ask> {
         let generation = self.follow();
         let (page, values) = page_of(line, &self.current)?;
         is_renewable(&page).then(|| remake::ask(&self.core, &generation, &page, values))
@@ -197,25 +201,26 @@ impl Driver {
         generation
     }
 
-    /// Makes a page of which the value before was as hot as `degree` says: also where its key was another, for the folder has changed.
+    /// Makes a page that is as hot as `degree`, also if the previous value had another key because
+    /// the folder has changed.
     fn make(&mut self, ask: &Ask, degree: Degree, tries: u32) {
         let key: Box<[u8]> = ask.key.as_slice().into();
         let Some(permit) = self.core.store.lead_ahead(&key, Boottime::now()) else {
-            // Somebody has asked for it already.
-            self.core.store.hand_on(&key, degree);
+            // A request has made it already.
+            self.core.store.inherit_heat(&key, degree);
             return;
         };
-        let stopped = &self.shared.stopped;
-        // A panic frees those who wait; it has been reported, and costs this page and not the others.
+        let stopped = &self.state.stopped;
+        // A panic wakes the waiting requests. It has been reported, and costs only this page.
         let made = catch_unwind(AssertUnwindSafe(|| {
             block_on(ask.make_ahead(permit), stopped)
         }));
         match made {
-            Ok(Some(Some(Outcome::Fenced | Outcome::Outlived))) => {
-                let task = Task { key, degree, tries };
-                self.again.refused(task, Boottime::now());
+            Ok(Some(Some(FillOutcome::Fenced | FillOutcome::Outlived))) => {
+                let task = RefreshTask { key, degree, tries };
+                self.retries.refused(task, Boottime::now());
             }
-            Ok(Some(Some(Outcome::Stored))) => self.core.store.hand_on(&key, degree),
+            Ok(Some(Some(FillOutcome::Stored))) => self.core.store.inherit_heat(&key, degree),
             _ => {}
         }
     }

@@ -1,10 +1,12 @@
-//! The list of hot pages that outlives a restart: which they were, and never what was on them.
+//! The list of hot pages that outlives a restart: which pages were hot, never their content.
 //!
-//! One line of JSON each, the hottest first, behind a line that says what the file is and how many follow: so the owner can read it, and
-//! a file that was cut is noticed. A line names the route and the parameters by name, as they would be asked for; so each
-//! page is judged by itself when the list is read, and one that is gone, or has other parameters now, is passed over.
+//! Each page is one line of JSON, the hottest first. The first line says what the file is and how
+//! many lines follow, so the owner can read the file, and a truncated file is noticed. A line has
+//! the route and the parameters by name, as a request would have them. Each page is checked when
+//! the list is read; a page that is gone, or has other parameters now, is skipped.
 //!
-//! What is read is foreign input. A list that is damaged is not used and is replaced; a file that is no list is left alone.
+//! The file is untrusted input. A damaged list is not used and is replaced; a file that is no list
+//! is left alone.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -32,9 +34,9 @@ pub(super) struct List {
     path: PathBuf,
     /// Whether there is a file that must not be replaced.
     is_foreign: bool,
-    /// Whether the owner was told that it cannot be written.
+    /// True if the owner was notified that the list cannot be written.
     has_told: bool,
-    /// What stands in it, if this process has written it.
+    /// The file's text, if this process has written it.
     written: Option<String>,
 }
 
@@ -58,8 +60,9 @@ impl List {
         }
     }
 
-    /// The lines that were written last; none if they cannot be used, and then `tell` is told why.
-    pub(super) fn read(&mut self, tell: impl FnOnce(&str)) -> Vec<String> {
+    /// The lines that were written last; none if they cannot be used, and then `report` is called
+    /// with the reason.
+    pub(super) fn read(&mut self, report: impl FnOnce(&str)) -> Vec<String> {
         let shown = self.path.display();
         let why = match load(&self.path) {
             Ok(lines) => return lines,
@@ -67,13 +70,13 @@ impl List {
         };
         match &why {
             Unused::Absent => {}
-            Unused::Damaged(what) => tell(&format!(
+            Unused::Damaged(what) => report(&format!(
                 "the list of hot pages in {shown} is {what}; it is not used, and the next one takes its place"
             )),
-            Unused::Foreign => tell(&format!(
+            Unused::Foreign => report(&format!(
                 "{shown} is no list of hot pages and stays as it is, so no list is kept; let cache.warm_list name another file"
             )),
-            Unused::Unreadable(error) => tell(&format!(
+            Unused::Unreadable(error) => report(&format!(
                 "the list of hot pages in {shown} cannot be read, so pages are made as they are asked for: {error}"
             )),
         }
@@ -81,8 +84,9 @@ impl List {
         Vec::new()
     }
 
-    /// Replaces the list, unless it says the same already, or there is nothing to say. `tell` is told once if it cannot.
-    pub(super) fn write(&mut self, lines: &[String], tell: impl FnOnce(&str)) {
+    /// Replaces the list, unless it is equal already or there is nothing to write. If that fails,
+    /// `report` is called once.
+    pub(super) fn write(&mut self, lines: &[String], report: impl FnOnce(&str)) {
         if self.is_foreign || lines.is_empty() {
             return;
         }
@@ -95,7 +99,7 @@ impl List {
             Err(_) if self.has_told => {}
             Err(error) => {
                 self.has_told = true;
-                tell(&format!(
+                report(&format!(
                     "the list of hot pages cannot be written to {}, so after a restart they are made as they are asked for: {error}; \
                      let cache.warm_list name a file that the server may write, or be false",
                     self.path.display()
@@ -124,7 +128,7 @@ fn text_of(lines: &[String]) -> String {
     text
 }
 
-/// The file appears whole or not at all. Only its owner may read it: parameters may be what visitors have searched for.
+/// Replaces the file atomically. Only the owner may read it: parameters may be visitors' searches.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Hidden, so that the watch passes over it, and of this process.
@@ -283,9 +287,9 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("w");
             fs::write(&path, bad).unwrap();
-            let (mut list, mut told) = (List::new(path.clone()), 0);
-            assert!(list.read(|_| told += 1).is_empty());
-            assert_eq!(told, 1);
+            let (mut list, mut reports) = (List::new(path.clone()), 0);
+            assert!(list.read(|_| reports += 1).is_empty());
+            assert_eq!(reports, 1);
             list.write(&[line(9)], |note| panic!("{note}"));
             assert_eq!(silent(&mut List::new(path)), [line(9)]);
         }
@@ -306,22 +310,22 @@ mod tests {
         ] {
             let path = dir.path().join("w");
             fs::write(&path, foreign).unwrap();
-            let (mut list, mut told) = (List::new(path.clone()), 0);
-            assert!(list.read(|_| told += 1).is_empty());
+            let (mut list, mut reports) = (List::new(path.clone()), 0);
+            assert!(list.read(|_| reports += 1).is_empty());
             list.write(&[line(9)], |note| panic!("{note}"));
             assert_eq!(
-                (told, fs::read_to_string(&path).unwrap()),
+                (reports, fs::read_to_string(&path).unwrap()),
                 (1, foreign.into())
             );
         }
     }
 
     #[test]
-    fn where_it_cannot_be_written_the_owner_is_told_once() {
+    fn an_unwritable_list_is_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut list = List::new(dir.path().join("no/such/folder/w"));
-        let mut told = 0;
-        (0..3).for_each(|n| list.write(&[line(n)], |_| told += 1));
-        assert_eq!(told, 1);
+        let mut reports = 0;
+        (0..3).for_each(|n| list.write(&[line(n)], |_| reports += 1));
+        assert_eq!(reports, 1);
     }
 }

@@ -1,23 +1,29 @@
-//! Refresh ahead: hot pages are made again before they are asked for (COHERENCE, rule 8).
+//! Refresh ahead: hot pages are made again before a request asks for them (coherence.md, rule 8).
 //!
-//! The store notices which hot pages a change or a new epoch has ended, and has them in order (`store/ahead.rs`). Here they are made,
-//! one at a time and within a [cap](cap::Cap), each by an ordinary flight: who asks meanwhile waits for it by the ordinary rules, and
-//! the fence looks at it as at any other. After a restart the same is done with the [list] of what was hot before.
+//! The store notices which hot pages a change or a new epoch has ended, and keeps them in order
+//! (`store/ahead.rs`). This module makes them, one at a time and within a [cap](cap::Cap), each by
+//! an ordinary flight. Requests that arrive meanwhile wait for the flight by the ordinary rules,
+//! and the fence checks the result as any other. After a restart the same is done with the [list]
+//! of pages that were hot before.
 //!
-//! Visitors come first. Nothing is begun while a read waits for a connection, or while the feed is too old for anything to be a hit;
-//! what has waited too long by then is dropped. Where changes outrun the making, a page is tried [again] a few times with
-//! growing pauses and then left to those who ask. What is made in vain loses half of its heat each time, and so is soon left alone.
+//! Visitors come first. No page is begun while a read waits for a connection, or while the feed is
+//! too old for hits; a key that has waited too long by then is dropped. If changes come faster than
+//! pages are made, a page is tried [again](retries) a few times with growing pauses and then left
+//! to requests. A page that is made without being used loses half of its heat each time, so it soon
+//! gets no more work.
 //!
-//! It has a thread of its own and no place on a worker: there a rendering for nobody would hold up hits. The thread has the
-//! ordinary priority, because visitors may wait for what it makes; the cap bounds the processor's time as it does the database's.
+//! The module has a thread of its own and does not run on a worker: there it would hold up hits.
+//! The thread has the ordinary priority, because visitors may wait for the page that it makes. The
+//! cap bounds the processor's time as well as the database's.
 //!
-//! Only what follows from the key alone is made ahead ([remake]): pages and JSON that are the same for every visitor.
+//! Only pages that follow from the key alone are made ahead ([remake]): pages and JSON that are the
+//! same for every visitor.
 
-mod again;
 mod cap;
 mod driver;
 mod list;
 pub(crate) mod remake;
+mod retries;
 mod values;
 
 use std::path::PathBuf;
@@ -29,11 +35,12 @@ use std::time::Duration;
 use crate::core::Core;
 use driver::Driver;
 
-/// Keys that may wait to be made. More than the cap lets be made while they are worth it, so past it the hottest stay.
+/// The most keys that wait to be made. That is more than the cap can make while they are hot, so
+/// past it the hottest stay.
 pub(crate) const QUEUE: usize = 1024;
 
 /// How much is made ahead, and where it is kept what was hot.
-pub(crate) struct Settings {
+pub(crate) struct RefreshSettings {
     /// Of the time of one connection to the database, in per cent.
     pub(crate) percent: usize,
     /// None keeps no list.
@@ -42,7 +49,7 @@ pub(crate) struct Settings {
 
 /// Between the thread and the rest.
 #[derive(Default)]
-struct Shared {
+struct AheadState {
     stopped: AtomicBool,
     /// What the thread's work took in all.
     worked_nanos: AtomicU64,
@@ -50,15 +57,16 @@ struct Shared {
 
 /// The thread that makes pages ahead, until this is dropped.
 pub(crate) struct Ahead {
-    shared: Arc<Shared>,
+    state: Arc<AheadState>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
-    /// Starts the thread. If the system has none to give, pages are made as they are asked for, and the owner is told.
-    pub(crate) fn start(core: &Arc<Core>, settings: Settings) -> Self {
-        let shared = Arc::new(Shared::default());
-        let driver = Driver::new(core.clone(), shared.clone(), settings);
+    /// Starts the thread. If the system refuses the thread, pages are made at requests, and the
+    /// owner is notified.
+    pub(crate) fn start(core: &Arc<Core>, settings: RefreshSettings) -> Self {
+        let state = Arc::new(AheadState::default());
+        let driver = Driver::new(core.clone(), state.clone(), settings);
         let thread = Builder::new()
             .name("ahead".to_owned())
             .spawn(move || driver.run())
@@ -68,24 +76,24 @@ impl Ahead {
                 ));
             });
         Self {
-            shared,
+            state,
             thread: thread.ok(),
         }
     }
 
     /// What making pages ahead took in all, with looking for them.
     pub(crate) fn worked(&self) -> Duration {
-        Duration::from_nanos(self.shared.worked_nanos.load(Ordering::Relaxed))
+        Duration::from_nanos(self.state.worked_nanos.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Ahead {
     /// Waits for the thread, which gives up what it makes and writes the list.
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::Release);
+        self.state.stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic in it has been reported, and ends nothing but refresh ahead.
+            // A panic in the thread has been reported, and ends only refresh ahead.
             let _ = thread.join();
         }
     }

@@ -1,8 +1,9 @@
 //! A request for a page, rebuilt from the page's key.
 //!
-//! That is possible where the key is the route and the declared parameters and nothing else: no session, no field that the page
-//! varies by. The request that is rebuilt has no fields; a template that looks at it all the same makes the page private, as with a
-//! visitor's, and then it is made ahead no more.
+//! This is possible if the key is the route and the declared parameters alone: no session, no field
+//! by which the page varies. The rebuilt request has no fields. If a template looks at the request
+//! all the same, the page is private, as with a visitor's request, and then it is not made ahead
+//! again.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -19,7 +20,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Whether a page is the same for every visitor, as far as is known, so that its key says all that it is made from.
+/// True if a page is the same for every visitor, as far as is known, so that its key determines it.
 pub(crate) fn is_renewable(page: &Page) -> bool {
     page.needs.is_none() && page.vary.is_empty() && !page.private.load(Ordering::Relaxed)
 }
@@ -42,7 +43,8 @@ impl Edition {
         self.number
     }
 
-    /// What a key of this edition stands for; none if it is not one of a page that can be made from it.
+    /// The page and the values that a key of this edition identifies; none if the page cannot be
+    /// made from the key.
     pub(super) fn read(&self, key: &[u8]) -> Option<(&Arc<Page>, Vec<Value>)> {
         let (number, index, rest) = page_key_parts(key)?;
         let endpoint = self.pages.endpoints.get(index as usize)?;
@@ -64,7 +66,7 @@ impl Edition {
     }
 }
 
-/// The request for a page, as whoever asks first would make it.
+/// The request for a page, as the first visitor would send it.
 pub(super) fn ask(
     core: &Arc<Core>,
     generation: &Arc<Generation>,

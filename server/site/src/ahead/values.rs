@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 
 use crate::params::Param;
 
-/// The values that [`push_key`](crate::params::push_key) has written, so many and nothing behind them.
+/// The values that [`push_key`](crate::params::push_key) has written: exactly `count`, with nothing
+/// behind them.
 pub(super) fn from_key(mut key: &[u8], count: usize) -> Option<Vec<Value>> {
     let values = (0..count).map(|_| next(&mut key)).collect::<Option<_>>()?;
     key.is_empty().then_some(values)
@@ -46,7 +47,7 @@ fn take_bytes<'k>(key: &mut &'k [u8]) -> Option<&'k [u8]> {
     Some(bytes)
 }
 
-/// As it stands in the list; none of what a request cannot give.
+/// The value as the list has it; none for a value that no request can give.
 pub(super) fn to_json(value: &Value) -> Option<Json> {
     match value {
         Value::Null => Some(Json::Null),

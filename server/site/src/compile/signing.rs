@@ -6,16 +6,16 @@ use millpond_db::{self as db, ValueKind};
 
 use crate::{
     Problem,
-    page::{Signing, Source, Verify},
+    page::{ArgumentSource, Signing, Verify},
     params::Param,
-    script::{Named, Rows, Script},
+    script::{NamedQuery, Rows, Script},
     session::{
         ClaimLine, ClaimUse, DirectiveLine, From, Needs, RESERVED, SessionLines, VerifyLine,
     },
     suggest::closest,
 };
 
-type Prepared<'s> = [(&'s Named, db::Query)];
+type Prepared<'s> = [(&'s NamedQuery, db::Query)];
 
 /// The claim that a query's parameter is, if it is one.
 pub(super) fn claim(param: &db::Param) -> Option<ClaimUse> {
@@ -127,7 +127,7 @@ pub(super) fn check(
             )
             .hint("give the hash a name of its own"));
         }
-        let uses = |(_, query): &(&Named, db::Query)| {
+        let uses = |(_, query): &(&NamedQuery, db::Query)| {
             query.params().iter().any(|param| param.name == hash.name)
         };
         if !prepared.iter().any(uses) {
@@ -208,7 +208,7 @@ pub(super) fn signing(
     };
     let claims = lines.claims.iter().map(|claim| {
         let source = match &claim.from {
-            From::Param(name) => place(name).map(Source::Param).ok_or_else(|| {
+            From::Param(name) => place(name).map(ArgumentSource::Param).ok_or_else(|| {
                 let known = params.iter().map(|param| param.name.as_str());
                 let message = format!("the form has no parameter `:{name}`");
                 let problem = at(file, &claim.line, name, message);
@@ -242,7 +242,7 @@ fn claim_column(
     claim: &ClaimLine,
     (query, column): (&str, &str),
     prepared: &Prepared<'_>,
-) -> Result<Source, Problem> {
+) -> Result<ArgumentSource, Problem> {
     let step = step_of(file, query, &claim.line, prepared)?;
     let (named, found) = &prepared[step];
     if !matches!(named.rows, Rows::One | Rows::Optional) {
@@ -255,7 +255,7 @@ fn claim_column(
         .hint("a claim comes from a query that is :one or :one?"));
     }
     column_of(file, column, &claim.line, named, found)?;
-    Ok(Source::Column {
+    Ok(ArgumentSource::Column {
         step,
         column: column.to_owned(),
     })
@@ -284,7 +284,7 @@ fn column_of(
     file: &Path,
     name: &str,
     line: &DirectiveLine,
-    named: &Named,
+    named: &NamedQuery,
     query: &db::Query,
 ) -> Result<(), Problem> {
     let columns = query.columns();

@@ -113,7 +113,7 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-/// The path in an SQLite URL, from what stands after the scheme.
+/// The path in an SQLite URL, from the text after the scheme.
 fn sqlite(rest: &str) -> Result<&str, String> {
     let path = rest.strip_prefix("//").unwrap_or(rest);
     if path.contains('?') {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_do_not_tell_the_password() {
+    fn faults_do_not_reveal_the_password() {
         for (url, expected) in [
             ("mysql://me:secret@h/d", "it serves SQLite"),
             ("postgress://me:secret@h/d", "it serves SQLite"),

@@ -52,7 +52,7 @@ impl FileSettings {
         }
     }
 
-    /// Where a name stands among those that answer for their folder.
+    /// The rank of a name among the index names.
     pub(crate) fn index_rank(&self, name: &str) -> Option<usize> {
         self.index.iter().position(|index| index == name)
     }

@@ -178,7 +178,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
 }
 
 #[test]
-fn the_first_mistake_in_the_file_is_told() {
+fn the_first_mistake_in_the_file_is_reported() {
     refused(
         "[server]\nworkers = -1\n[cache]\nmemory = 1\n",
         &expect![[r#"
@@ -277,7 +277,7 @@ fn what_is_no_site_says_so() {
 }
 
 #[test]
-fn paths_are_absolute_wherever_the_folder_is_named_from() {
+fn paths_are_absolute_for_every_name_of_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(super::FILE), "log.access = \"a.log\"").unwrap();
     let config = Config::read(dir.path()).unwrap();

@@ -248,7 +248,7 @@ fn feed(name: &str) -> Result<FeedKind, String> {
     })
 }
 
-/// Hosts beside that of the URL.
+/// Standbys: hosts in addition to the URL's.
 fn replicas(value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let hosts = texts(value, "a list of hosts in quotes")?;
     for (at, host) in hosts.iter().enumerate() {

@@ -57,7 +57,7 @@ impl WarmList {
     }
 }
 
-/// The path without `.` and `..`, as far as it says by itself where it leads.
+/// The path without `.` and `..`, as far as its text alone determines it.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

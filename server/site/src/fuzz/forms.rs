@@ -32,7 +32,8 @@ fn urlencoded_forms() {
                     Err(refused) => assert_eq!(refused.0, 400, "{shown}"),
                     Ok(fields) => {
                         assert!(fields.len() <= 1000, "{shown}");
-                        // Written out by the URL standard's rules and read again, they are the same.
+                        // The values are the same after serialization by the URL standard's rules
+                        // and a second parse.
                         let mut again = form_urlencoded::Serializer::new(String::new());
                         again.extend_pairs(&fields);
                         let again = read_now(Encoding::Urlencoded, again.finish().as_bytes());
@@ -94,7 +95,7 @@ fn write_multipart(fields: &Fields) -> String {
     body + "--x--\r\n"
 }
 
-/// Whatever is declared, a form is of one of two kinds, or refused.
+/// For every declared type, a form is of one of two kinds, or refused.
 #[test]
 fn media_types() {
     let corpus = corpus("media_types", words::FORMS);

@@ -1,5 +1,5 @@
-//! Fuzz targets for what a request's parameters and forms are read as; `millpond_http`'s own say how they are run. The
-//! site as a whole has one in `tests/it`.
+//! Fuzz targets for the parsers of parameters and forms; the targets of `millpond_http` say how to
+//! run them. `tests/it` has a target for the site as a whole.
 
 mod forms;
 mod query;

@@ -65,7 +65,8 @@ fn check(query: &str, params: &[Param]) -> Option<(Vec<Value>, Vec<u8>)> {
     Some((values, key))
 }
 
-/// What a parameter is in a query string that the URL standard's parser takes apart; none if that is a fault.
+/// The value of a parameter in a query string, by the URL standard's parser; none if that is a
+/// fault.
 fn second_reading(query: &str, param: &Param) -> Option<Value> {
     let mut found =
         form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| *name == param.name);

@@ -1,4 +1,4 @@
-//! Cookies of sessions: whatever is sent is read as what was signed, or as nothing.
+//! Session cookies: any input is read as what was signed, or as nothing.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use lab_torture::http::words;
@@ -16,10 +16,11 @@ fn session_tokens() {
         .for_each(|engine: &[u8]| {
             for input in corpus.inputs(engine) {
                 let shown = input.escape_ascii();
-                // Nobody has signed it.
+                // The input is not signed.
                 assert_eq!(open(&input, &keys), None, "{shown}");
                 assert_eq!(open_seen(&input, &keys), None, "{shown}");
-                // Signed, it is what its payload is, and what that is is written and read as the same.
+                // A signed input is read as its payload, and a session from it is the same after it
+                // is written and read again.
                 let text = format!("1.{}", BASE64.encode(&input));
                 let token = format!("{text}.{}", sign(&text));
                 let signed = open(token.as_bytes(), &keys);

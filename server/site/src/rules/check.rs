@@ -85,8 +85,7 @@ pub(crate) fn shadowed(set: &RuleSet) -> Vec<Problem> {
     found
 }
 
-/// Among rules of one kind, of which the exact ones are asked first, and then the others in their
-/// order.
+/// Checks the rules of one kind. Exact rules are tried first, then the others in their order.
 fn within(kind: &str, rules: &[(&PathPattern, RulePosition)]) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut exact: HashMap<&str, RulePosition> = HashMap::new();

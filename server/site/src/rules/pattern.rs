@@ -19,7 +19,7 @@ enum PatternPart {
     Text(String),
     /// One part of the path, not empty.
     Name(String),
-    /// Anything, slashes and nothing included, up to the text that follows.
+    /// Any text, also with slashes and also empty, up to the text that follows.
     Rest,
 }
 
@@ -76,7 +76,7 @@ impl PathPattern {
         self.walk(path, |_| {}).is_some()
     }
 
-    /// What stands at each of [`Self::names`], if `path` is among its paths.
+    /// The text at each of [`Self::names`], if the pattern matches `path`.
     pub(crate) fn capture<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
         let mut values = Vec::new();
         self.walk(path, |value| values.push(value))?;

@@ -69,10 +69,11 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Counts an attempt from where a request came, on an account if there is one.
+    /// Counts an attempt from a client's address, on an account if there is one.
     ///
     /// # Errors
-    /// How long to wait, if there were too many. Then nothing is counted: who waits gets in.
+    /// How long to wait, if there were too many. Then nothing is counted, so an attempt after the
+    /// wait is allowed.
     pub(crate) fn begin(
         &self,
         request: &Request<'_>,
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_tried_a_few_times_from_wherever() {
+    fn an_account_is_tried_a_few_times_from_all_addresses() {
         let attempts = Attempts::default();
         assert_eq!(tries(&attempts, "192.0.2.1", "ann", 0, 5), 5);
         assert_eq!(tries(&attempts, "198.51.100.7", "ann", 0, 20), 5);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_proxy_says_who_it_is() {
+    fn a_near_proxy_names_the_client() {
         let said = |peer: &str, fields: &[&str]| {
             let request = fields.iter().fold(from(peer, 0), |request, value| {
                 request.field("X-Forwarded-For", value)
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_remembers_those_who_were_there_last() {
+    fn the_table_is_bounded_and_remembers_the_latest_clients() {
         let attempts = Attempts::default();
         for at in 0..100_000_u32 {
             let [_, a, b, c] = at.to_be_bytes();

@@ -2,7 +2,7 @@
 
 use millpond_db::{Value, ValueKind};
 
-/// Names with their values, none of which is null: what is not there is no claim.
+/// Names with their values, none of which is null: a null column makes no claim.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Claims(Vec<(String, Value)>);
 
@@ -22,7 +22,7 @@ impl Claims {
 }
 
 /// A claim that a page's queries use, as the kind of value that the database compares it with. Its
-/// value is part of every key that is made from what the queries give (COHERENCE, rule 15).
+/// value is part of every key that is made from what the queries give (coherence.md, rule 15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimUse {
     pub(crate) name: String,
@@ -56,7 +56,7 @@ fn as_kind(value: &Value, kind: Option<ValueKind>) -> Value {
             Value::Boolean(*number == 1)
         }
         (Some(ValueKind::Real), Value::Integer(integer)) => Value::Real(*integer as f64),
-        // What has no kind of its own is given as text, which the database reads.
+        // A value of another kind is given as text, which the database reads.
         (Some(ValueKind::Text | ValueKind::Other), Value::Integer(integer)) => {
             Value::Text(integer.to_string().as_str().into())
         }

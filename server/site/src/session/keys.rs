@@ -15,14 +15,15 @@ use ring::{
 
 use crate::{Problem, config};
 
-/// The name of the file, beside the database.
+/// The name of the file, in the folder of the database.
 pub(crate) const FILE: &str = "session.key";
 /// The shortest key, in characters: 128 bits where they are hexadecimal digits, as all that this
 /// server makes are 256.
 pub(crate) const SHORTEST: usize = 32;
 /// The most keys that are tried; a rotation needs two.
 const MOST: usize = 16;
-/// What a key signs here it signs for nothing else: the secret itself is never used.
+/// Keys are derived for this purpose, so a signature here is valid nowhere else: the secret itself
+/// is never used.
 const PURPOSE: &[u8] = b"millpond session 1";
 
 /// The keys of a site. The first signs, all verify; without a key there are no sessions.
@@ -147,7 +148,7 @@ impl Keys {
         keys.ok_or_else(|| Problem::new(path, "the file was made, and is gone again"))
     }
 
-    /// Whether anything can be signed.
+    /// True if there is no key, so nothing can be signed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -106,7 +106,7 @@ impl SessionLines {
     }
 
     /// Takes up one line; `queries` stand above it.
-    pub(crate) fn direct(
+    pub(crate) fn apply_directive(
         &mut self,
         word: &str,
         rest: &str,
@@ -330,9 +330,9 @@ fn param(text: &str, example: &str) -> Result<String, Fault> {
         .ok_or_else(|| fault(text, format!("`{text}` is no parameter"), example))
 }
 
-/// Whether a browser that is told to go there stays on this site. It takes a backslash for a slash,
-/// two slashes for another host, and leaves out tabs and line ends; so only what has none of them
-/// is a path.
+/// True if a browser that is redirected to `text` stays on this site. A browser takes a backslash
+/// for a slash and two slashes for another host, and leaves out tabs and line ends; so only a text
+/// with none of them is a path.
 pub(crate) fn is_path(text: &str) -> bool {
     let rest = text.strip_prefix('/');
     rest.is_some_and(|rest| !rest.starts_with('/'))
@@ -364,7 +364,7 @@ mod tests {
             ("claims", "user = account.id,name=:name"),
             ("logout", ""),
         ] {
-            lines.direct(word, rest, line(), 2).unwrap();
+            lines.apply_directive(word, rest, line(), 2).unwrap();
         }
         assert_eq!(lines.require[0].otherwise.as_deref(), Some("/login"));
         assert_eq!(lines.require[1].value, Some("it's".into()));
@@ -410,7 +410,7 @@ mod tests {
             ("claims", "user = a.id, user = b.id", "user = b.id"),
             ("logout", "now", "now"),
         ] {
-            let found = SessionLines::default().direct(word, rest, line(), 0);
+            let found = SessionLines::default().apply_directive(word, rest, line(), 0);
             assert_eq!(found.unwrap_err().0, at, "{word}: {rest}");
         }
         let mut lines = SessionLines::default();

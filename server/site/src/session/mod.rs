@@ -6,7 +6,7 @@
 //! back before it ends, unless a query compares a claim with a column (`docs/reference/site.md`).
 //!
 //! Results of a query that uses claims have them in their key. Output of a template that uses
-//! claims belongs to this visitor alone (COHERENCE, rule 15). An expired session is no session,
+//! claims belongs to this visitor alone (coherence.md, rule 15). An expired session is no session,
 //! also for a cached response: see [`Until`].
 
 mod attempts;
@@ -16,7 +16,7 @@ mod keys;
 mod lines;
 mod needs;
 mod passwords;
-mod seen;
+mod seen_writes;
 mod sql;
 mod token;
 
@@ -94,20 +94,20 @@ pub(crate) enum Purpose {
 }
 
 impl Sessions {
-    /// Reads the keys; the file of keys is in the folder `beside`. Databases of several sites may
-    /// lie there: `site` is the name of this one's, so that a session of one site is none of
-    /// another. `bound` is the site's `max_staleness`.
+    /// Reads the keys; the file of keys is in the folder `key_folder`. Databases of several sites
+    /// may be in that folder: `site` is the name of this site's database, so that a session of one
+    /// site is not valid on another. `bound` is the site's `max_staleness`.
     ///
     /// # Errors
-    /// Keys that are not there or not good.
+    /// The keys are missing or not usable.
     pub(crate) fn load(
         settings: &SessionSettings,
-        beside: &Path,
+        key_folder: &Path,
         site: &str,
         bound: Duration,
         purpose: Purpose,
     ) -> Result<Arc<Self>, Problem> {
-        let file = beside.join(KEY_FILE);
+        let file = key_folder.join(KEY_FILE);
         let keys = match (settings.secret.text(), purpose) {
             (Some(secret), Purpose::Check) if secret.starts_with("env:") => Keys::default(),
             (Some(secret), _) => Keys::of_secret(secret)?,
@@ -182,7 +182,7 @@ impl Sessions {
 pub(crate) mod parts {
     pub(crate) use super::{
         keys::Keys,
-        seen::{open as open_seen, seal as seal_seen},
+        seen_writes::{open as open_seen, seal as seal_seen},
         token::{LONGEST, open, read, seal},
     };
 }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_told_to_those_who_share_a_key_for_a_while() {
+    fn a_write_is_shared_for_a_while_with_servers_that_have_the_key() {
         let ours = sessions(&"k".repeat(32), 3600);
         let foreign = sessions(&"f".repeat(32), 3600);
         let position = Position::new("7, timeline 1", 8);
@@ -309,19 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn over_plain_http_what_was_written_is_told_in_a_cookie_that_browsers_keep() {
+    fn over_plain_http_a_write_is_in_a_cookie_that_browsers_keep() {
         let sessions = sessions(&"k".repeat(32), 3600);
         let (first, second) = (Position::new("s", 1), Position::new("s", 2));
-        let told = |position: &Position, origin: &str| {
+        let cookie_for = |position: &Position, origin: &str| {
             let form = OwnedRequest::new("POST", "/say").field("Origin", origin);
             let field = sessions.note_write(position, &form.as_request(), Boottime::now());
             field.unwrap()
         };
-        let plain = told(&first, "http://site.test");
+        let plain = cookie_for(&first, "http://site.test");
         assert!(plain.starts_with("session-seen=w1."), "{plain}");
         assert!(plain.ends_with("; HttpOnly; SameSite=Lax"), "{plain}");
         // Of both kinds neither hides the other.
-        let secure = told(&second, "https://site.test");
+        let secure = cookie_for(&second, "https://site.test");
         assert!(secure.starts_with("__Host-session-seen=w1."), "{secure}");
         let cookies = format!("{}; {}", pair(&plain), pair(&secure));
         let request = OwnedRequest::new("GET", "/").field("Cookie", &cookies);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_sees_what_a_browser_has_sent_but_not_what_servers_tell_each_other() {
+    fn a_template_sees_browser_cookies_but_not_cookies_between_servers() {
         let sessions = sessions(&"k".repeat(32), 3600);
         let said = |origin: &str| {
             let form = OwnedRequest::new("POST", "/say").field("Origin", origin);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_pass() {
+    fn which_visitors_may_pass() {
         let session = |claims: &[(&str, Value)]| {
             let claims = claims.iter();
             Session {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(closed.gate(None), Gate::Closed);
         let editors = needs(vec![require("role", Some("editor".into()), Some("/login"))]);
         assert_eq!(editors.gate(None), Gate::SignIn("/login"));
-        // A visitor who is signed in would return from there as the same visitor.
+        // A visitor who is signed in would return from the sign-in page as the same visitor.
         assert_eq!(editors.gate(Some(&ann)), Gate::Closed);
         assert_eq!(editors.gate(Some(&editor)), Gate::Open);
         assert_eq!(needs(Vec::new()).gate(None), Gate::Open);

@@ -148,7 +148,7 @@ fn verify(password: &str, known: Option<&str>, stand_in: &OnceLock<String>) -> O
     let is_known = known.is_some();
     let hash = match known {
         Some(hash) => hash,
-        None => PasswordHash::new(stand_in_of(stand_in)?).ok()?,
+        None => PasswordHash::new(dummy_hash_of(stand_in)?).ok()?,
     };
     let is_right = count(|| {
         Argon2::default()
@@ -167,7 +167,7 @@ fn usable(text: &str) -> Option<PasswordHash> {
 }
 
 /// The hash of a random password that is not stored.
-fn stand_in_of(stand_in: &OnceLock<String>) -> Option<&str> {
+fn dummy_hash_of(stand_in: &OnceLock<String>) -> Option<&str> {
     if stand_in.get().is_none() {
         let mut random = [0; 32];
         SystemRandom::new().fill(&mut random).ok()?;
@@ -229,7 +229,7 @@ mod tests {
         let good = hash("secret words").unwrap();
         let huge = good.replace("m=19456", "m=4194304");
         let params = |hash: &str| Params::try_from(&PasswordHash::new(hash).unwrap()).unwrap();
-        let own = stand_in_of(&stand_in).unwrap();
+        let own = dummy_hash_of(&stand_in).unwrap();
         assert_eq!(params(own), params(&good), "the same memory and passes");
         for known in [
             Some(&*good),

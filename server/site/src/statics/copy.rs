@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_cre
 
 /// Where files without a name are made: what is meant to be on a disk even where `/tmp` is in
 /// memory (Filesystem Hierarchy Standard, section 5.15).
-const SHELF: &str = "/var/tmp";
+const UNNAMED_FILES: &str = "/var/tmp";
 
 /// `content` in a file that has no name, to be sent by `sendfile`: the socket then refers to its
 /// pages, where a write would copy them. Costs a descriptor.
@@ -35,7 +35,7 @@ pub(super) fn in_kernel(content: &[u8]) -> io::Result<Body> {
 /// A file without a path that other processes could open, removed when its descriptor is closed.
 fn on_disk(content: &[u8]) -> io::Result<File> {
     let unnamed = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mut file = File::from(open(SHELF, unnamed, Mode::RUSR | Mode::WUSR)?);
+    let mut file = File::from(open(UNNAMED_FILES, unnamed, Mode::RUSR | Mode::WUSR)?);
     file.write_all(content)?;
     // Opened anew for reading alone: from here on no fault of ours can change it.
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))

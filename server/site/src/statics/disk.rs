@@ -1,10 +1,10 @@
-//! Files that are sent from disk, where others may write them meanwhile.
+//! Files that are sent from disk, while other programs may write them.
 //!
-//! What is prepared of an open file is right as long as the file is in the state in which it was
-//! looked at. The notice of a change takes a moment, and some writes make none (through a memory
-//! map, or on another machine's side of a network file system), so each response with content from
-//! the file begins with one `fstat`: a few tenths of a microsecond beside the sending of megabytes.
-//! 304 and HEAD need none.
+//! What is prepared of an open file is right as long as the file stays in the state in which it was
+//! examined. The event of a change takes a moment, and some writes make no event (through a memory
+//! map, or on another machine of a network file system). So each response with content from the
+//! file begins with one `fstat`: a few tenths of a microsecond, little compared with sending
+//! megabytes. 304 and HEAD need none.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +24,8 @@ use super::stamp::Stamp;
 static DESCRIPTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// The representation of an open file in the state of `stamp`. Hashing gigabytes would take too
-/// long, so the entity tag is a hash of the stamp. One that is not `settled` may outlive a write,
-/// so it is told from every other.
+/// long, so the entity tag is a hash of the stamp. A stamp that is not `settled` may outlive a
+/// write, so its tag differs from every other.
 pub(super) fn describe(file: &Arc<File>, stamp: &Stamp, media: &Media, settled: bool) -> Prepared {
     let mut tag = stamp.bytes();
     if !settled {
@@ -63,7 +63,7 @@ pub(super) fn state(file: &File) -> Option<Stamp> {
     file.metadata().ok().map(|metadata| Stamp::of(&metadata))
 }
 
-/// The response of an open file as it is at this moment.
+/// The response of an open file in its present state.
 pub(super) fn respond(file: &Arc<File>, media: &Media, request: &Request<'_>) -> Response {
     let Some(stamp) = state(file) else {
         return Response::text(500, "the file cannot be read\n");

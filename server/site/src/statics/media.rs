@@ -13,8 +13,8 @@ pub(super) struct Media {
     pub(super) compressible: bool,
 }
 
-/// `application/octet-stream` for an ending that is not known. Text is taken to be UTF-8, as it is
-/// nearly everywhere.
+/// `application/octet-stream` for an unknown ending. Text is taken to be UTF-8, which is nearly
+/// always right.
 pub(super) fn media_of(path: &Path, cache_control: &'static str) -> Media {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
     // RFC 9239 section 6: the older names of JavaScript are aliases, and only this one takes the

@@ -1,26 +1,27 @@
 //! Static files: found once, prepared once, and prepared anew when the folder changes.
 //!
 //! [`Statics::load`] reads the folder; a request is then one look-up in a map from normalized paths
-//! to prepared responses. No name that a client sent is ever given to the system, so none reaches
-//! outside the folder. The feed of changes is the watch over the site's folder (`watch`): a value
-//! never changes, but another is loaded beside it, which takes over what is still the same.
+//! to prepared responses. No name from a client is ever given to the system, so no request reaches
+//! outside the folder. The watch over the site's folder (`watch`) is the feed of changes: a value
+//! never changes; a change loads a second value, which takes over everything that is still the
+//! same.
 //!
-//! | what | how it is kept | what a request costs beside the response |
+//! | what | how it is kept | what a request costs in addition |
 //! |---|---|---|
 //! | up to `static.in_memory`, as far as `static.memory` goes | a copy in memory | nothing |
-//! | of these, from `static.sendfile_from` on | a copy in a file without a name, sent by `sendfile` | nothing |
+//! | of these, from `static.sendfile_from` on | an unnamed file, sent by `sendfile` | nothing |
 //! | larger | open | one `fstat`, if content is sent (see `disk`) |
 //! | larger, and too many to keep open | by its path | `openat2`, `fstat`, `close` |
 
-mod beside;
 mod budget;
+mod coding_memory;
 mod copy;
 mod disk;
 mod media;
 mod open;
 mod options;
 mod plain;
-mod room;
+mod precompressed;
 mod scan;
 mod stamp;
 #[cfg(test)]
@@ -37,11 +38,11 @@ use millpond_http::{Body, Coding, Prepared, Request, Response};
 use crate::compress::Compressor;
 use crate::config::FileSettings;
 use crate::problem::Problem;
-use beside::Beside;
 use budget::Budget;
+use coding_memory::CodingMemory;
 pub use options::StaticOptions;
 use plain::{ContentSource, Loaded, ServingOptions};
-use room::Room;
+use precompressed::Precompressed;
 pub(crate) use scan::WELL_KNOWN;
 
 type ByPath<T> = HashMap<String, T, foldhash::fast::RandomState>;
@@ -53,10 +54,10 @@ pub(crate) struct Statics {
     files: ByPath<StaticFile>,
     /// The index of each folder that has one (`index.html`), by the folder's path: `/docs/`.
     indexes: ByPath<StaticFile>,
-    /// What could not be read, or not as it should.
+    /// Files that could not be read, or not as intended.
     notes: Vec<Problem>,
     /// What is left of the memory, for codings.
-    room: Room,
+    room: CodingMemory,
 }
 
 impl Statics {
@@ -113,8 +114,8 @@ impl Statics {
         let mut ranks: HashMap<String, usize> = HashMap::new();
         for (url, loaded) in &all {
             let before = previous.and_then(|previous| previous.files.get(url));
-            let beside = beside::find(url, loaded, &all, before, &mut wrong);
-            let file = StaticFile::new(loaded, beside, before);
+            let precompressed = precompressed::find(url, loaded, &all, before, &mut wrong);
+            let file = StaticFile::new(loaded, precompressed, before);
             made += file.made();
             let (folder, name) = url.split_at(url.rfind('/').map_or(0, |at| at + 1));
             if let Some(rank) = settings.index_rank(name)
@@ -125,8 +126,8 @@ impl Statics {
             }
             statics.files.insert(url.clone(), file);
         }
-        statics.notes.extend(beside::notes(dir, wrong));
-        statics.room = Room::new(budget.memory().saturating_sub(made));
+        statics.notes.extend(precompressed::notes(dir, wrong));
+        statics.room = CodingMemory::new(budget.memory().saturating_sub(made));
         Ok(statics)
     }
 
@@ -140,8 +141,8 @@ impl Statics {
         }
     }
 
-    /// Has a coding of `file` made that the sender of `request` could use, for the next who asks.
-    /// Nothing happens once all codings are made, or if there is no memory left for it.
+    /// Starts making a coding of `file` that the sender of `request` could use, for later requests.
+    /// Nothing happens once all codings are made, or if there is no memory left for another.
     pub(crate) fn wish(&self, file: &StaticFile, request: &Request<'_>, compressor: &Compressor) {
         if let Some(prepared) = file.prepared()
             && let Some(coding) = prepared.wanted(request)
@@ -153,7 +154,7 @@ impl Statics {
         }
     }
 
-    /// What could not be read, or not as it should; the rest is served all the same.
+    /// Files that could not be read, or not as intended; the rest is served all the same.
     pub(crate) fn notes(&self) -> &[Problem] {
         &self.notes
     }
@@ -183,8 +184,8 @@ impl Statics {
 #[derive(Clone, Debug)]
 pub(crate) struct StaticFile {
     loaded: Loaded,
-    beside: Beside,
-    /// With the codings beside it, if there are any.
+    precompressed: Precompressed,
+    /// The response with the codings of the file, if there are any.
     coded: Option<Arc<Prepared>>,
     /// Whether any of the contents is sent from a file that others may write.
     looks: bool,
@@ -193,24 +194,27 @@ pub(crate) struct StaticFile {
 }
 
 impl StaticFile {
-    fn new(loaded: &Loaded, beside: Beside, before: Option<&Self>) -> Self {
+    fn new(loaded: &Loaded, precompressed: Precompressed, before: Option<&Self>) -> Self {
         let before = before.filter(|before| {
             loaded.is(&before.loaded)
-                && beside.iter().zip(&before.beside).all(|pair| match pair {
-                    (Some(one), Some(other)) => one.is(other),
-                    (one, other) => one.is_none() && other.is_none(),
-                })
+                && precompressed
+                    .iter()
+                    .zip(&before.precompressed)
+                    .all(|pair| match pair {
+                        (Some(one), Some(other)) => one.is(other),
+                        (one, other) => one.is_none() && other.is_none(),
+                    })
         });
         let coded = match before {
             Some(before) => before.coded.clone(),
-            None => beside::prepare(&loaded.plain, &beside),
+            None => precompressed::prepare(&loaded.plain, &precompressed),
         };
         let looks = std::iter::once(loaded)
-            .chain(beside.iter().flatten())
+            .chain(precompressed.iter().flatten())
             .any(|part| matches!(part.plain.source, ContentSource::Open(..)));
         let mut file = Self {
             loaded: loaded.clone(),
-            beside,
+            precompressed,
             coded,
             looks,
             weight: 0,
@@ -222,11 +226,12 @@ impl StaticFile {
         file
     }
 
-    /// Whether it is `loaded` with `beside` as its `coding`.
-    fn has(&self, loaded: &Loaded, coding: Coding, beside: &Loaded) -> bool {
-        let mut mine = Coding::ALL.into_iter().zip(&self.beside);
-        let own = mine.find_map(|(own, beside)| beside.as_ref().filter(|_| own == coding));
-        loaded.is(&self.loaded) && own.is_some_and(|own| own.is(beside))
+    /// True if this is `loaded` with `precompressed` as its `coding`.
+    fn has(&self, loaded: &Loaded, coding: Coding, precompressed: &Loaded) -> bool {
+        let mut codings = Coding::ALL.into_iter().zip(&self.precompressed);
+        let own = codings
+            .find_map(|(own, precompressed)| precompressed.as_ref().filter(|_| own == coding));
+        loaded.is(&self.loaded) && own.is_some_and(|own| own.is(precompressed))
     }
 
     /// The response to a GET or HEAD: conditions, ranges and codings are taken care of.
@@ -252,7 +257,7 @@ impl StaticFile {
 
     /// Whether what `response` would send is no longer what it was prepared of.
     fn has_changed(&self, response: &Response) -> bool {
-        let mut parts = std::iter::once(&self.loaded).chain(self.beside.iter().flatten());
+        let mut parts = std::iter::once(&self.loaded).chain(self.precompressed.iter().flatten());
         match response.body() {
             Body::File { file, .. } => parts.any(|part| part.has_changed(file)),
             // Parts of it that were read just now.

@@ -1,4 +1,4 @@
-//! Opening a file that was found, and nothing else in its place.
+//! Opens a file that was found, and no other file in its place.
 
 use std::fs::{File, OpenOptions};
 use std::io;

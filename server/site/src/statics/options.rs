@@ -5,7 +5,7 @@
 pub struct StaticOptions {
     /// Bytes that copies of files and their codings may take (`static.memory`).
     pub memory: usize,
-    /// The largest file of which a copy is made (`static.in_memory`).
+    /// The largest file that is copied into memory (`static.in_memory`).
     pub in_memory: usize,
     /// The smallest copy that is sent by `sendfile` (`static.sendfile_from`).
     pub sendfile_from: usize,

@@ -1,4 +1,4 @@
-//! One file as it lies in the folder: copied, kept open, or neither.
+//! One file of the folder: copied, kept open, or neither.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -54,7 +54,7 @@ pub(super) enum ContentSource {
     Copy(Arc<Prepared>),
     /// From the open file, which other processes may write while it is sent.
     Open(Arc<File>, Arc<Prepared>),
-    /// From the file as it is found when it is asked for.
+    /// Opened at each request.
     Closed(Box<ScannedFile>),
     /// It cannot be read; the status that says so.
     Refused(u16),
@@ -85,8 +85,7 @@ impl Plain {
         self.prepared().map_or(0, |prepared| held(prepared.body()))
     }
 
-    /// Whether it is as it is wanted; how the kernel sends a copy makes no difference to what is
-    /// sent.
+    /// True if it is kept as `wanted`; how the kernel sends a copy does not change the response.
     fn is_as(&self, wanted: ServingOptions) -> bool {
         let is_kept = matches!(
             (&self.source, wanted.keep),

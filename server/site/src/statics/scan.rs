@@ -183,9 +183,9 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether a target outside of the folder is hidden: beside `.sites/one/static`,
-    /// `.sites/one/.git` is, and what merely lies below the same hidden folder as the site itself
-    /// is not.
+    /// True if a target outside of the folder is hidden: seen from `.sites/one/static`,
+    /// `.sites/one/.git` is hidden, and a target that only lies below the same hidden folder as the
+    /// site is not.
     fn is_hidden(&self, target: &Path) -> bool {
         let mut root = self.root.components();
         target
@@ -198,7 +198,7 @@ impl Scan<'_> {
     /// not allowed.
     fn may_be_served(&self, target: &Path) -> bool {
         let Ok(inside) = target.strip_prefix(self.root) else {
-            // A link to what contains the folder would show what is hidden beside it.
+            // A link to a parent of the folder would show the hidden files in it.
             return self.follow_links && !self.root.starts_with(target) && !self.is_hidden(target);
         };
         let mut parts = inside.components();

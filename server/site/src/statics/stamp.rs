@@ -16,7 +16,7 @@ pub(super) struct Stamp {
     pub(super) size: u64,
     /// When the content changed, in seconds and nanoseconds since 1970.
     pub(super) modified: (i64, i64),
-    /// When anything changed. Unlike the other it cannot be set back, as `cp -p` and `tar` do.
+    /// When anything changed. Unlike the other time it cannot be set back, as `cp -p` and `tar` do.
     changed: (i64, i64),
 }
 

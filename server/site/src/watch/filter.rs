@@ -38,9 +38,9 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
     matters.then_some(meaning)
 }
 
-/// What is hidden: version control, what editors keep beside a file. And databases with their
-/// journals, lists of hot pages, and logs: the server itself writes them, all the time; but not
-/// where they are files to be served, as are those outside that are watched.
+/// Ignored are hidden files: version control, editors' backups. Also databases with their journals,
+/// lists of hot pages, and logs, because the server itself writes them all the time. They are not
+/// ignored where they are files to be served, as are watched files outside of the folder.
 fn is_ignored(path: &Path, root: &Path) -> bool {
     let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
@@ -66,7 +66,7 @@ pub(super) fn is_hidden(name: &OsStr) -> bool {
 /// The endings of SQLite's files.
 const DATABASES: [&str; 8] = [
     ".db", ".db3", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal",
-    // And the list of hot pages, which may lie beside them.
+    // The list of hot pages, which may be in the same folder.
     ".warm",
 ];
 

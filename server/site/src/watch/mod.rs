@@ -1,8 +1,8 @@
 //! Reports changes of a site folder, so that the served content follows the files on disk.
 //!
 //! inotify says what happened; this module says when to look. Events are not passed on one by one:
-//! a save is several of them, a checkout thousands. After the first, one call follows as soon as
-//! nothing has happened for [`QUIET`], and in any case after [`DELAY_LIMIT`].
+//! a save is several of them, a checkout thousands. After the first event, one call follows as soon
+//! as no event has arrived for [`QUIET`], and at the latest after [`DELAY_LIMIT`].
 //!
 //! No change is missed. A folder is watched before it is listed, and new folders are watched before
 //! the change is reported. So a write is either reported by an event, or was there when the

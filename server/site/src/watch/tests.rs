@@ -52,8 +52,8 @@ impl WatchedFolder {
         }
     }
 
-    /// Waits for a call that sees the folder as it is now, and returns what all calls until then
-    /// said.
+    /// Waits for a call that sees the folder as it is now, and returns the changes of all calls
+    /// until then.
     fn wait(&self, why: &str) -> Vec<Changed> {
         let now = read(&self.dir);
         let mut said = Vec::new();
@@ -291,7 +291,7 @@ fn a_burst_is_one_call() {
 }
 
 #[test]
-fn events_without_end_are_told_in_time() {
+fn endless_events_are_reported_in_time() {
     let shared = WatchShared::default();
     let now = Boottime::now();
     let begun = Boottime::from_nanos(now.as_nanos() - DELAY_LIMIT.as_nanos() as u64);

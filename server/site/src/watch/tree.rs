@@ -22,7 +22,7 @@ const MAX_FOLDERS: usize = 10_000;
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// All folders of a site, but those that are hidden.
+/// All folders of a site, without hidden ones.
 #[derive(Debug)]
 pub(super) struct Tree {
     watcher: RecommendedWatcher,
@@ -68,8 +68,8 @@ impl Tree {
         identity(dir).is_ok_and(|identity| identity == self.identity)
     }
 
-    /// Watches all folders; those that are watched already stay so. Each is watched before it is
-    /// listed, so what is made in it later makes an event.
+    /// Watches all folders; watched folders stay watched. Each folder is watched before it is
+    /// listed, so a later entry makes an event.
     pub(super) fn grow(&mut self) -> Result<(), Problem> {
         let mut seen = HashSet::new();
         let mut folders = vec![self.root.clone()];
@@ -148,7 +148,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where the links in a folder lead, without those that lead nowhere.
+/// The targets of the links in a folder, without links that lead nowhere.
 fn targets_of_links_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_told_with_the_sysctl_to_raise() {
+    fn a_limit_is_reported_with_the_sysctl_to_raise() {
         let told = |kind| unwatchable(Path::new("site"), &notify::Error::new(kind)).to_string();
         assert_eq!(
             told(ErrorKind::MaxFilesWatch),

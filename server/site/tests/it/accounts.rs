@@ -11,13 +11,13 @@ use crate::{
 };
 
 on_both!(
-    who_registers_is_signed_in_until_they_sign_out,
+    a_registered_visitor_is_signed_in_until_signing_out,
     a_wrong_password_and_an_unknown_account_are_one_answer,
     what_is_required_is_asked_each_time,
     an_answer_that_was_kept_ends_with_its_session
 );
 
-fn who_registers_is_signed_in_until_they_sign_out(kind: Kind) {
+fn a_registered_visitor_is_signed_in_until_signing_out(kind: Kind) {
     let site = Housed::new(kind, SITE);
     assert_eq!(site.get("/me").body, "I am .");
     let ann = register(&site, "Ann", 1, "reader");
@@ -133,7 +133,7 @@ fn an_answer_that_was_kept_ends_with_its_session(kind: Kind) {
         let late = validity_at(later);
         assert!(late.is_none_or(|validity| validity.is_valid(later)));
     }
-    // To a request of that time it is an answer for nobody.
+    // The answer is not valid for a request at that time.
     let later = Boottime::now().plus(Duration::from_secs(2 * 3600));
     let late = request("/members", &ann).from_peer(([127, 0, 0, 1], 1).into(), later);
     match service.call(&late.as_request()) {

@@ -1,4 +1,5 @@
-//! Addresses of static files: indexes, short addresses, listings, the site's own 404 page, and how long files may be kept.
+//! Addresses of static files: indexes, short addresses, listings, the site's 404 page, and how long
+//! files may be kept.
 
 use crate::support::{TestSite, write};
 

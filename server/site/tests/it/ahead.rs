@@ -1,4 +1,4 @@
-//! Hot pages made again before they are asked for: after a change, an epoch, an edit of the folder and a restart.
+//! Hot pages are made ahead: after a change, an epoch, an edit of the folder and a restart.
 
 use std::fs;
 
@@ -82,7 +82,7 @@ fn it_is_so_after_a_form_for_rows_and_for_whole_tables_and_without_a_template() 
     assert_eq!((page.cache(), &*page.body), ("hit", "<h1>Mine</h1>"));
     let told = site
         .site
-        .explain("/read?id=1", millpond_site::Whom::Nobody)
+        .explain("/read?id=1", millpond_site::ExplainedVisitor::Anonymous)
         .expect("an explanation");
     assert_eq!(told["page"]["made_ahead"]["times"], 1);
     assert_eq!(told["page"]["made_ahead"]["in_vain"], 0);
@@ -102,13 +102,14 @@ fn a_flood_of_changes_makes_a_page_a_few_times_and_no_more() {
     site.until("nothing is left to make", || {
         store().ahead == 0 && store().flights == 0
     });
-    // Each that nobody asked for halves the chance of the next.
+    // Each page that was not requested halves the chance of the next.
     assert!(made(&site) <= 4, "{}", made(&site));
-    assert!(store().made_in_vain + 1 >= made(&site));
+    assert!(store().made_unused + 1 >= made(&site));
     assert_eq!(site.get("/read?id=1").body, "<h1>Title 299</h1>");
 }
 
-/// However fast the machine is: what is begun last waits until all before it is no more than its share of the time.
+/// On a machine of any speed: the last page waits until all earlier ones have taken no more than
+/// their share of the time.
 #[test]
 fn a_flood_of_changes_takes_no_more_than_its_share_of_the_time() {
     let some = "[cache]\nrefresh_ahead = 5\n";
@@ -225,7 +226,7 @@ fn an_edit_of_pages_that_were_made_ahead_has_them_made_again() {
             site.site.stats().store.made_ahead == number as u64 + 1
         });
     }
-    // Nobody has asked in between.
+    // No request came in between.
     let page = site.get("/read?id=1");
     assert_eq!((page.cache(), &*page.body), ("hit", "<h3>One</h3>"));
 }

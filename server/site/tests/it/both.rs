@@ -1,9 +1,9 @@
-//! The same site on both databases: what a visitor sees does not tell which one it is.
+//! The same site on both databases: a visitor cannot see which database it is.
 
 use std::ops::Deref;
 
 use lab_pgtest::Database;
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::{
     postgres,
@@ -30,7 +30,8 @@ pub(crate) enum Kind {
     Postgres,
 }
 
-/// A site that says nothing of its database, and that database. Settings that name `sqlite:site.db` mean whichever it is.
+/// A site without database settings, and its database. Settings with `sqlite:site.db` mean the
+/// database in use.
 pub(crate) struct Housed {
     site: TestSite,
     // Dropped last: a slot of the feed would keep it.
@@ -68,7 +69,7 @@ impl Housed {
         let text = text.replace("sqlite:site.db", &url(&database.url()));
         support::write(dir.path(), &[("millpond.toml", &text)]);
         Self {
-            site: TestSite::open(dir, Options::default()),
+            site: TestSite::open(dir, SiteOptions::default()),
             database: Some(database),
         }
     }

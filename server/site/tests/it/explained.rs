@@ -1,7 +1,7 @@
 //! Why a visitor's page is answered as it is, for one visitor or another.
 
 use millpond_http::OwnedRequest;
-use millpond_site::Whom;
+use millpond_site::ExplainedVisitor;
 
 use crate::{
     postgres::{client, database, site},
@@ -20,33 +20,34 @@ fn each_visitors_answer_is_explained_from_its_own_key() {
     let site = TestSite::new(SITE);
     let ann = register(&site, "Ann", 1, "reader");
     site.ask(&with_cookie("/notes", &ann));
-    let explain = |target: &str, whom: Whom<'_>| site.site.explain(target, whom);
-    let state = |whom: Whom<'_>| explain("/notes", whom).unwrap()["page"]["state"].clone();
-    assert_eq!(state(Whom::Claims("tenant=1")), "hit");
-    assert_eq!(state(Whom::Claims("tenant=2")), "miss");
+    let explain = |target: &str, whom: ExplainedVisitor<'_>| site.site.explain(target, whom);
+    let state =
+        |whom: ExplainedVisitor<'_>| explain("/notes", whom).unwrap()["page"]["state"].clone();
+    assert_eq!(state(ExplainedVisitor::Claims("tenant=1")), "hit");
+    assert_eq!(state(ExplainedVisitor::Claims("tenant=2")), "miss");
     // The key holds claims as they are, not as the query is given them.
-    assert_eq!(state(Whom::Claims("tenant='1'")), "miss");
-    assert_eq!(state(Whom::Nobody), "miss");
+    assert_eq!(state(ExplainedVisitor::Claims("tenant='1'")), "miss");
+    assert_eq!(state(ExplainedVisitor::Anonymous), "miss");
     let cookie = with_cookie("/explain", &ann);
-    assert_eq!(state(Whom::Cookie(&cookie.as_request())), "hit");
-    let told = explain("/notes", Whom::Nobody).unwrap();
+    assert_eq!(state(ExplainedVisitor::Cookie(&cookie.as_request())), "hit");
+    let told = explain("/notes", ExplainedVisitor::Anonymous).unwrap();
     assert_eq!(told["claims_used"], serde_json::json!(["tenant"]));
 
     let forged = with_cookie("/explain", &format!("{ann}x"));
-    let said = explain("/notes", Whom::Cookie(&forged.as_request())).unwrap_err();
+    let said = explain("/notes", ExplainedVisitor::Cookie(&forged.as_request())).unwrap_err();
     assert!(said.contains("__Host-session"), "{said}");
-    assert!(explain("/notes", Whom::Claims("tenant")).is_err());
+    assert!(explain("/notes", ExplainedVisitor::Claims("tenant")).is_err());
 
     let members = |whom| explain("/members", whom).unwrap();
-    assert_eq!(members(Whom::Nobody)["led_to"], "/login");
-    assert!(members(Whom::Claims("user=1"))["led_to"].is_null());
+    assert_eq!(members(ExplainedVisitor::Anonymous)["led_to"], "/login");
+    assert!(members(ExplainedVisitor::Claims("user=1"))["led_to"].is_null());
     // A program that may not see it is led nowhere.
-    let refused = explain("/api/desk", Whom::Nobody).unwrap();
+    let refused = explain("/api/desk", ExplainedVisitor::Anonymous).unwrap();
     assert!(refused["led_to"].is_null() && refused["refused_without"] == true);
     assert_eq!(site.get("/api/desk").status, 403);
-    let desk = explain("/desk", Whom::Claims("role=reader")).unwrap();
+    let desk = explain("/desk", ExplainedVisitor::Claims("role=reader")).unwrap();
     assert_eq!(desk["closed"], true);
-    // Nobody was let in by what was claimed.
+    // The claims let no visitor in.
     assert_eq!(site.get("/members").status, 303);
 }
 
@@ -57,7 +58,11 @@ fn the_transaction_that_ended_a_page_is_named_as_postgresql_names_it() {
                    -- name: who :many\nselect who from comment where article_id = :id;\n";
     let site = site(&database, &[("pages/a.sql", queries)]);
     site.until("a hit", || site.get("/a?id=1").cache() == "hit");
-    let told = || site.site.explain("/a?id=1", Whom::Nobody).unwrap();
+    let told = || {
+        site.site
+            .explain("/a?id=1", ExplainedVisitor::Anonymous)
+            .unwrap()
+    };
     let key = told()["key"].clone();
     assert_eq!(
         (&key["route"], &key["parameters"]["id"]),

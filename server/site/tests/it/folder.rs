@@ -98,7 +98,8 @@ fn a_changed_file_takes_effect_by_itself_and_a_broken_one_does_not() {
     site.until("the file is new", || {
         site.get("/s.txt").body == "two" && site.get("/new/t.txt").body == "t"
     });
-    // Renamed into place: a reading in the middle of a write would find an empty page, which is a good one.
+    // Renamed into place: a reading in the middle of a write would find an empty page, which is
+    // valid.
     let pages = site.dir.path().join("pages");
     write(&pages, &[(".p.new", "{% broken")]);
     std::fs::rename(pages.join(".p.new"), pages.join("p.html")).unwrap();
@@ -131,7 +132,7 @@ fn files_come_and_go_while_a_page_is_broken() {
     assert_eq!(site.get("/new").status, 308, "its address too");
     let problems = site.site.reload().unwrap_err();
     assert_eq!(problems[0].file.to_str(), Some("templates/part.html"));
-    // All else is as it was, and still stored.
+    // Everything else is as it was, and still stored.
     assert_eq!(
         (&*site.get("/p").body, site.get("/p").cache()),
         ("whole", "hit")

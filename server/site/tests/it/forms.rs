@@ -1,4 +1,4 @@
-//! Forms: one transaction, constraints, who may send them.
+//! Forms: one transaction, constraints, and which clients may send them.
 
 use millpond_http::OwnedRequest;
 
@@ -100,7 +100,7 @@ fn multipart_forms_work() {
 }
 
 #[test]
-fn methods_are_told() {
+fn methods_are_listed() {
     let site = TestSite::new(FORMS);
     let ask = |method: &str, target: &str| site.ask(&OwnedRequest::new(method, target));
     assert_eq!(
@@ -137,7 +137,7 @@ fn methods_are_told() {
 }
 
 #[test]
-fn files_tell_their_methods() {
+fn files_list_their_methods() {
     let site = TestSite::new(&[("static/a.txt", "a")]);
     for (method, status, allow) in [
         ("GET", 200, ""),

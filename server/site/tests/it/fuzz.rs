@@ -1,4 +1,5 @@
-//! A whole site under hostile requests: it gives away nothing, runs no markup of a visitor's, and sends nobody elsewhere.
+//! A whole site under hostile requests: it reveals nothing, runs no visitor's markup, and redirects
+//! no visitor to another site.
 
 use std::os::unix::fs::symlink;
 use std::panic::AssertUnwindSafe;
@@ -12,7 +13,7 @@ use millpond_http::OwnedRequest;
 
 use crate::support::{Answer, TestSite};
 
-/// Stands in everything that no visitor may see.
+/// Part of every text that no visitor may see.
 const SECRET: &str = "SECRET-OF-THE-HOUSE";
 
 fn site() -> TestSite {

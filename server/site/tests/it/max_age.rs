@@ -1,6 +1,6 @@
 //! What `-- max-age:` waives, and what it does not.
 
-use millpond_site::Whom;
+use millpond_site::ExplainedVisitor;
 
 use crate::{
     postgres::{client, database, site},
@@ -20,13 +20,19 @@ const PAGES: [(&str, &str); 2] = [
 ];
 
 fn epoch(site: &TestSite) -> Option<u64> {
-    let told = site.site.explain("/comments", Whom::Nobody).unwrap();
+    let told = site
+        .site
+        .explain("/comments", ExplainedVisitor::Anonymous)
+        .unwrap();
     told["feed"]["epoch"].as_u64()
 }
 
 /// Whether the feed has passed what the result of the second query was read at.
 fn has_passed(site: &TestSite) -> bool {
-    let told = site.site.explain("/both", Whom::Nobody).unwrap();
+    let told = site
+        .site
+        .explain("/both", ExplainedVisitor::Anonymous)
+        .unwrap();
     let place = |told: &serde_json::Value| {
         let (high, low) = told.as_str()?.split_once('/')?;
         let part = |digits| u64::from_str_radix(digits, 16).ok();
@@ -35,8 +41,9 @@ fn has_passed(site: &TestSite) -> bool {
     place(&told["feed"]["position"]) >= place(&told["queries"][1]["stored"]["position"])
 }
 
-/// A transaction changes two tables, one of which is published only then: the feed will tell of the other alone. A result with a max-age that was
-/// read before it is visible must not be put on a page beside what came after it.
+/// A transaction changes two tables, and one of them is published only afterwards: the feed brings
+/// the change of the other alone. A result with a max-age that was read before the transaction is
+/// visible must not be on a page beside a later result.
 #[test]
 fn a_result_that_may_be_old_is_kept_only_where_the_feed_covers_what_it_was_read_in() {
     let database = database();
@@ -77,7 +84,7 @@ fn a_result_that_may_be_old_is_kept_only_where_the_feed_covers_what_it_was_read_
 
 /// What the query itself is, the owner may waive: here a function that the feed knows nothing of.
 #[test]
-fn a_result_that_may_be_old_is_kept_although_nothing_tells_of_its_end() {
+fn a_result_with_a_max_age_is_kept_without_a_feed_of_its_changes() {
     let database = database();
     let query = "-- name: at :one\n-- max-age: 600s\nselect clock_timestamp()::text as at;\n";
     let site = site(&database, &[("pages/at.sql", query)]);

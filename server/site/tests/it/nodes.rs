@@ -1,15 +1,16 @@
-//! Several nodes on one database: a visitor sees on each what he has written through another (COHERENCE, rule 19).
+//! Several nodes on one database: every node shows a visitor the visitor's own writes through other
+//! nodes (coherence.md, rule 19).
 
 use lab_pgtest::Database;
 use millpond_http::{OwnedRequest, Reply, Service as _};
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::postgres::{client, database, folder};
 use crate::sessions::cookie;
 use crate::support::{Answer, TestSite, write};
 
-/// The bound is far away: whatever is shown at once is shown by another rule.
+/// The bound is long: what is shown at once is shown by another rule.
 pub(crate) fn settings(url: &str) -> String {
     format!(
         "[database]\nurl = \"{url}\"\n[cache]\nmax_staleness = \"10min\"\n[session]\nsecret = \"{}\"\n",
@@ -45,7 +46,7 @@ pub(crate) const PAGES: &[(&str, &str)] = &[
 fn node(database: &Database<'_>) -> TestSite {
     let dir = folder(database, PAGES);
     write(dir.path(), &[("millpond.toml", &settings(&database.url()))]);
-    TestSite::open(dir, Options::default())
+    TestSite::open(dir, SiteOptions::default())
 }
 
 fn on_sqlite(file: &str) -> TestSite {
@@ -56,7 +57,7 @@ fn on_sqlite(file: &str) -> TestSite {
         format!("sqlite:{file}")
     };
     write(dir.path(), &[("millpond.toml", &settings(&url))]);
-    TestSite::open(dir, Options::default())
+    TestSite::open(dir, SiteOptions::default())
 }
 
 pub(crate) fn get(site: &TestSite, target: &str, cookie: &str) -> Answer {
@@ -125,7 +126,7 @@ fn what_a_visitor_has_written_is_on_the_next_page_of_every_node() {
 }
 
 #[test]
-fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
+fn while_a_feed_is_held_up_a_writer_sees_the_write_and_others_may_not() {
     let database = database();
     let (first, second, feed) = two(&database);
     second.until("a hit", || second.get("/a").cache() == "hit");
@@ -142,7 +143,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
         (&*own.body, own.cache()),
         ("Ann,", "fwd=bypass; detail=own-write")
     );
-    // It is the page that all get, and nobody's mark.
+    // It is the page for every visitor, without a private mark.
     assert_eq!(own.field("cache-control"), "no-cache");
     assert_eq!(own.field("set-cookie"), "");
     let me = get(&second, "/me", &format!("a=1; {cookie}"));
@@ -167,7 +168,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
 }
 
 #[test]
-fn over_plain_http_browsers_keep_what_they_are_told() {
+fn over_plain_http_browsers_keep_the_write_cookie() {
     let site = on_sqlite("");
     let form = OwnedRequest::new("POST", "/say")
         .field("Host", "site.test")
@@ -190,7 +191,7 @@ fn over_plain_http_browsers_keep_what_they_are_told() {
 }
 
 #[test]
-fn an_answer_is_kept_for_who_has_written_once_the_feed_has_passed_it() {
+fn an_answer_is_kept_for_a_writer_once_the_feed_has_passed_the_write() {
     let database = database();
     let (first, second, feed) = two(&database);
     second.until("a hit", || second.get("/a").cache() == "hit");
@@ -210,7 +211,7 @@ fn an_answer_is_kept_for_who_has_written_once_the_feed_has_passed_it() {
 }
 
 #[test]
-fn who_waits_for_the_feed_sees_his_write_whether_it_comes_in_time_or_not() {
+fn a_visitor_who_waits_for_the_feed_sees_the_write_in_time_or_late() {
     let database = database();
     let (first, second, feed) = two(&database);
     second.until("a hit", || second.get("/a").cache() == "hit");
@@ -222,9 +223,10 @@ fn who_waits_for_the_feed_sees_his_write_whether_it_comes_in_time_or_not() {
     });
 }
 
-/// ✗ *By places alone, who has written while nobody knew where would go past the cache until the bound is over, and a minute more.*
+/// *Counterexample* with positions alone: a visitor whose write has no known position would bypass
+/// the cache until the bound is over, and a minute more.
 #[test]
-fn who_has_written_nobody_knows_where_goes_past_the_cache_for_a_heartbeat() {
+fn a_write_without_a_position_bypasses_the_cache_for_a_heartbeat() {
     let database = database();
     let (first, second, feed) = two(&database);
     let mut others = feeds(&database);
@@ -267,7 +269,7 @@ fn who_has_written_nobody_knows_where_goes_past_the_cache_for_a_heartbeat() {
 }
 
 #[test]
-fn a_position_of_another_server_is_never_passed_and_nobody_waits_for_it() {
+fn a_position_of_another_server_is_never_passed_and_not_waited_for() {
     let database = database();
     let here = node(&database);
     here.until("a hit", || here.get("/a").cache() == "hit");
@@ -280,7 +282,7 @@ fn a_position_of_another_server_is_never_passed_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn what_is_told_between_nodes_is_in_no_key_and_no_template() {
+fn the_write_cookie_is_in_no_key_and_no_template() {
     let site = on_sqlite("");
     let cookie = say(&site, "Ann");
     assert_eq!(get(&site, "/varied", "a=1").body, "a=1");
@@ -309,7 +311,7 @@ fn two_processes_on_one_file_are_nodes_too() {
 }
 
 #[test]
-fn without_a_key_nothing_is_told() {
-    let site = TestSite::with(PAGES, Options::default());
+fn without_a_key_no_write_cookie_is_sent() {
+    let site = TestSite::with(PAGES, SiteOptions::default());
     assert_eq!(say(&site, "Ann"), "");
 }

@@ -1,9 +1,10 @@
-//! Several nodes where triggers tell: positions are transaction ids there (COHERENCE, rule 19).
+//! Several nodes with feeds of triggers: their positions are transaction ids (coherence.md, rule
+//! 19).
 
 use std::sync::LazyLock;
 
 use lab_pgtest::{Database, Postgres};
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::nodes::{Frozen, PAGES, get, say, settings};
 use crate::postgres::{client, folder, install_triggers};
@@ -27,7 +28,7 @@ fn node(database: &Database<'_>) -> TestSite {
     let by_triggers = logical.replace("[cache]", "feed = \"triggers\"\n[cache]");
     write(dir.path(), &[("millpond.toml", &by_triggers), IDLE]);
     install_triggers(dir.path());
-    let site = TestSite::open(dir, Options::default());
+    let site = TestSite::open(dir, SiteOptions::default());
     site.until("a hit", || site.get("/a").cache() == "hit");
     site
 }
@@ -60,7 +61,8 @@ fn two(database: &Database<'_>) -> (TestSite, TestSite, i32) {
     (first, second, pid)
 }
 
-/// Stops the server's side of a feed between two questions: what it has locked amid one would stop everybody.
+/// Stops the server's side of a feed between two queries: stopped within a query, its locks would
+/// block every session.
 fn freeze(site: &TestSite, database: &Database<'_>, pid: i32) -> Frozen {
     let mut frozen = None;
     site.until("it is idle", || {
@@ -87,7 +89,7 @@ fn what_a_visitor_has_written_is_on_the_next_page_of_every_node() {
 }
 
 #[test]
-fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
+fn while_a_feed_is_held_up_a_writer_sees_the_write_and_others_may_not() {
     let database = SERVER.database().unwrap();
     let (first, second, feed) = two(&database);
     let frozen = freeze(&second, &database, feed);
@@ -96,7 +98,7 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
     assert_eq!((&*old.body, old.cache()), ("", "hit"));
     let own = get(&second, "/a", &written);
     assert_eq!((&*own.body, own.cache()), ("Ann,", BYPASS));
-    // Who then sends a form that changes nothing does not lose what he came with.
+    // A later form that changes nothing does not lose the position in the visitor's cookie.
     let answer = second.post("/idle", "");
     assert_eq!(answer.status, 303, "{}", answer.body);
     let own = get(&second, "/a", &cookie(&answer));
@@ -111,10 +113,10 @@ fn while_a_feed_is_held_up_who_has_written_sees_it_and_others_may_not() {
     assert_eq!(second.get("/a").body, "Ann,");
 }
 
-/// The position lies beyond the open one, of which nobody knows whether the other node has seen it. But a look that is sent after the
-/// visitor came has seen the write.
+/// The position lies beyond the oldest open one, so it does not say whether the other node has
+/// applied it. But a poll that is sent after the visitor's request has seen the write.
 #[test]
-fn while_an_older_transaction_is_open_who_has_written_waits_for_a_look_and_not_for_its_end() {
+fn while_an_older_transaction_is_open_a_writer_waits_for_a_poll_and_not_for_its_end() {
     let database = SERVER.database().unwrap();
     let (first, second, _) = two(&database);
     let mut open = client(&database);

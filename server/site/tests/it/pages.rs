@@ -1,7 +1,7 @@
 //! Pages from the store: hits, misses, what makes a page stale and what does not.
 
 use millpond_http::OwnedRequest;
-use millpond_site::Options;
+use millpond_site::SiteOptions;
 
 use crate::support::TestSite;
 
@@ -130,7 +130,8 @@ fn what_does_not_exist_is_kept_too_and_forgotten_when_it_comes() {
 fn objects_are_shared_between_pages_when_they_make_one_state() {
     let site = TestSite::new(READ);
     site.get("/read?id=1");
-    // Once the feed has passed what the first page has read, a page of other queries is still read, but one of the same is combined.
+    // Once the feed has passed the position of the first page, a page of other queries is still
+    // read, but a page of the same queries is combined.
     let before = site.site.stats().store.stored;
     site.get("/api/1");
     assert!(site.site.stats().store.stored > before);
@@ -140,9 +141,9 @@ fn objects_are_shared_between_pages_when_they_make_one_state() {
 fn without_a_cache_every_page_is_made() {
     let site = TestSite::with(
         READ,
-        Options {
+        SiteOptions {
             cache: false,
-            ..Options::default()
+            ..SiteOptions::default()
         },
     );
     for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! Row-level security on PostgreSQL beside claims: what a policy hides is on no page, from memory either.
+//! Row-level security on PostgreSQL beside claims: a row that a policy hides is on no page, from
+//! memory either.
 
 use lab_pgtest::Database;
 
@@ -21,7 +22,7 @@ const BY_SETTING: &str = "create policy named on note
   using (tenant = nullif(current_setting('app.tenant', true), '')::bigint) with check (true);
 alter table note enable row level security, force row level security;";
 
-/// All that the policy shows, to whoever asks.
+/// All that the policy shows, to every visitor.
 const ALL: (&str, &str) = (
     "pages/api/all.sql",
     "-- name: notes :many\nselect body from note order by id;\n",
@@ -105,7 +106,7 @@ fn a_policy_that_reads_a_table_is_a_dependency_and_each_tenant_has_its_own_page(
     shows("", "/api/all", &both);
 }
 
-/// Nothing tells when a setting changes, so such a query is never kept: it costs a read each time, and is right.
+/// No feed reports the change of a setting, so such a query is never kept: each request reads it.
 #[test]
 fn a_policy_by_a_setting_keeps_the_query_out_of_memory_and_a_page_may_name_its_tenant() {
     let site = site(BY_SETTING);

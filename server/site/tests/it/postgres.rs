@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use lab_pgtest::{Database, Postgres};
-use millpond_site::{Config, DatabaseUrl, Options, Site, check, mend};
+use millpond_site::{Config, DatabaseUrl, Site, SiteOptions, check, repair};
 use postgres::{Client, NoTls};
 
 use crate::support::{TestSite, write};
@@ -51,7 +51,7 @@ pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfil
 }
 
 pub(crate) fn site(database: &Database<'_>, files: &[(&str, &str)]) -> TestSite {
-    TestSite::open(folder(database, files), Options::default())
+    TestSite::open(folder(database, files), SiteOptions::default())
 }
 
 /// The problems that a check finds.
@@ -132,13 +132,13 @@ const COMMENTS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn a_page_is_kept_until_somebody_changes_what_it_shows() {
+fn a_page_is_kept_until_its_data_changes() {
     let database = database();
     is_kept_until_changed(&site(&database, &COMMENTS), &database);
 }
 
 #[test]
-fn without_logical_replication_triggers_tell_once_they_are_installed() {
+fn without_logical_replication_installed_triggers_report_changes() {
     let server = Postgres::start().unwrap();
     let database = server.database().unwrap();
     let settings = format!(
@@ -148,7 +148,7 @@ fn without_logical_replication_triggers_tell_once_they_are_installed() {
     let dir = folder(&database, &COMMENTS);
     write(dir.path(), &[("millpond.toml", &settings)]);
     install_triggers(dir.path());
-    let site = TestSite::open(dir, Options::default());
+    let site = TestSite::open(dir, SiteOptions::default());
     is_kept_until_changed(&site, &database);
 }
 
@@ -156,12 +156,12 @@ fn without_logical_replication_triggers_tell_once_they_are_installed() {
 pub(crate) fn install_triggers(folder: &Path) {
     let config = Config::read(folder).unwrap();
     // The migrations come first.
-    Site::open(folder, &config, Options::default())
+    Site::open(folder, &config, SiteOptions::default())
         .unwrap_or_else(|_| panic!("good"))
         .stop();
     let lacking = check(folder, &config).unwrap().requirements;
     assert!(lacking.iter().all(|lacking| lacking.may_fix), "{lacking:?}");
-    mend(folder, &config, &lacking, |_| {}).unwrap();
+    repair(folder, &config, &lacking, |_| {}).unwrap();
     let lacking = check(folder, &config).unwrap().requirements;
     assert_eq!(lacking, []);
 }
@@ -308,7 +308,7 @@ fn a_check_finds_faults_and_changes_nothing() {
     );
     assert!(found.contains("migrations/0002_b.sql:3:8"), "{found}");
 
-    Site::open(dir.path(), &config, Options::default())
+    Site::open(dir.path(), &config, SiteOptions::default())
         .unwrap_or_else(|_| panic!("good"))
         .stop();
     check(dir.path(), &config).unwrap();
@@ -334,7 +334,7 @@ fn a_server_that_is_not_there_is_named_without_the_password() {
     );
     let config = Config::read(dir.path()).unwrap();
     assert!(matches!(&config.database, DatabaseUrl::Postgres(_)));
-    let Err(found) = Site::open(dir.path(), &config, Options::default()) else {
+    let Err(found) = Site::open(dir.path(), &config, SiteOptions::default()) else {
         panic!("nobody answers there");
     };
     let said = found[0].to_string();

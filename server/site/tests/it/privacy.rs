@@ -1,4 +1,4 @@
-//! A page that looks at its visitor is nobody else's.
+//! A page that looks at its visitor is given to no other visitor.
 
 use millpond_http::OwnedRequest;
 

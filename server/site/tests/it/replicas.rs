@@ -1,7 +1,7 @@
 //! Sites that read a standby of their PostgreSQL server.
 
 use lab_pgtest::{Options as Server, Postgres};
-use millpond_site::{Config, Options, check};
+use millpond_site::{Config, SiteOptions, check};
 use postgres::{Client, NoTls};
 
 use crate::support::{TestSite, write};
@@ -48,18 +48,19 @@ fn folder(settings: &str) -> tempfile::TempDir {
     dir
 }
 
-/// A site on `primary` that may read `standby`; nothing is made ahead, and the feed is given all the time it wants.
+/// A site on `primary` that may read `standby`; no page is made ahead, and the feed has unlimited
+/// time.
 fn site(primary: &Postgres, standby: &Postgres) -> TestSite {
     let settings = format!(
         "[database]\nurl = \"{}\"\nreplicas = [\"127.0.0.1:{}\"]\n[cache]\nrefresh_ahead = 0\nmax_staleness = \"10min\"\n",
         primary.url(),
         standby.port()
     );
-    TestSite::open(folder(&settings), Options::default())
+    TestSite::open(folder(&settings), SiteOptions::default())
 }
 
 #[test]
-fn pages_come_from_a_replica_and_are_kept_and_who_writes_sees_it_at_once() {
+fn pages_come_from_a_replica_and_are_kept_and_a_writer_sees_the_write_at_once() {
     let primary = Server::new().logical().start().unwrap();
     let standby = primary.standby().unwrap();
     let site = site(&primary, &standby);

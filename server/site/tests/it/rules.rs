@@ -92,7 +92,7 @@ fn rewrites_are_answered_as_the_other_address_is() {
     let first = site.get("/articles/1");
     assert_eq!((first.status, &*first.body), (200, "One"));
     assert!(first.cache().starts_with("fwd=miss"), "{}", first.cache());
-    // One page, one entry of the cache, by whatever address.
+    // One page is one entry of the cache, under every address.
     assert_eq!(site.get("/read?id=1").cache(), "hit");
     assert_eq!(site.get("/articles/1").cache(), "hit");
     assert_eq!(site.get("/articles/9").status, 404);
@@ -150,7 +150,7 @@ fn what_is_rewritten_is_answered_and_leads_nowhere() {
         let mut all = vec![("millpond.toml", &*rule)];
         all.extend_from_slice(&files);
         let site = TestSite::new(&all);
-        // Whatever is asked for, the address of the target and those of other files included.
+        // For every address, those of the target and of other files included.
         for target in ["/", "/index.html", "/deep/link", "/about.html", "/docs", to] {
             let answer = site.get(target);
             assert_eq!(
@@ -172,7 +172,7 @@ fn what_is_rewritten_is_answered_and_leads_nowhere() {
 }
 
 #[test]
-fn fields_are_added_to_whatever_answers() {
+fn fields_are_added_to_every_answer() {
     let site = site();
     let page = site.get("/read?id=2");
     assert_eq!(page.field("x-frame-options"), "DENY");
@@ -211,8 +211,9 @@ fn a_changed_rule_takes_effect_by_itself_and_a_wrong_one_does_not() {
     write(site.dir.path(), &[("millpond.toml", circle)]);
     assert!(site.site.reload().is_err());
     assert_eq!(site.get("/x").field("location"), "/a.txt");
-    // What cannot be read leaves the settings as they are; the rest of the folder goes on.
-    // Renamed into place: a reading in the middle of a write would find an empty file, which is a good one.
+    // An unreadable configuration leaves the settings as they are; the rest of the folder is read.
+    // Renamed into place: a reading in the middle of a write would find an empty file, which is
+    // valid.
     let dir = site.dir.path();
     write(dir, &[(".millpond.toml.new", "[[redirect]]\nform = 1\n")]);
     std::fs::rename(dir.join(".millpond.toml.new"), dir.join("millpond.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Signing in and out: what a session opens, and for whom.
+//! Signing in and out: what a session opens, and for which visitor.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -100,9 +100,10 @@ pub(crate) fn login(site: &TestSite, name: &str, password: &str) -> Answer {
     site.post("/login", &format!("name={name}&password={password}"))
 }
 
-/// ✗ *Whoever is told of an error after the commit has written all the same, and has to see it on every node.*
+/// *Counterexample*: a visitor who gets an error after the commit has written all the same, and
+/// must see the write on every node.
 #[test]
-fn a_form_that_has_written_and_cannot_sign_in_tells_what_was_written() {
+fn a_form_that_has_written_and_cannot_sign_in_sends_the_write_cookie() {
     let site = TestSite::new(SITE);
     let long = "x".repeat(4_000);
     let answer = site.post(
@@ -189,7 +190,7 @@ fn after_signing_in_only_paths_of_this_site_are_followed() {
 }
 
 #[test]
-fn another_sites_form_signs_nobody_in_or_out() {
+fn another_sites_form_signs_no_visitor_in_or_out() {
     let site = TestSite::new(SITE);
     register(&site, "Ann", 1, "reader");
     for (target, body) in [
@@ -238,7 +239,7 @@ fn keys_are_rotated() {
 }
 
 #[test]
-fn the_key_is_made_where_somebody_can_sign_in_and_nowhere_else() {
+fn the_key_is_made_where_visitors_can_sign_in_and_nowhere_else() {
     let without = [(
         "millpond.toml",
         "[database]\nurl = \"sqlite:data/site.db\"\n[session]\nsecure = false\n",

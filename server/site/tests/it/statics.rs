@@ -21,7 +21,7 @@ fn accepting(site: &TestSite, target: &str, codings: &str) -> Answer {
     site.ask(&request)
 }
 
-/// Makes `name` so many seconds older than it is.
+/// Makes `name` `seconds` older than it is.
 fn age(site: &TestSite, name: &str, seconds: u64) {
     let file = File::options()
         .write(true)
@@ -87,7 +87,7 @@ fn a_large_file_that_is_cut_or_grows_is_described_as_it_is() {
         .unwrap();
     for len in [5000, 20_000, 2000, 0] {
         file.set_len(len).unwrap();
-        // At once, not when the event has come.
+        // At once, before the event of the watch arrives.
         let answer = site.get("/a.bin");
         assert_eq!(answer.status, 200);
         assert_eq!(answer.field("content-length"), len.to_string());
@@ -115,7 +115,7 @@ fn a_coding_beside_a_file_comes_and_goes_by_itself() {
     assert_eq!(answer.field("vary"), "Accept-Encoding");
     assert_eq!(answer.field("content-type"), "text/css; charset=utf-8");
     assert_eq!(site.get("/a.css").body, text);
-    // A new version of the file: what lies beside it is of the old one.
+    // A new version of the file: its coding belongs to the old one.
     age(&site, "static/a.css.zst", 50);
     let other = "other ".repeat(1000);
     fs::write(site.dir.path().join("static/a.css"), &other).unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_http::{Body, OwnedRequest, Reply, Response, Service, Validity};
-use millpond_site::{Config, Options, Problem, Site, SiteService};
+use millpond_site::{Config, Problem, Site, SiteOptions, SiteService};
 
 /// Tables that most tests use.
 pub(crate) const SCHEMA: &str = "create table article (id integer primary key, title text not null unique check (length(title) < 40), body text) strict;
@@ -83,7 +83,7 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 pub(crate) fn problems(files: &[(&str, &str)]) -> String {
     let dir = folder(files);
     let problems = match Config::read(dir.path()) {
-        Ok(config) => match Site::open(dir.path(), &config, Options::default()) {
+        Ok(config) => match Site::open(dir.path(), &config, SiteOptions::default()) {
             Ok(site) => {
                 site.stop();
                 Vec::new()
@@ -101,15 +101,15 @@ pub(crate) fn problems(files: &[(&str, &str)]) -> String {
 
 impl TestSite {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        Self::with(files, Options::default())
+        Self::with(files, SiteOptions::default())
     }
 
-    pub(crate) fn with(files: &[(&str, &str)], options: Options) -> Self {
+    pub(crate) fn with(files: &[(&str, &str)], options: SiteOptions) -> Self {
         Self::open(folder(files), options)
     }
 
     /// The site in a folder.
-    pub(crate) fn open(dir: tempfile::TempDir, options: Options) -> Self {
+    pub(crate) fn open(dir: tempfile::TempDir, options: SiteOptions) -> Self {
         let config = Config::read(dir.path()).unwrap();
         let site = Site::open(dir.path(), &config, options).unwrap_or_else(|problems| {
             panic!(
@@ -132,12 +132,12 @@ impl TestSite {
         test
     }
 
-    /// The same folder, served by another process, as it were.
+    /// The same folder, as if served by another process.
     pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
         let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
         drop(self);
         write(dir.path(), files);
-        Self::open(dir, Options::default())
+        Self::open(dir, SiteOptions::default())
     }
 
     /// Asks, and checks that an earlier response that is still valid is given again.
@@ -163,7 +163,7 @@ impl TestSite {
             }
             Reply::Later(future) => (self.runtime.block_on(future), None),
         };
-        // What changes while it is asked may be seen or not.
+        // A change during the requests may be seen or not.
         if let Some((before, _)) = before.and_then(still) {
             assert_eq!(bytes_of(&before), bytes_of(&reply), "{name}");
         }

@@ -1,4 +1,4 @@
-//! One visitor's data is never another's: whatever is asked, in whatever order, on whatever worker.
+//! One visitor's data is never given to another, for all requests, orders and workers.
 
 use std::{
     io::{Read as _, Write as _},
@@ -126,7 +126,7 @@ fn response(stream: &mut TcpStream) -> (String, String) {
     (head, String::from_utf8(body).unwrap())
 }
 
-/// Asks for everything as everybody, pipelined, the tenants taking turns.
+/// Requests every page as every visitor, pipelined, with the tenants in turns.
 fn converse(address: SocketAddr, cookies: &[String], first: usize) {
     let mut stream = TcpStream::connect(address).unwrap();
     for round in 0..4 {

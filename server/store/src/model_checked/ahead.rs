@@ -1,9 +1,9 @@
-//! Values made before they are asked for, beside writers and readers.
+//! Values that are made ahead, beside writers and readers.
 
 use super::*;
 
 /// Makes ahead what is offered, and the value itself even if it is not, as after a restart.
-fn attend(store: &TestStore, row: &Row, tag: Tag) {
+fn set_attendant(store: &TestStore, row: &SimulatedRow, tag: Tag) {
     for _ in 0..3 {
         store.sweep(NOW);
         let next = store.next_ahead(NOW);
@@ -18,15 +18,15 @@ fn attend(store: &TestStore, row: &Row, tag: Tag) {
 
 #[test]
 fn own_writes_are_read_while_values_are_made_ahead() {
-    check_beside(attend, Order::VisibleFirst, TAGS[0], false);
+    check_beside(set_attendant, Order::VisibleFirst, TAGS[0], false);
 }
 
 #[test]
 fn own_writes_are_read_while_values_are_made_ahead_by_generation() {
-    check_beside(attend, Order::VisibleFirst, TAGS[1], true);
+    check_beside(set_attendant, Order::VisibleFirst, TAGS[1], true);
 }
 
 #[test]
 fn own_writes_are_read_while_values_are_made_ahead_of_visibility() {
-    check_beside(attend, Order::AppliedFirst, TAGS[0], true);
+    check_beside(set_attendant, Order::AppliedFirst, TAGS[0], true);
 }

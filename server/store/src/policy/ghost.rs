@@ -1,7 +1,7 @@
-//! The keys that left a short while ago.
+//! The keys of entries that left lately.
 //!
-//! Of a key 32 bits of its hash are kept. Among a million ghosts, one newcomer in four thousand is taken for
-//! one of them, and gets a place in main that it has not earned; nothing else depends on a ghost.
+//! Of each key 32 bits of its hash are kept. With a million ghosts, one newcomer in four thousand
+//! is mistaken for a ghost, and gets a place in main too early. This has no other effect.
 
 use hashbrown::HashTable;
 
@@ -10,16 +10,17 @@ use super::slab::{List, Slab};
 #[derive(Default)]
 struct Ghost {
     fingerprint: u32,
-    /// What the entry weighed: the queue is as long as the entries that it stands for were heavy.
+    /// The entry's weight: the queue is limited by the sum of the weights.
     weight: u32,
 }
 
 #[cfg(test)]
-/// Bytes for one ghost: the node, and an index with its control byte in a table that is at least 7/16 full.
+/// Bytes for one ghost: the node, and an index with its control byte in a table that is at least
+/// 7/16 full.
 pub(super) const OVERHEAD: usize =
     super::slab::node_size::<Ghost>() + (size_of::<u32>() + 1) * 16 / 7;
 
-/// A first-in, first-out queue of hashes that stand for entries of at most `limit` bytes together.
+/// A first-in, first-out queue of hashes of entries that weigh at most `limit` bytes together.
 pub(super) struct Ghosts {
     limit: usize,
     weight: usize,
@@ -39,9 +40,9 @@ impl Ghosts {
         }
     }
 
-    /// Remembers a key, and forgets the oldest ones for it. A key that is there already keeps its place.
+    /// Adds a key, and drops the oldest ones for it. A key that is present keeps its place.
     pub(super) fn remember(&mut self, hash: u64, weight: u32) {
-        // What weighs nothing is remembered too, but not without end.
+        // A weight of 0 counts as 1, so that the queue stays bounded.
         let weight = weight.max(1);
         let fingerprint = fingerprint(hash);
         if weight as usize > self.limit || self.find(fingerprint).is_some() {
@@ -64,12 +65,12 @@ impl Ghosts {
             by_fingerprint,
             ..
         } = self;
-        by_fingerprint.insert_unique(spread(fingerprint), index, |&index| {
-            spread(nodes[index].fingerprint)
+        by_fingerprint.insert_unique(table_hash(fingerprint), index, |&index| {
+            table_hash(nodes[index].fingerprint)
         });
     }
 
-    /// Forgets a key, and says whether it was remembered.
+    /// Removes a key. True if the key was present.
     pub(super) fn forget(&mut self, hash: u64) -> bool {
         let Some(index) = self.find(fingerprint(hash)) else {
             return false;
@@ -81,16 +82,18 @@ impl Ghosts {
 
     fn find(&self, fingerprint: u32) -> Option<u32> {
         let same = |&index: &u32| self.nodes[index].fingerprint == fingerprint;
-        self.by_fingerprint.find(spread(fingerprint), same).copied()
+        self.by_fingerprint
+            .find(table_hash(fingerprint), same)
+            .copied()
     }
 
-    /// Frees a node that is in the queue no more.
+    /// Frees a node that has left the queue.
     fn drop_node(&mut self, index: u32) {
         let ghost = self.nodes.remove(index);
         self.weight -= ghost.weight as usize;
         if let Ok(slot) = self
             .by_fingerprint
-            .find_entry(spread(ghost.fingerprint), |&other| other == index)
+            .find_entry(table_hash(ghost.fingerprint), |&other| other == index)
         {
             slot.remove();
         }
@@ -115,12 +118,13 @@ impl Ghosts {
     }
 }
 
-/// Both halves, because the low bits of some hashes say little and the high bits of others.
+/// Uses both halves: some hash functions vary little in the low bits, others little in the high
+/// bits.
 pub(super) fn fingerprint(hash: u64) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
 /// The table takes its buckets from the low bits and its control bytes from the high ones.
-fn spread(fingerprint: u32) -> u64 {
+fn table_hash(fingerprint: u32) -> u64 {
     u64::from(fingerprint).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -1,4 +1,5 @@
-//! The published algorithm, written down as plainly as it can be: vectors, searched from one end to the other.
+//! The published algorithm in its plainest form: vectors that are searched from one end to the
+//! other.
 
 use std::collections::VecDeque;
 
@@ -44,7 +45,8 @@ impl Model {
             .find(|item| item.key == key)
     }
 
-    /// A request for `key`: true is a hit. On a miss it is inserted; what that evicts is appended to `out`.
+    /// A request for `key`: true is a hit. A miss inserts the key; the evicted keys are appended to
+    /// `out`.
     pub(super) fn access(&mut self, key: u64, weight: usize, out: &mut Vec<u64>) -> bool {
         if let Some(item) = self.find(key) {
             item.visits = (item.visits + 1).min(3);

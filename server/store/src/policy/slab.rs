@@ -1,7 +1,7 @@
 //! Doubly linked lists whose nodes live in one vector, linked by index.
 //!
-//! A node is in at most one list. Which one is the caller's to know; unlinking from another is a logic error that
-//! corrupts the lists' order, never memory.
+//! A node is in at most one list. The caller knows which; unlinking from another list is a logic
+//! error that corrupts the order of the lists, never memory.
 
 use std::ops::{Index, IndexMut};
 
@@ -64,7 +64,7 @@ impl<T: Default> Slab<T> {
 
     /// Nodes, free ones too.
     pub(super) fn len(&self) -> u32 {
-        // No index is as large as that.
+        // No index is as large as `u32::MAX`.
         self.nodes.len() as u32
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Handle, MAX_VISITS, OVERHEAD, Policy, Resident, ghost, model::Model};
 
 #[derive(Debug)]
-struct Page {
+struct CachedPage {
     key: u64,
     weight: Cell<usize>,
     visits: Cell<u8>,
@@ -17,7 +17,7 @@ struct Page {
     restless: bool,
 }
 
-impl Resident for Rc<Page> {
+impl Resident for Rc<CachedPage> {
     fn weight(&self) -> usize {
         self.weight.get()
     }
@@ -42,9 +42,9 @@ impl Resident for Rc<Page> {
 
 /// A cache as the store makes it: an index beside the policy.
 struct Cache {
-    policy: Policy<Rc<Page>>,
-    index: HashMap<u64, (Handle, Rc<Page>)>,
-    out: Vec<Rc<Page>>,
+    policy: Policy<Rc<CachedPage>>,
+    index: HashMap<u64, (Handle, Rc<CachedPage>)>,
+    out: Vec<Rc<CachedPage>>,
 }
 
 impl Cache {
@@ -56,7 +56,7 @@ impl Cache {
         }
     }
 
-    fn put(&mut self, page: Page) -> Vec<u64> {
+    fn put(&mut self, page: CachedPage) -> Vec<u64> {
         let page = Rc::new(page);
         let handle = self.policy.insert(page.clone());
         self.index.insert(page.key, (handle, page));
@@ -135,8 +135,8 @@ impl Cache {
     }
 }
 
-fn page(key: u64, weight: usize) -> Page {
-    Page {
+fn page(key: u64, weight: usize) -> CachedPage {
+    CachedPage {
         key,
         weight: weight.into(),
         visits: 0.into(),
@@ -147,40 +147,40 @@ fn page(key: u64, weight: usize) -> Page {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum PolicyStep {
     Access(u64, usize),
     Remove(u64),
     Reweigh(u64, usize),
 }
 
 /// Mostly requests for few keys, sometimes for many, as in a trace.
-fn step(heaviest: usize) -> impl Strategy<Value = Step> {
+fn step(heaviest: usize) -> impl Strategy<Value = PolicyStep> {
     let key = prop_oneof![4 => 1..12u64, 2 => 1..40u64, 1 => 1..1000u64];
     prop_oneof![
-        20 => (key.clone(), 1..=heaviest).prop_map(|(key, weight)| Step::Access(key, weight)),
-        1 => key.clone().prop_map(Step::Remove),
-        1 => (key, 0..=heaviest).prop_map(|(key, weight)| Step::Reweigh(key, weight)),
+        20 => (key.clone(), 1..=heaviest).prop_map(|(key, weight)| PolicyStep::Access(key, weight)),
+        1 => key.clone().prop_map(PolicyStep::Remove),
+        1 => (key, 0..=heaviest).prop_map(|(key, weight)| PolicyStep::Reweigh(key, weight)),
     ]
 }
 
-fn agree(budget: usize, steps: Vec<Step>) {
+fn agree(budget: usize, steps: Vec<PolicyStep>) {
     let (mut cache, mut model) = (Cache::new(budget), Model::new(budget));
     for step in steps {
         let mut gone = Vec::new();
         match step {
-            Step::Access(key, weight) => {
+            PolicyStep::Access(key, weight) => {
                 let hit = model.access(key, weight, &mut gone);
                 assert_eq!(cache.access(key, weight), (hit, gone));
             }
-            Step::Remove(key) => {
+            PolicyStep::Remove(key) => {
                 model.remove(key);
                 cache.remove(key);
             }
-            Step::Reweigh(key, weight) if model.find(key).is_some() => {
+            PolicyStep::Reweigh(key, weight) if model.find(key).is_some() => {
                 model.reweigh(key, weight, &mut gone);
                 assert_eq!(cache.reweigh(key, weight), gone);
             }
-            Step::Reweigh(..) => {}
+            PolicyStep::Reweigh(..) => {}
         }
         let model_queue =
             |queue: &std::collections::VecDeque<super::model::Item>| -> Vec<(u64, u8)> {
@@ -225,15 +225,15 @@ proptest! {
         agree(budget, steps);
     }
 
-    /// Costs and deaths change who leaves, never the sums.
+    /// Costs and deaths change which entries leave, never the sums.
     #[test]
-    fn sums_hold_whatever_the_entries_are(
+    fn sums_hold_for_all_entries(
         steps in prop::collection::vec((1..60u64, 0..50usize, prop_oneof![Just(1.0f32), Just(9.0), Just(0.1), Just(f32::NAN), Just(-1.0)], 0..8u8), 0..400),
     ) {
         let mut cache = Cache::new(300);
         for (key, weight, cost, whim) in steps {
             if !cache.visit(key) {
-                cache.put(Page { cost, restless: whim == 7, ..page(key, weight) });
+                cache.put(CachedPage { cost, restless: whim == 7, ..page(key, weight) });
             } else if whim == 0 {
                 cache.index[&key].1.dead.set(true);
             } else if whim == 1 {
@@ -256,7 +256,7 @@ fn a_scan_does_not_wash_out_what_is_used() {
 }
 
 #[test]
-fn who_comes_back_while_remembered_goes_to_main() {
+fn a_key_that_returns_while_remembered_goes_to_main() {
     let mut cache = Cache::new(4);
     (1..=5).for_each(|key| drop(cache.access(key, 1)));
     assert!(!cache.index.contains_key(&1));
@@ -278,7 +278,7 @@ fn an_expensive_entry_needs_one_visit_and_a_cheap_one_three() {
     ] {
         for visits in 0..=MAX_VISITS {
             let mut cache = Cache::new(2);
-            cache.put(Page {
+            cache.put(CachedPage {
                 cost,
                 visits: visits.into(),
                 ..page(1, 1)
@@ -298,7 +298,7 @@ fn an_expensive_entry_needs_one_visit_and_a_cheap_one_three() {
 fn an_expensive_entry_gets_one_more_round_in_main() {
     let rounds = |cost| {
         let mut cache = Cache::new(8);
-        cache.put(Page {
+        cache.put(CachedPage {
             cost,
             visits: 3.into(),
             ..page(0, 1)
@@ -307,7 +307,7 @@ fn an_expensive_entry_gets_one_more_round_in_main() {
         // Each newcomer is visited often enough for main, so the hand of main turns.
         while cache.index.contains_key(&0) {
             key += 1;
-            cache.put(Page {
+            cache.put(CachedPage {
                 visits: 3.into(),
                 ..page(key, 1)
             });
@@ -320,7 +320,7 @@ fn an_expensive_entry_gets_one_more_round_in_main() {
 #[test]
 fn a_dead_entry_leaves_at_once_but_its_key_is_remembered() {
     let mut cache = Cache::new(2);
-    cache.put(Page {
+    cache.put(CachedPage {
         visits: 3.into(),
         dead: true.into(),
         ..page(1, 1)
@@ -332,11 +332,11 @@ fn a_dead_entry_leaves_at_once_but_its_key_is_remembered() {
     // In main: dead, visited or not.
     cache.visit(1);
     cache.index[&1].1.dead.set(true);
-    cache.put(Page {
+    cache.put(CachedPage {
         visits: 3.into(),
         ..page(4, 1)
     });
-    cache.put(Page {
+    cache.put(CachedPage {
         visits: 3.into(),
         ..page(5, 1)
     });
@@ -370,7 +370,7 @@ fn insertions_may_follow_each_other_without_an_eviction_between() {
 fn eviction_ends_though_hits_outrun_it() {
     let mut cache = Cache::new(16);
     for key in 0..100 {
-        cache.put(Page {
+        cache.put(CachedPage {
             visits: 3.into(),
             restless: true,
             ..page(key, 1)

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use base_clock::Boottime;
 use millpond_store::{
-    Change, Config, Fill, Joined, Landed, MadeAhead, Need, Outcome, Sink, Tag, Why,
+    Change, Config, Fill, FillOutcome, FlightEnd, Joined, MadeAhead, Need, Sink, Tag, Why,
 };
 
 use crate::support::{NOW, TestStore, fill, lead, poll_once, store};
@@ -41,7 +41,7 @@ fn costing(store: &TestStore, key: &[u8], tag: Tag, hits: usize, cost: Duration)
         cost,
         ..fill(1, vec![tag], u64::MAX)
     };
-    assert_eq!(permit.complete(fill), Outcome::Stored);
+    assert_eq!(permit.complete(fill), FillOutcome::Stored);
     for _ in 0..hits {
         assert!(store.get(key, NOW).is_ok());
     }
@@ -62,7 +62,7 @@ fn offered(store: &TestStore) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn make(store: &TestStore, key: &[u8], tag: Tag, snapshot: u64) -> Outcome {
+fn make(store: &TestStore, key: &[u8], tag: Tag, snapshot: u64) -> FillOutcome {
     let mut permit = store.lead_ahead(key, NOW).expect("nobody else makes it");
     permit.renewable();
     assert!(poll_once(permit.begin()).is_ready());
@@ -81,7 +81,7 @@ fn what_is_hot_is_offered_when_it_is_marked_and_what_is_not_is_not() {
     change(&store, 1, ROW);
     assert!(store.has_work_ahead() && !store.sweep(Boottime::now()));
     assert_eq!(offered(&store), [b"hot"]);
-    // Once: it is offered again when it has been made and has ended again.
+    // Offered once: it is offered again when it has been made and has ended again.
     change(&store, 2, ROW);
     assert!(offered(&store).is_empty() && !store.has_work_ahead());
 }
@@ -116,7 +116,10 @@ fn a_sweep_finds_what_a_fold_has_left_hot_and_what_has_inherited_its_heat() {
     store.fold_heat();
     change(&store, 1, ROW);
     assert_eq!(offered(&store), [b"inherited"]);
-    assert_eq!(make(&store, b"inherited", TABLE, u64::MAX), Outcome::Stored);
+    assert_eq!(
+        make(&store, b"inherited", TABLE, u64::MAX),
+        FillOutcome::Stored
+    );
     (0..3).for_each(|_| drop(store.get(b"meanwhile", NOW)));
     // What is valid is looked at again by the next.
     store.apply(Change {
@@ -171,7 +174,7 @@ proptest! {
                 Step::MakeAhead(key, table) => {
                     if let Vacant(place) = valid.entry(key) {
                         let made = make(&store, &[key], tables[usize::from(table)], u64::MAX);
-                        prop_assert_eq!(made, Outcome::Stored);
+                        prop_assert_eq!(made, FillOutcome::Stored);
                         place.insert(table);
                     }
                 }
@@ -225,13 +228,13 @@ fn heat_is_handed_on_to_another_key() {
     let (key, degree) = store.next_ahead(Boottime::now()).unwrap();
     assert_eq!(&*key, b"old");
     assert_eq!(store.next_ahead(Boottime::now()), None, "the new is cold");
-    store.hand_on(b"none", degree);
-    assert_eq!(make(&store, b"new", TABLE, u64::MAX), Outcome::Stored);
+    store.inherit_heat(b"none", degree);
+    assert_eq!(make(&store, b"new", TABLE, u64::MAX), FillOutcome::Stored);
     let hottest = || store.hottest(8).into_iter().map(Vec::from);
     assert!(hottest().eq([b"old".to_vec()]));
-    store.hand_on(b"new", degree);
+    store.inherit_heat(b"new", degree);
     assert!(hottest().eq([b"old".to_vec(), b"new".to_vec()]));
-    // Nobody has asked for it, and it is hot all the same.
+    // No request has asked for it, but it is hot.
     store.new_epoch("the folder has changed again");
     assert!(store.sweep(Boottime::now()));
     assert_eq!(offered(&store), [b"new"]);
@@ -291,7 +294,7 @@ fn what_is_offered_late_is_dropped() {
 }
 
 #[test]
-fn whoever_asks_first_takes_it_off_the_queue() {
+fn the_first_request_takes_a_key_off_the_queue() {
     let store = watched(8);
     keep(&store, b"hot", ROW, 5);
     change(&store, 1, ROW);
@@ -306,7 +309,7 @@ fn whoever_asks_first_takes_it_off_the_queue() {
 }
 
 #[test]
-fn the_fence_looks_at_what_is_made_ahead_and_who_asks_meanwhile_waits_for_it() {
+fn the_fence_checks_what_is_made_ahead_and_requests_meanwhile_wait_for_it() {
     let store = watched(8);
     keep(&store, b"hot", ROW, 5);
     change(&store, 1, ROW);
@@ -319,22 +322,22 @@ fn the_fence_looks_at_what_is_made_ahead_and_who_asks_meanwhile_waits_for_it() {
         panic!("it is being made");
     };
     change(&store, 2, ROW);
-    assert_eq!(permit.complete(fill(2, vec![ROW], 1)), Outcome::Fenced);
+    assert_eq!(permit.complete(fill(2, vec![ROW], 1)), FillOutcome::Fenced);
     // It saw the first change and not the second.
-    assert!(matches!(poll_once(early), Poll::Ready(Landed::Value(_))));
-    assert!(matches!(poll_once(late), Poll::Ready(Landed::Again)));
+    assert!(matches!(poll_once(early), Poll::Ready(FlightEnd::Value(_))));
+    assert!(matches!(poll_once(late), Poll::Ready(FlightEnd::Retry)));
     assert_eq!(store.get(b"hot", NOW).err(), Some(Why::Invalidated));
-    assert_eq!(make(&store, b"hot", ROW, 2), Outcome::Stored);
+    assert_eq!(make(&store, b"hot", ROW, 2), FillOutcome::Stored);
     assert_eq!(store.get(b"hot", NOW).map(|stone| stone.number), Ok(2));
     let mut outlived = store.lead_ahead(b"other", NOW).expect("nobody makes it");
     assert!(poll_once(outlived.begin()).is_ready());
     store.new_epoch("the feed was lost");
     let outcome = outlived.complete(fill(2, vec![ROW], u64::MAX));
-    assert_eq!(outcome, Outcome::Outlived);
+    assert_eq!(outcome, FillOutcome::Outlived);
 }
 
 #[test]
-fn what_nobody_asks_for_is_counted_and_soon_left_alone() {
+fn unused_values_are_counted_and_soon_left_alone() {
     let store = watched(8);
     keep(&store, b"hot", ROW, 100);
     let mut made = 0;
@@ -343,28 +346,28 @@ fn what_nobody_asks_for_is_counted_and_soon_left_alone() {
         if offered(&store).is_empty() {
             break;
         }
-        assert_eq!(make(&store, b"hot", ROW, mark), Outcome::Stored);
+        assert_eq!(make(&store, b"hot", ROW, mark), FillOutcome::Stored);
         made += 1;
     }
     assert_eq!(made, 3);
     let tally = MadeAhead {
         times: 3,
-        in_vain: 3,
+        unused: 3,
     };
     assert_eq!(store.explain(b"hot", NOW).ahead, tally);
-    // Who asks for it makes it hot again.
+    // A request for it makes it hot again.
     keep(&store, b"hot", ROW, 5);
     change(&store, 30, ROW);
     assert_eq!(offered(&store), [b"hot"]);
-    assert_eq!(make(&store, b"hot", ROW, 30), Outcome::Stored);
+    assert_eq!(make(&store, b"hot", ROW, 30), FillOutcome::Stored);
     assert!(store.get(b"hot", NOW).is_ok());
     change(&store, 31, ROW);
     let stats = store.stats();
-    assert_eq!((stats.made_ahead, stats.made_in_vain), (4, 3));
+    assert_eq!((stats.made_ahead, stats.made_unused), (4, 3));
 }
 
 #[test]
-fn what_somebody_waited_for_was_not_in_vain() {
+fn a_value_with_a_waiting_request_is_not_unused() {
     let store = watched(8);
     let permit = store.lead_ahead(b"key", NOW).expect("nobody makes it");
     let Joined::Wait(waiting) = store.join(b"key", Need::Any) else {
@@ -374,9 +377,12 @@ fn what_somebody_waited_for_was_not_in_vain() {
     permit.renewable();
     assert!(poll_once(permit.begin()).is_ready());
     permit.complete(fill(1, vec![ROW], u64::MAX));
-    assert!(matches!(poll_once(waiting), Poll::Ready(Landed::Value(_))));
+    assert!(matches!(
+        poll_once(waiting),
+        Poll::Ready(FlightEnd::Value(_))
+    ));
     change(&store, 1, ROW);
-    assert_eq!(store.stats().made_in_vain, 0);
+    assert_eq!(store.stats().made_unused, 0);
 }
 
 #[test]
@@ -390,7 +396,7 @@ fn what_was_hot_long_ago_is_not_hot() {
 }
 
 #[test]
-fn whoever_attends_is_told_once_until_nothing_is_left() {
+fn the_attendant_is_woken_once_until_nothing_is_left() {
     struct Count(AtomicUsize);
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -400,7 +406,7 @@ fn whoever_attends_is_told_once_until_nothing_is_left() {
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let told = || count.0.load(Ordering::Relaxed);
     let store = watched(8);
-    store.attend(Waker::from(count.clone()));
+    store.set_attendant(Waker::from(count.clone()));
     keep(&store, b"hot", ROW, 5);
     keep(&store, b"wide", TABLE, 5);
     change(&store, 1, Tag::narrow(99));

@@ -1,4 +1,5 @@
-//! The system allocator with a count of what each thread has taken, so that tests beside each other do not disturb it.
+//! The system allocator with a count for each thread, so that concurrent tests do not disturb each
+//! other.
 #![allow(unsafe_code)]
 
 use std::{
@@ -10,11 +11,12 @@ use std::{
 static ALLOCATOR: Counting = Counting;
 
 thread_local! {
-    // Needs neither an allocation nor a destructor, so the allocator may use it at any time of a thread's life.
+    // Needs no allocation and no destructor, so the allocator may use it at any time of a thread's
+    // life.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has allocated less those that it has freed, as they were asked for.
+/// Bytes that this thread has allocated less those that it has freed, as requested.
 pub(crate) fn allocated() -> isize {
     BYTES.with(Cell::get)
 }
@@ -25,9 +27,10 @@ fn count(bytes: isize) {
 
 struct Counting;
 
-// SAFETY: every call is handed to `System` with the arguments it came with, and what `System` gives is given back
-// unchanged; so what the caller promises holds for `System`, and what `System` promises holds for the caller. The count
-// is a thread's own cell and does not allocate; no layout is larger than `isize::MAX`, and the sum of those that are out is not either.
+// SAFETY: every call is passed to `System` with unchanged arguments, and the result of `System` is
+// returned unchanged. So the caller's promises hold for `System`, and the promises of `System` hold
+// for the caller. The count is a thread's own cell and does not allocate. No layout is larger than
+// `isize::MAX`, and neither is the sum of all live ones.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -37,13 +40,15 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: `pointer` came from `alloc` or `realloc` here, so from `System`, with this `layout`.
+        // SAFETY: `pointer` came from `alloc` or `realloc` here, so from `System`, with this
+        // `layout`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero and does not overflow.
+        // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero and does not
+        // overflow.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

@@ -65,7 +65,7 @@ fn what_touched_too_much_is_only_a_suspect_and_what_is_long_ago_is_forgotten() {
 }
 
 #[test]
-fn the_feed_tells_its_age_and_why_its_epoch_began() {
+fn the_feed_reports_its_age_and_why_its_epoch_began() {
     let store = store(Config::default());
     let feed = store.feed(NOW);
     assert_eq!(

@@ -8,11 +8,12 @@ use std::{
     thread,
 };
 
-use millpond_store::{Config, Joined, Landed, Need, Outcome, Tag};
+use millpond_store::{Config, FillOutcome, FlightEnd, Joined, Need, Tag};
 
 use crate::support::{TestStore, block_on, fill, store};
 
-/// All ask for one key at once; the leader does not finish before every other one waits. Gives the number of fills.
+/// All threads ask for one key at once; the leader ends only when every other thread waits. Returns
+/// the number of fills.
 fn stampede(threads: usize) -> usize {
     let store = store(Config {
         waiters: threads,
@@ -33,11 +34,11 @@ fn stampede(threads: usize) -> usize {
                 }
                 assert_eq!(
                     permit.complete(fill(7, vec![Tag::narrow(2)], 0)),
-                    Outcome::Stored
+                    FillOutcome::Stored
                 );
             }
             Joined::Wait(waiting) => {
-                let Landed::Value(value) = block_on(waiting) else {
+                let FlightEnd::Value(value) = block_on(waiting) else {
                     panic!("a stored value is for all")
                 };
                 assert_eq!(value.number, 7);
@@ -75,7 +76,7 @@ fn a_thousand_at_once_are_one_fill() {
     assert_eq!(stampede(1000), 1);
 }
 
-/// The leader dies in the middle; one of those who wait takes over.
+/// The leader dies in the middle; one of the waiting threads takes over.
 #[test]
 fn a_leader_that_panics_frees_the_others() {
     const THREADS: usize = 50;
@@ -98,9 +99,9 @@ fn a_leader_that_panics_frees_the_others() {
                             return;
                         }
                         Joined::Wait(waiting) => match block_on(waiting) {
-                            Landed::Value(_) => return,
-                            Landed::Again => {}
-                            Landed::Alone => panic!("nobody said so"),
+                            FlightEnd::Value(_) => return,
+                            FlightEnd::Retry => {}
+                            FlightEnd::Private => panic!("nobody said so"),
                         },
                         Joined::Refused => panic!("there is room for all"),
                     }

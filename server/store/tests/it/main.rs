@@ -1,4 +1,5 @@
-//! The store from outside: its promise against a plain model, single flight on real threads, its memory by an allocator's count.
+//! The store from outside: its promise against a plain model, single flight on real threads, its
+//! memory by an allocator's count.
 
 mod ahead;
 mod counting;

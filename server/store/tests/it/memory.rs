@@ -1,6 +1,7 @@
-//! What an entry takes beside its key and its value: the store's own account, held against the allocator's count.
+//! The memory that an entry takes beside its key and its value: the store's account, compared with
+//! the allocator's count.
 
-use millpond_store::{Config, Need, Outcome, Tag};
+use millpond_store::{Config, FillOutcome, Need, Tag};
 
 use crate::{
     counting::allocated,
@@ -10,7 +11,8 @@ use crate::{
 const KEPT: usize = 50_000;
 const KEY: usize = size_of::<u64>();
 
-/// Bytes for one entry, by the account and by the allocator, in a store that is full and has turned over.
+/// Bytes for one entry, by the account and by the allocator, in a store that is full and has
+/// replaced all its entries.
 fn measure(tags: impl Fn(u64) -> Vec<Tag>) -> (f64, f64) {
     let one = store(Config::default());
     lead(&one, &[0; KEY], Need::Any).complete(weighing(
@@ -36,7 +38,7 @@ fn measure(tags: impl Fn(u64) -> Vec<Tag>) -> (f64, f64) {
         };
         assert_eq!(
             lead(&store, &n.to_le_bytes(), Need::Any).complete(fill),
-            Outcome::Stored
+            FillOutcome::Stored
         );
     }
     let stats = store.stats();
@@ -48,8 +50,8 @@ fn measure(tags: impl Fn(u64) -> Vec<Tag>) -> (f64, f64) {
     )
 }
 
-/// The account may be a tenth above the count, never below it. The least of three stores counts: in some a table has
-/// doubled because of places that were given up in it, which is luck of its hash seed.
+/// The account may be a tenth above the count, never below it. The least of three stores counts:
+/// depending on the hash seed, a table may have doubled because of deleted slots.
 fn check(stated: f64, tags: impl Fn(u64) -> Vec<Tag>) {
     let mut stores: Vec<(f64, f64)> = (0..3).map(|_| measure(&tags)).collect();
     stores.sort_by(|a, b| a.1.total_cmp(&b.1));

@@ -1,4 +1,4 @@
-//! The store against a plain model: whatever it gives keeps the promise, and nothing is left behind.
+//! The store against a plain model: every answer keeps the promise, and nothing is left at the end.
 
 mod database;
 mod world;
@@ -37,16 +37,16 @@ enum Step {
     Read(usize),
     Also(usize, usize),
     Land(usize, Landing),
-    /// A flight that nobody has asked for: of what is offered, or of anything.
+    /// A flight without a request: for an offered key, or for any key.
     Ahead,
     Warm(usize),
     /// What was hot is half as hot.
     Fold,
-    /// All of it, if nobody else flies for the key.
+    /// The steps from the request to the end, if no flight runs for the key.
     Fill(usize),
     /// A page is made of stored objects and stored.
     Combine(usize),
-    /// Who waits looks, or gives up.
+    /// A waiting request looks, or gives up.
     Poll(usize),
     GiveUp(usize),
     Grow(usize, u16),
@@ -80,7 +80,7 @@ fn landing() -> impl Strategy<Value = Landing> {
 
 fn step() -> impl Strategy<Value = Step> {
     let n = 0..64usize;
-    // Most of what is asked for is asked for often.
+    // Most requests are for few keys.
     let key = prop_oneof![4 => 0..6usize, 1 => 0..64usize].boxed();
     prop_oneof![
         4 => any::<u8>().prop_map(Step::Wait),
@@ -143,7 +143,8 @@ proptest! {
     }
 }
 
-/// A page that is asked for again and again, and changes each time: from the second day on it is made before it is asked for.
+/// A page that is requested repeatedly and changes each time: from the second day on it is made
+/// ahead.
 #[test]
 fn an_ordinary_day_is_full_of_what_is_made_ahead() {
     let mut world = World::<Listing>::new();
@@ -169,7 +170,8 @@ fn an_ordinary_day_is_full_of_what_is_made_ahead() {
     assert_eq!((world.hits, world.offered), (500, 99));
 }
 
-/// A test that finds nothing because nothing is ever given would find nothing. The steps of an ordinary day, many times.
+/// The model is worthless if the store never gives a hit, so the steps of an ordinary day are
+/// repeated many times.
 #[test]
 fn an_ordinary_day_is_full_of_hits() {
     let mut world = World::<Listing>::new();

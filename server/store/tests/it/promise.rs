@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, task::Poll};
 
-use millpond_store::{Change, Class, Config, Fill, Joined, Landed, Need, Outcome, Sink, Tag, Why};
+use millpond_store::{
+    Change, Class, Config, Fill, FillOutcome, FlightEnd, Joined, Need, Sink, Tag, Why,
+};
 
 use crate::support::{NOW, Stone, TestStore, fill, lead, poll_once, store, weighing};
 
 const ROW: Tag = Tag::narrow(2);
 const TABLE: Tag = Tag::broad(4);
 
-fn put(store: &TestStore, key: &[u8], tags: &[Tag]) -> Outcome {
+fn put(store: &TestStore, key: &[u8], tags: &[Tag]) -> FillOutcome {
     lead(store, key, Need::Any).complete(fill(1, tags.to_vec(), 0))
 }
 
@@ -29,7 +31,7 @@ fn what_was_stored_is_given_until_its_tag_is_touched() {
     for tag in [ROW, TABLE] {
         let store = store(Config::default());
         assert_eq!(get(&store, b"key"), Err(Why::Absent));
-        assert_eq!(put(&store, b"key", &[tag]), Outcome::Stored);
+        assert_eq!(put(&store, b"key", &[tag]), FillOutcome::Stored);
         change(&store, 1, Tag::narrow(100));
         assert_eq!(get(&store, b"key"), Ok(1));
         change(&store, 2, tag);
@@ -47,7 +49,7 @@ fn a_row_with_more_dependents_than_are_listed_reaches_all_of_them() {
     for key in 0..200u64 {
         assert_eq!(get(&store, &key.to_le_bytes()), Err(Why::Invalidated));
     }
-    // Who had no place in the list leaves it as clean as who had one.
+    // Dependents without a place in the list leave the table as clean as listed ones.
     store.visible(&1);
     for key in 0..200u64 {
         lead(&store, &key.to_le_bytes(), Need::Any).complete(fill(2, Vec::new(), 1));
@@ -75,7 +77,7 @@ fn a_change_during_a_fill_keeps_it_out() {
     let permit = lead(&store, b"key", Need::Any);
     change(&store, 1, ROW);
     store.visible(&1);
-    assert_eq!(permit.complete(fill(1, vec![ROW], 0)), Outcome::Fenced);
+    assert_eq!(permit.complete(fill(1, vec![ROW], 0)), FillOutcome::Fenced);
     assert_eq!(get(&store, b"key"), Err(Why::Absent));
     assert_eq!(store.stats().logged, 0);
 }
@@ -84,11 +86,11 @@ fn a_change_during_a_fill_keeps_it_out() {
 fn a_change_before_a_fill_keeps_it_out_while_the_fill_cannot_see_it() {
     let store = store(Config::default());
     change(&store, 1, ROW);
-    assert_eq!(put(&store, b"key", &[ROW]), Outcome::Fenced);
+    assert_eq!(put(&store, b"key", &[ROW]), FillOutcome::Fenced);
     store.visible(&1);
     assert_eq!(
         lead(&store, b"key", Need::Any).complete(fill(1, vec![ROW], 1)),
-        Outcome::Stored
+        FillOutcome::Stored
     );
 }
 
@@ -99,14 +101,14 @@ fn a_new_epoch_does_not_forget_what_cannot_be_seen_yet() {
     store.new_epoch("a view was replaced");
     assert_eq!(
         put(&store, b"key", &[ROW]),
-        Outcome::Fenced,
+        FillOutcome::Fenced,
         "nobody would ever tell it of change 1 again"
     );
     store.visible(&1);
     assert_eq!(store.stats().logged, 0);
     assert_eq!(
         lead(&store, b"key", Need::Any).complete(fill(1, vec![ROW], 1)),
-        Outcome::Stored
+        FillOutcome::Stored
     );
 }
 
@@ -120,7 +122,7 @@ fn a_full_log_does_not_forget_what_cannot_be_seen_yet() {
         change(&store, mark, Tag::narrow(mark << 1));
     }
     assert_eq!(store.stats().epoch, 1);
-    assert_eq!(put(&store, b"key", &[Tag::narrow(2)]), Outcome::Fenced);
+    assert_eq!(put(&store, b"key", &[Tag::narrow(2)]), FillOutcome::Fenced);
     // The marks that stay do not fill the log: the next epoch comes after four more changes.
     for mark in 5..=7 {
         change(&store, mark, ROW);
@@ -151,11 +153,14 @@ fn a_fill_ends_with_its_epoch() {
     let store = store(Config::default());
     let permit = lead(&store, b"key", Need::Any);
     store.new_epoch("test");
-    assert_eq!(permit.complete(fill(1, Vec::new(), 0)), Outcome::Outlived);
+    assert_eq!(
+        permit.complete(fill(1, Vec::new(), 0)),
+        FillOutcome::Outlived
+    );
 }
 
 #[test]
-fn a_fenced_result_is_only_for_those_who_asked_before_it_was_read() {
+fn a_fenced_result_is_only_for_requests_from_before_the_read() {
     let store = store(Config::default());
     let Joined::Lead(mut permit) = store.join(b"key", Need::Any) else {
         panic!("nobody else is there")
@@ -171,13 +176,16 @@ fn a_fenced_result_is_only_for_those_who_asked_before_it_was_read() {
     permit.complete(fill(1, vec![ROW], 0));
     assert!(matches!(
         poll_once(&mut early),
-        Poll::Ready(Landed::Value(_))
+        Poll::Ready(FlightEnd::Value(_))
     ));
-    assert!(matches!(poll_once(&mut late), Poll::Ready(Landed::Again)));
+    assert!(matches!(
+        poll_once(&mut late),
+        Poll::Ready(FlightEnd::Retry)
+    ));
 }
 
 #[test]
-fn who_needs_a_flight_that_has_not_begun_never_gets_one_that_has() {
+fn a_request_that_needs_an_unbegun_flight_never_gets_one_that_has_begun() {
     let store = store(Config::default());
     let first = lead(&store, b"key", Need::Any);
     let Joined::Lead(mut second) = store.join(b"key", Need::Unbegun) else {
@@ -187,7 +195,7 @@ fn who_needs_a_flight_that_has_not_begun_never_gets_one_that_has() {
         poll_once(second.begin()).is_pending(),
         "the first still runs"
     );
-    // A call that was cancelled while it waited must not make the next one forget what it waits for.
+    // A cancelled call must not make the next one forget the flight that it waits for.
     assert!(
         poll_once(second.begin()).is_pending(),
         "the first still runs"
@@ -199,7 +207,7 @@ fn who_needs_a_flight_that_has_not_begun_never_gets_one_that_has() {
     assert!(poll_once(&mut waiting).is_pending());
     assert!(poll_once(second.begin()).is_ready());
     second.complete(fill(2, Vec::new(), 0));
-    let Poll::Ready(Landed::Value(value)) = poll_once(&mut waiting) else {
+    let Poll::Ready(FlightEnd::Value(value)) = poll_once(&mut waiting) else {
         panic!("it has landed")
     };
     assert_eq!(value.number, 2);
@@ -221,7 +229,7 @@ fn a_flight_that_begins_twice_is_one_fill() {
 }
 
 #[test]
-fn a_dropped_permit_frees_those_who_wait_and_the_next_flight() {
+fn a_dropped_permit_frees_waiting_requests_and_the_next_flight() {
     let store = store(Config::default());
     let first = lead(&store, b"key", Need::Any);
     let Joined::Wait(mut waiting) = store.join(b"key", Need::Any) else {
@@ -233,7 +241,7 @@ fn a_dropped_permit_frees_those_who_wait_and_the_next_flight() {
     drop(first);
     assert!(matches!(
         poll_once(&mut waiting),
-        Poll::Ready(Landed::Again)
+        Poll::Ready(FlightEnd::Retry)
     ));
     assert!(poll_once(second.begin()).is_ready());
     drop((second, waiting));
@@ -264,7 +272,8 @@ fn limits_refuse_and_recover() {
 fn values_are_combined_only_when_the_feed_has_passed_what_they_saw() {
     let store = store(Config::default());
     put(&store, b"a", &[ROW]);
-    // Read after change 1, of which the feed has not told yet: with `a` it would make a page that never was.
+    // Read after change 1, which the feed has not brought yet: with `a` it would make a page that
+    // never existed.
     lead(&store, b"b", Need::Any).complete(fill(2, vec![TABLE], 1));
     assert!(store.combine(&[b"a", b"b"], NOW).is_none());
     store.apply(Change {

@@ -28,7 +28,7 @@ impl Feed for Numbered {
     }
 }
 
-/// A value with a number to tell it by and a weight of its own.
+/// A value with a number to identify it and a weight.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stone {
     pub(crate) number: u64,

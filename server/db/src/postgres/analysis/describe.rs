@@ -7,7 +7,7 @@ use crate::Value;
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 
-/// What the feed tells about rows of a table as they were.
+/// What the feed reports about rows of a table as they were.
 #[derive(Debug)]
 pub(crate) struct Precision {
     identity: Identity,
@@ -26,8 +26,8 @@ impl Precision {
 }
 
 impl Precision {
-    /// Why old values are not told.
-    fn untold(&self) -> &'static str {
+    /// Why old values are not reported.
+    fn unreported(&self) -> &'static str {
         match self.identity {
             Identity::None => "without a replica identity no old values are told",
             Identity::Columns | Identity::Full => {
@@ -75,7 +75,7 @@ impl Analysis {
         let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
         all.extend(self.depends.iter().filter(is_loose).map(|dep| {
             let Precision { quoted, .. } = &dep.precision;
-            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.untold())
+            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.unreported())
         }));
         all
     }

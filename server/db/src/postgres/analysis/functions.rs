@@ -1,4 +1,4 @@
-//! Which functions depend on nothing but their arguments (COHERENCE, rule 14).
+//! Which functions depend on nothing but their arguments (coherence.md, rule 14).
 //!
 //! PostgreSQL says IMMUTABLE of those that depend on their arguments alone. STABLE ones may read
 //! tables, settings and the clock; those in the lists here are PostgreSQL's own, and depend beside

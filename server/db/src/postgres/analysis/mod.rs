@@ -1,4 +1,4 @@
-//! What a statement depends on (COHERENCE, rules 9 to 14).
+//! What a statement depends on (coherence.md, rules 9 to 14).
 //!
 //! The base truth is the tree that PostgreSQL's own parser makes of the statement (`tree`): every
 //! table, function, operator and conversion in it, by its oid. Views, policies and the bodies of
@@ -119,7 +119,7 @@ pub(crate) async fn analyse(
     };
     let mut found = TreeNames::default();
     walk::names(&query, catalog, &mut found);
-    if found.has_time_constant && params::says_clock(sql) {
+    if found.has_time_constant && params::mentions_clock(sql) {
         found.objections.push(
             "a date that says 'now' is that of the moment at which the query was prepared".into(),
         );
@@ -296,8 +296,8 @@ impl FamilyDep {
 }
 
 impl Restriction {
-    /// The tag of changes that do not tell the column's old value, and those of the values; `None`
-    /// if a value has no tag.
+    /// The tag of changes that do not report the column's old value, and those of the values;
+    /// `None` if a value has no tag.
     fn tags(&self, params: &[Value]) -> Option<Vec<Tag>> {
         let mut all = vec![self.name.unknown()];
         for operand in &self.values {

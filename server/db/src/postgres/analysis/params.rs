@@ -13,7 +13,7 @@ use crate::{Value, ValueKind};
 const CLOCK_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 
 /// Whether a text may be read as such a time.
-pub(crate) fn says_clock(text: &str) -> bool {
+pub(crate) fn mentions_clock(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphabetic())
         .any(|word| {
             CLOCK_WORDS
@@ -54,10 +54,10 @@ fn kind(param: &Type, catalog: &Catalog) -> Option<ValueKind> {
 /// The parameters of types whose values are read from texts that may say `now`: dates, times, and
 /// types that may contain them.
 #[derive(Debug)]
-pub(crate) struct ClockWords(Vec<Timely>);
+pub(crate) struct ClockWords(Vec<TimeDependence>);
 
 #[derive(Debug)]
-struct Timely {
+struct TimeDependence {
     index: usize,
     /// Whether any value depends on the day: that of a zone is today's, for a time without a date.
     always: bool,
@@ -70,7 +70,7 @@ impl ClockWords {
                 .iter()
                 .enumerate()
                 .filter(|(_, param)| !is_timeless(param))
-                .map(|(index, param)| Timely {
+                .map(|(index, param)| TimeDependence {
                     index,
                     always: matches!(*param, Type::TIMETZ | Type::TIMETZ_ARRAY),
                 })
@@ -84,8 +84,8 @@ impl ClockWords {
             .0
             .iter()
             .find(|timely| match values.get(timely.index) {
-                Some(Value::Text(text)) => timely.always || says_clock(text),
-                Some(Value::Json(json)) => timely.always || says_clock(&json.to_string()),
+                Some(Value::Text(text)) => timely.always || mentions_clock(text),
+                Some(Value::Json(json)) => timely.always || mentions_clock(&json.to_string()),
                 _ => false,
             })?;
         let name = &params.get(found.index)?.name;
@@ -175,10 +175,10 @@ mod tests {
             "12:00 yesterday",
             "[\"NOW\"]",
         ] {
-            assert!(says_clock(text), "{text}");
+            assert!(mentions_clock(text), "{text}");
         }
         for text in ["2026-11-21", "known", "infinity", "epoch"] {
-            assert!(!says_clock(text), "{text}");
+            assert!(!mentions_clock(text), "{text}");
         }
         let types = [Type::TEXT, Type::TIMESTAMPTZ, Type::DATE_ARRAY];
         let words = ClockWords::of(&types);

@@ -1,5 +1,5 @@
 //! Follows what a query names, through views, policies and the bodies of functions, down to tables
-//! whose changes the feed tells.
+//! whose changes the feed reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::walk::{self, TreeNames};
 use super::{Depends, lookup};
 use crate::SqlError;
 use crate::advice::Cause;
-use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, Untold};
+use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, UnreportedReason};
 
 /// How often one thing may stand behind another.
 const MAX_ROUNDS: usize = 32;
@@ -26,7 +26,7 @@ pub(crate) struct Readings {
     pub(crate) causes: BTreeMap<u32, Cause>,
     /// Tables that are reached through something else.
     pub(crate) whole: BTreeMap<u32, Cause>,
-    /// What is read besides tables whose changes are told.
+    /// What is read besides tables whose changes are reported.
     pub(crate) others: BTreeSet<u32>,
     /// Whether it may read unknown tables.
     pub(crate) is_partial: bool,
@@ -170,8 +170,8 @@ impl DependencySearch<'_> {
                 }
             }
             'r' | 'p' if catalog.families.of(oid).is_some() => {
-                if let Some((part, reason)) = catalog.untold(oid) {
-                    self.object(untold(catalog, part, &reason));
+                if let Some((part, reason)) = catalog.unreported(oid) {
+                    self.object(unreported(catalog, part, &reason));
                 }
                 if direct {
                     self.readings
@@ -291,32 +291,36 @@ fn no_table(relation: &Relation) -> String {
     }
 }
 
-/// Why the feed does not tell all changes to a table, and what to do.
-fn untold(catalog: &Catalog, table: u32, reason: &Untold) -> String {
+/// Why the feed does not report all changes to a table, and what to do.
+fn unreported(catalog: &Catalog, table: u32, reason: &UnreportedReason) -> String {
     let name = catalog.display(table);
     let publication = &catalog.publication().name;
     match reason {
-        Untold::Foreign => format!("{name} is a foreign table, whose changes are not told"),
-        Untold::Unlogged => format!(
+        UnreportedReason::Foreign => {
+            format!("{name} is a foreign table, whose changes are not told")
+        }
+        UnreportedReason::Unlogged => format!(
             "{name} is UNLOGGED, so its changes are not told; \"alter table {name} set logged\" has them in the log, at the cost of each write"
         ),
-        Untold::Temporary => format!("{name} is a temporary table, whose changes are not told"),
-        Untold::NoPublication => {
+        UnreportedReason::Temporary => {
+            format!("{name} is a temporary table, whose changes are not told")
+        }
+        UnreportedReason::NoPublication => {
             format!("there is no publication {publication}; \"millpond check --fix\" makes it")
         }
-        Untold::IncompletePublication => {
+        UnreportedReason::IncompletePublication => {
             format!("the publication {publication} leaves out some kinds of changes")
         }
-        Untold::Unpublished => format!(
+        UnreportedReason::Unpublished => format!(
             "{name} is not in the publication {publication}; \"millpond check --fix\" adds it"
         ),
-        Untold::Partial => {
+        UnreportedReason::Partial => {
             format!("the publication {publication} leaves out rows or columns of {name}")
         }
-        Untold::Unrecorded => format!(
+        UnreportedReason::Unrecorded => format!(
             "{name} lacks triggers that record its changes; \"millpond check --fix\" installs them"
         ),
-        Untold::Subscribed => {
+        UnreportedReason::Subscribed => {
             format!("{name} is filled by a subscription, which fires no triggers")
         }
     }

@@ -1,4 +1,4 @@
-//! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
+//! Finds the equalities that restrict a table reference (coherence.md, rule 10).
 //!
 //! Nothing here has to be complete, but everything has to be certain: a reference that is not
 //! reported as restricted makes its table a dependency as a whole.
@@ -33,7 +33,7 @@ pub(crate) struct Restriction {
     pub(crate) class: ValueClass,
     pub(crate) name: ColumnName,
     pub(crate) values: Vec<Operand>,
-    /// Whether the feed tells the column's old value.
+    /// Whether the feed reports the column's old value.
     pub(crate) precise: bool,
 }
 
@@ -230,7 +230,7 @@ impl RestrictionSearch<'_> {
             class,
             name: ColumnName::new(family, &column.name, class),
             values: Vec::new(),
-            precise: self.catalog.tells_old(table.oid, &column.name),
+            precise: self.catalog.reports_old_values(table.oid, &column.name),
         };
         Some((reference, restriction))
     }

@@ -1,5 +1,5 @@
-//! One text that is another one whenever something has changed that the feed does not tell
-//! (COHERENCE, rule 9).
+//! One text that is another one whenever something has changed that the feed does not report
+//! (coherence.md, rule 9).
 
 /// An SQL expression of type text, for a feed to compare at each heartbeat.
 ///

@@ -166,8 +166,8 @@ impl CatalogBuilder {
         for (table, mut columns) in self.columns {
             if let Some(relation) = catalog.relations.get_mut(&table) {
                 columns.sort_by_key(|column| column.number);
-                let told = columns.iter().any(|column| column.in_identity);
-                if relation.identity == Identity::Columns && !told {
+                let has_identity_column = columns.iter().any(|column| column.in_identity);
+                if relation.identity == Identity::Columns && !has_identity_column {
                     relation.identity = Identity::None;
                 }
                 relation.columns = columns;

@@ -70,7 +70,7 @@ pub(crate) struct Relation {
     pub(crate) columns: Vec<CatalogColumn>,
 }
 
-/// What the feed tells about rows as they were (REPLICA IDENTITY).
+/// What the feed reports about rows as they were (REPLICA IDENTITY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// Everything.
@@ -90,13 +90,13 @@ pub(crate) struct CatalogColumn {
     pub(crate) type_oid: u32,
     pub(crate) collation: u32,
     pub(crate) is_generated: bool,
-    /// Whether the feed tells its old value also where the rest of a row is not told.
+    /// Whether the feed reports its old value also where the rest of a row is not reported.
     pub(crate) in_identity: bool,
 }
 
-/// Why the feed does not tell all changes of a table.
+/// Why the feed does not report all changes of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Untold {
+pub(crate) enum UnreportedReason {
     Foreign,
     Unlogged,
     Temporary,
@@ -167,13 +167,13 @@ impl Catalog {
 
     /// Why not all changes to the rows that a query on the table reads are told, and of which of
     /// its parts.
-    pub(crate) fn untold(&self, oid: u32) -> Option<(u32, Untold)> {
+    pub(crate) fn unreported(&self, oid: u32) -> Option<(u32, UnreportedReason)> {
         let own = self.tree(oid).into_iter().find_map(|part| {
             let relation = self.relation(part)?;
             let reason = match (relation.kind, relation.persistence) {
-                ('f', _) => Untold::Foreign,
-                (_, 'u') => Untold::Unlogged,
-                (_, 't') => Untold::Temporary,
+                ('f', _) => UnreportedReason::Foreign,
+                (_, 'u') => UnreportedReason::Unlogged,
+                (_, 't') => UnreportedReason::Temporary,
                 // It has no rows of its own.
                 ('p', _) => return None,
                 _ if self.recording.feed == FeedKind::Triggers => return None,
@@ -186,49 +186,52 @@ impl Catalog {
 
     /// Tables whose rows a statement on one of them may change: what inheritance connects, in both
     /// directions.
-    pub(crate) fn kin(&self, oid: u32) -> BTreeSet<u32> {
-        let mut kin = BTreeSet::from([oid]);
+    pub(crate) fn relatives(&self, oid: u32) -> BTreeSet<u32> {
+        let mut relatives = BTreeSet::from([oid]);
         let mut open = vec![oid];
         while let Some(next) = open.pop() {
             let below = self.children.get(&next).into_iter().flatten();
             let above = self.parents.get(&next).into_iter().flatten();
             for relative in below.chain(above) {
-                if kin.insert(*relative) {
+                if relatives.insert(*relative) {
                     open.push(*relative);
                 }
             }
         }
-        kin
+        relatives
     }
 
     /// The same for triggers: those of the table that a statement names fire, so all relatives need
     /// their own.
-    fn unrecorded(&self, oid: u32) -> Option<(u32, Untold)> {
+    fn unrecorded(&self, oid: u32) -> Option<(u32, UnreportedReason)> {
         if self.recording.feed != FeedKind::Triggers {
             return None;
         }
-        self.kin(oid).into_iter().find_map(|part| {
+        self.relatives(oid).into_iter().find_map(|part| {
             let relation = self.relation(part)?;
             let has_triggers = matches!(relation.kind, 'r' | 'p');
-            let reason = self.recording.objection(part).filter(|_| has_triggers)?;
+            let reason = self
+                .recording
+                .unrecorded_reason(part)
+                .filter(|_| has_triggers)?;
             Some((part, reason))
         })
     }
 
-    fn unpublished(&self, table: u32) -> Option<Untold> {
+    fn unpublished(&self, table: u32) -> Option<UnreportedReason> {
         let publication = &self.publication;
         if !publication.exists {
-            return Some(Untold::NoPublication);
+            return Some(UnreportedReason::NoPublication);
         }
         if !publication.complete {
-            return Some(Untold::IncompletePublication);
+            return Some(UnreportedReason::IncompletePublication);
         }
         let line = self.partition_line(table);
         if line.iter().any(|table| publication.partial.contains(table)) {
-            return Some(Untold::Partial);
+            return Some(UnreportedReason::Partial);
         }
-        let told = line.iter().any(|table| publication.tables.contains(table));
-        (!told).then_some(Untold::Unpublished)
+        let is_published = line.iter().any(|table| publication.tables.contains(table));
+        (!is_published).then_some(UnreportedReason::Unpublished)
     }
 
     /// The table and what it is a partition of, up to the root. A child that merely inherits is not
@@ -249,8 +252,9 @@ impl Catalog {
         line
     }
 
-    /// Whether the feed tells the column's old value for every row that a query on the table reads.
-    pub(crate) fn tells_old(&self, oid: u32, column: &str) -> bool {
+    /// Whether the feed reports the column's old value for every row that a query on the table
+    /// reads.
+    pub(crate) fn reports_old_values(&self, oid: u32, column: &str) -> bool {
         if self.recording.feed == FeedKind::Triggers {
             // Triggers are given rows as they were.
             return true;
@@ -283,8 +287,8 @@ impl Catalog {
         !self.nondeterministic.contains(&collation)
     }
 
-    /// How the equality of a column's values can be put into one form, if it can (COHERENCE, rule
-    /// 11). The feed does not tell generated columns.
+    /// How the equality of a column's values can be put into one form, if it can (coherence.md,
+    /// rule 11). The feed does not report generated columns.
     pub(crate) fn class(&self, column: &CatalogColumn) -> Option<ValueClass> {
         if column.is_generated {
             return None;

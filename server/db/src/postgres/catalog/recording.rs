@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::Untold;
+use super::UnreportedReason;
 use crate::postgres::FeedKind;
 use crate::postgres::feed::triggers::function;
 use crate::postgres::feed::triggers::objects::{ALL_KINDS, FUNCTION};
@@ -35,7 +35,7 @@ pub(crate) struct Recording {
     /// The kinds of triggers of each table that are as they must be.
     good: HashMap<u32, i16>,
     /// The tables with any of them.
-    marked: BTreeSet<u32>,
+    tables_with_triggers: BTreeSet<u32>,
     subscribed: HashSet<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Recording {
     }
 
     pub(super) fn trigger(&mut self, table: u32, kind: i16, is_good: bool) {
-        self.marked.insert(table);
+        self.tables_with_triggers.insert(table);
         if is_good {
             *self.good.entry(table).or_default() |= kind;
         }
@@ -59,17 +59,17 @@ impl Recording {
     }
 
     /// Why not every change that a statement on this table makes is recorded.
-    pub(crate) fn objection(&self, table: u32) -> Option<Untold> {
+    pub(crate) fn unrecorded_reason(&self, table: u32) -> Option<UnreportedReason> {
         if self.subscribed.contains(&table) {
-            return Some(Untold::Subscribed);
+            return Some(UnreportedReason::Subscribed);
         }
         let good = self.good.get(&table).copied();
-        (good != Some(ALL_KINDS)).then_some(Untold::Unrecorded)
+        (good != Some(ALL_KINDS)).then_some(UnreportedReason::Unrecorded)
     }
 
     /// The tables that have a trigger of ours, in any state.
-    pub(crate) fn marked(&self) -> &BTreeSet<u32> {
-        &self.marked
+    pub(crate) fn tables_with_triggers(&self) -> &BTreeSet<u32> {
+        &self.tables_with_triggers
     }
 }
 
@@ -80,16 +80,25 @@ mod tests {
     #[test]
     fn a_table_needs_a_good_trigger_of_each_kind() {
         let mut recording = Recording::new(FeedKind::Triggers);
-        assert_eq!(recording.objection(7), Some(Untold::Unrecorded));
+        assert_eq!(
+            recording.unrecorded_reason(7),
+            Some(UnreportedReason::Unrecorded)
+        );
         for kind in [4, 8, 16] {
             recording.trigger(7, kind, true);
         }
         recording.trigger(7, 32, false);
-        assert_eq!(recording.objection(7), Some(Untold::Unrecorded));
+        assert_eq!(
+            recording.unrecorded_reason(7),
+            Some(UnreportedReason::Unrecorded)
+        );
         recording.trigger(7, 32, true);
-        assert_eq!(recording.objection(7), None);
+        assert_eq!(recording.unrecorded_reason(7), None);
         recording.subscribed(7);
-        assert_eq!(recording.objection(7), Some(Untold::Subscribed));
-        assert_eq!(recording.marked().len(), 1);
+        assert_eq!(
+            recording.unrecorded_reason(7),
+            Some(UnreportedReason::Subscribed)
+        );
+        assert_eq!(recording.tables_with_triggers().len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! The heartbeat: a message that goes out through the database and comes back through the stream
-//! (COHERENCE, rule 6).
+//! (coherence.md, rule 6).
 //!
 //! Its age counts from the moment at which it was sent. Every transaction committed before that
 //! moment has its commit record before the heartbeat's, and the stream brings transactions in the
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-use super::looks::CatalogChecks;
+use super::catalog_checks::CatalogChecks;
 use super::messages;
 use super::replication::literal;
 use super::wire::Row;
@@ -44,7 +44,7 @@ struct Flight {
 
 /// A heartbeat that is back and answered.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct CompletedHeartbeat {
     /// From when it counts.
     pub(crate) sent: Boottime,
     pub(crate) seen: Transactions,
@@ -118,7 +118,11 @@ impl Heartbeat {
 
     /// The server has answered with this snapshot, and if it looked at the catalog, has found it as
     /// it is known.
-    pub(crate) fn answered(&mut self, seen: Transactions, now: Boottime) -> Option<Beat> {
+    pub(crate) fn answered(
+        &mut self,
+        seen: Transactions,
+        now: Boottime,
+    ) -> Option<CompletedHeartbeat> {
         let flight = self.flight.as_mut()?;
         flight.seen = Some(seen);
         if flight.looks {
@@ -129,7 +133,7 @@ impl Heartbeat {
 
     /// The stream has brought the message of this number, in a transaction whose commit record ends
     /// here.
-    pub(crate) fn back(&mut self, number: u64, position: u64) -> Option<Beat> {
+    pub(crate) fn back(&mut self, number: u64, position: u64) -> Option<CompletedHeartbeat> {
         if number == self.number {
             self.flight.as_mut()?.back = Some(position);
         }
@@ -137,15 +141,15 @@ impl Heartbeat {
     }
 
     /// The one under way does not count: the catalog has changed. The next looks again.
-    pub(crate) fn void(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.flight = None;
-        self.looks.void();
+        self.looks.invalidate();
     }
 
-    fn complete(&mut self) -> Option<Beat> {
+    fn complete(&mut self) -> Option<CompletedHeartbeat> {
         let flight = self.flight.take()?;
         match (flight.back, flight.seen) {
-            (Some(position), Some(seen)) => Some(Beat {
+            (Some(position), Some(seen)) => Some(CompletedHeartbeat {
                 sent: self.looks.last(),
                 seen,
                 position,
@@ -190,7 +194,7 @@ mod tests {
         let now = Boottime::from_nanos(5);
         let mut heartbeat = Heartbeat::new(SECOND, now);
         assert_eq!(heartbeat.due(), now);
-        let beat = |position| Beat {
+        let beat = |position| CompletedHeartbeat {
             sent: now,
             seen: seen(),
             position,
@@ -211,7 +215,7 @@ mod tests {
         let now = Boottime::from_nanos(5);
         let mut heartbeat = Heartbeat::new(SECOND, now);
         heartbeat.send("0a", now);
-        heartbeat.void();
+        heartbeat.invalidate();
         assert_eq!(heartbeat.back(1, 70), None);
         heartbeat.send("0a", now);
         assert_eq!(heartbeat.back(1, 70), None);
@@ -236,7 +240,7 @@ mod tests {
         assert_eq!(beat(1_300, 3, 4), (true, at(1_300)));
         assert_eq!(beat(1_400, 1, 5), (true, at(1_400)));
         heartbeat.send("0a", at(1_401));
-        heartbeat.void();
+        heartbeat.invalidate();
         assert!(heartbeat.send("0a", at(1_402)).contains("look"));
     }
 

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_knows_its_own_messages_only() {
+    fn a_node_reads_only_its_own_messages() {
         let of = |content: &str| read("0a", PREFIX, content.as_bytes());
         assert_eq!(of(&heartbeat("0a", 7)), Some(Note::Heartbeat(7)));
         assert_eq!(of("0a:w:8"), Some(Note::Write(8)));

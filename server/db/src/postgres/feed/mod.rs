@@ -1,5 +1,5 @@
 //! The feed of PostgreSQL: logical replication, or triggers where that cannot be had
-//! ([`triggers`]), on one thread of its own (COHERENCE, rules 2, 3, 6, 7, 9, 12, 19 and 20).
+//! ([`triggers`]), on one thread of its own (coherence.md, rules 2, 3, 6, 7, 9, 12, 19 and 20).
 //!
 //! By logical replication it has two connections to the primary. One streams what the output plugin
 //! `pgoutput` makes of the log, from a slot that goes with the connection, so that a Millpond that
@@ -51,9 +51,9 @@
 //! disk once. With a bound of 1 s there are ten in a second; a database reaches the 200 million ids
 //! after which PostgreSQL freezes old rows in 230 days by them alone.
 
+mod catalog_checks;
 mod heartbeat;
 mod login;
-mod looks;
 mod messages;
 mod opening;
 mod pace;
@@ -106,7 +106,7 @@ pub(crate) struct FeedSettings {
     pub(crate) tls: Arc<ClientConfig>,
     /// This node's own name, 16 hexadecimal digits.
     pub(crate) node: String,
-    /// How the server tells of changes.
+    /// How the server reports changes.
     pub(crate) kind: FeedKind,
     /// The publication that has the tables in it, for logical replication.
     pub(crate) publication: String,

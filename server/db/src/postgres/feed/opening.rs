@@ -23,7 +23,7 @@ use crate::postgres::liveness::SERVER_SIDE;
 /// How long anything may take while a life begins, but for the slot.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// While the slot is waited for, the server is asked this often for what it waits.
-const LOOK: Duration = Duration::from_secs(1);
+const STATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sessions whose transactions have written and not ended, but for our own.
 const WRITERS: &str = "select pg_catalog.string_agg(pid::text, ', ' order by pid) from pg_catalog.pg_stat_activity \
@@ -92,7 +92,7 @@ fn at(
     let mut control = connect(Purpose::Control)?;
     let server = setup::server(&mut control, settings.kind, patience())?;
     let publication = setup::publication(&settings.publication);
-    setup::told_in_full(
+    setup::publishes_everything(
         &control.query(&publication, patience())?,
         &settings.publication,
     )?;
@@ -202,7 +202,7 @@ fn create_slot(
 ) -> Result<(), FeedEnd> {
     stream.ask(&replication::create_slot(slot, server.version))?;
     let mut answer = QueryRows::default();
-    let mut look = Boottime::now().plus(LOOK);
+    let mut look = Boottime::now().plus(STATE_CHECK_INTERVAL);
     let mut said = false;
     loop {
         stream.fill()?;
@@ -228,7 +228,7 @@ fn create_slot(
                 ));
                 said = true;
             }
-            look = Boottime::now().plus(LOOK);
+            look = Boottime::now().plus(STATE_CHECK_INTERVAL);
         }
     }
 }

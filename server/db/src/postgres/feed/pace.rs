@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_look_until_they_are_many() {
+    fn each_wake_is_a_poll_until_they_are_many() {
         assert_eq!(a_second_of(10), (10, 0));
         assert_eq!(a_second_of(PER_SECOND), (PER_SECOND, 0));
         for many in [1_000, 10_000] {

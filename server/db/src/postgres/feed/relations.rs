@@ -1,7 +1,7 @@
 //! From the tables of the stream to what a change in them touches.
 //!
 //! Which values a row had before is known as far as its table's replica identity goes. Where it is
-//! not known, [`ColumnName::unknown`] stands in (COHERENCE, rule 12).
+//! not known, [`ColumnName::unknown`] stands in (coherence.md, rule 12).
 
 use std::collections::HashSet;
 use std::sync::Arc;

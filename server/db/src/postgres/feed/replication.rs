@@ -26,7 +26,7 @@ pub(crate) fn create_slot(slot: &str, version: u32) -> String {
 }
 
 /// Starts the stream. Large transactions are streamed before they commit, so that they hold up
-/// nothing (COHERENCE, rule 20).
+/// nothing (coherence.md, rule 20).
 pub(crate) fn start(slot: &str, publication: &str) -> String {
     format!(
         "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '2', streaming 'on', messages 'true', publication_names {})",
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_for_where_they_stand() {
+    fn names_are_quoted_for_their_place() {
         assert_eq!(
             start("s", "it's \"x\""),
             "START_REPLICATION SLOT \"s\" LOGICAL 0/0 (proto_version '2', streaming 'on', messages 'true', publication_names '\"it''s \"\"x\"\"\"')"

@@ -9,7 +9,7 @@ use base_clock::Boottime;
 use rustix::event::PollFlags;
 
 use super::FeedSettings;
-use super::heartbeat::{Beat, Heartbeat, Pulse};
+use super::heartbeat::{CompletedHeartbeat, Heartbeat, Pulse};
 use super::messages::Note;
 use super::opening::{FLOOR, OpenedFeed, one, read_tables};
 use super::pace::PollPace;
@@ -245,7 +245,7 @@ impl<'a> FeedSession<'a> {
         }
     }
 
-    /// Applies a transaction, and then tells those who wait for it.
+    /// Applies a transaction, and then wakes the writes that wait for it.
     fn deliver(&mut self, committed: Committed) -> Result<(), FeedEnd> {
         self.delivered += 1;
         let Committed {
@@ -280,7 +280,7 @@ impl<'a> FeedSession<'a> {
         for note in notes {
             match note {
                 Note::Write(token) => {
-                    let position = self.link.passed.reached();
+                    let position = self.link.passed.position();
                     self.link.pending.arrived(token, position);
                 }
                 Note::Heartbeat(number) => {
@@ -310,7 +310,7 @@ impl<'a> FeedSession<'a> {
         match asked {
             Some(FeedQuery::Heartbeat) => self.pulse(&rows),
             Some(FeedQuery::Publication(fingerprint)) => {
-                setup::told_in_full(&rows, &self.settings.publication)?;
+                setup::publishes_everything(&rows, &self.settings.publication)?;
                 self.ask(FeedQuery::Tables(fingerprint), TABLES, Boottime::now())
             }
             Some(FeedQuery::Tables(fingerprint)) => {
@@ -347,16 +347,16 @@ impl<'a> FeedSession<'a> {
         };
         // What is read now is at least as new as the fingerprint; if it is newer, the next
         // heartbeat finds it out.
-        self.heartbeat.void();
+        self.heartbeat.invalidate();
         let publication = setup::publication(&self.settings.publication);
         let asked = FeedQuery::Publication(fingerprint);
         self.ask(asked, &publication, Boottime::now())
     }
 
-    fn beat(&mut self, beat: Option<Beat>) {
+    fn beat(&mut self, beat: Option<CompletedHeartbeat>) {
         if let Some(beat) = beat {
             // What a replica shows has no lower bound of its own (rule 7): only if this snapshot
-            // shows the end of all that the feed may never tell, a replica that has replayed the
+            // shows the end of all that the feed may never report, a replica that has replayed the
             // heartbeat does too.
             let covers = self.link.may_keep(&beat.seen);
             let seen = Snapshot::Transactions(Arc::new(beat.seen));

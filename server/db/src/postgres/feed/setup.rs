@@ -81,7 +81,7 @@ pub(crate) fn not_a_standby_ourselves(standbys: &str) -> Result<(), FeedEnd> {
     Ok(())
 }
 
-/// Asks for a publication; [`told_in_full`] reads the answer.
+/// Asks for a publication; [`publishes_everything`] reads the answer.
 pub(crate) fn publication(name: &str) -> String {
     format!(
         "select (pubinsert and pubupdate and pubdelete and pubtruncate)::text from pg_catalog.pg_publication where pubname = {}",
@@ -89,8 +89,8 @@ pub(crate) fn publication(name: &str) -> String {
     )
 }
 
-/// Whether the publication is there and tells everything.
-pub(crate) fn told_in_full(rows: &[Row], name: &str) -> Result<(), FeedEnd> {
+/// Whether the publication is there and publishes everything.
+pub(crate) fn publishes_everything(rows: &[Row], name: &str) -> Result<(), FeedEnd> {
     let quoted = identifier(name);
     match rows.first().map(|row| row.first()) {
         None => Err(FeedEnd::lost(format!(
@@ -165,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn a_publication_must_tell_everything() {
+    fn a_publication_must_publish_everything() {
         let one = |text: &str| vec![vec![Some(text.to_owned())]];
-        assert_eq!(told_in_full(&one("true"), "millpond"), Ok(()));
-        let partial = told_in_full(&one("false"), "millpond").unwrap_err();
+        assert_eq!(publishes_everything(&one("true"), "millpond"), Ok(()));
+        let partial = publishes_everything(&one("false"), "millpond").unwrap_err();
         assert!(
             partial
                 .to_string()
                 .contains("ALTER PUBLICATION \"millpond\"")
         );
-        let none = told_in_full(&[], "millpond").unwrap_err();
+        let none = publishes_everything(&[], "millpond").unwrap_err();
         assert!(none.to_string().contains("CREATE PUBLICATION \"millpond\""));
     }
 

@@ -1,5 +1,5 @@
 //! From events to committed transactions, whether they come as a whole or are streamed while they
-//! run (COHERENCE, rule 20).
+//! run (coherence.md, rule 20).
 //!
 //! Streamed transactions are interleaved, in blocks. What a part that was rolled back has touched
 //! stays counted: too much is invalidated then, never too little.
@@ -39,7 +39,7 @@ pub(crate) struct Committed {
 
 /// Why the stream makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Senseless(pub(crate) &'static str);
+pub(crate) struct MalformedTransaction(pub(crate) &'static str);
 
 struct Transaction {
     id: u32,
@@ -84,29 +84,29 @@ impl Transactions {
         &mut self,
         event: Event<'_>,
         view: impl FnOnce() -> FeedView,
-    ) -> Result<Option<Committed>, Senseless> {
+    ) -> Result<Option<Committed>, MalformedTransaction> {
         match event {
             Event::Begin { transaction } => {
                 if self.is_amid() {
-                    return Err(Senseless("a transaction begins within another"));
+                    return Err(MalformedTransaction("a transaction begins within another"));
                 }
                 self.whole = Some(Transaction::new(transaction, view()));
             }
             Event::Commit { end } => {
                 let whole = self.whole.take();
-                let whole = whole.ok_or(Senseless("a commit of no transaction"))?;
+                let whole = whole.ok_or(MalformedTransaction("a commit of no transaction"))?;
                 return Ok(Some(whole.commit(end)));
             }
             Event::StreamStart { transaction } => self.open_block(transaction, view)?,
             Event::StreamStop => {
                 self.block
                     .take()
-                    .ok_or(Senseless("the end of no stream block"))?;
+                    .ok_or(MalformedTransaction("the end of no stream block"))?;
             }
             Event::StreamCommit { transaction, end } => {
                 let mut streamed = self
                     .forget(transaction)
-                    .ok_or(Senseless("a commit of no streamed transaction"))?;
+                    .ok_or(MalformedTransaction("a commit of no streamed transaction"))?;
                 self.relations.extend(streamed.relations.drain());
                 return Ok(Some(streamed.commit(end)));
             }
@@ -138,12 +138,14 @@ impl Transactions {
         &mut self,
         transaction: u32,
         view: impl FnOnce() -> FeedView,
-    ) -> Result<(), Senseless> {
+    ) -> Result<(), MalformedTransaction> {
         if self.is_amid() {
-            return Err(Senseless("a stream block begins within another"));
+            return Err(MalformedTransaction("a stream block begins within another"));
         }
         if self.streamed.len() >= MAX_STREAMED && !self.streamed.contains_key(&transaction) {
-            return Err(Senseless("too many large transactions at a time"));
+            return Err(MalformedTransaction(
+                "too many large transactions at a time",
+            ));
         }
         self.streamed
             .entry(transaction)
@@ -187,7 +189,7 @@ impl Transactions {
         table: u32,
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
-    ) -> Result<(), Senseless> {
+    ) -> Result<(), MalformedTransaction> {
         self.change(table, |touched, plan| touched.row(plan, old, new))
     }
 
@@ -195,13 +197,13 @@ impl Transactions {
         &mut self,
         table: u32,
         change: impl FnOnce(&mut TouchedTags, &TablePlan),
-    ) -> Result<(), Senseless> {
+    ) -> Result<(), MalformedTransaction> {
         let streams = self.block.is_some();
         let present = match self.block {
             Some(block) => self.streamed.get_mut(&block),
             None => self.whole.as_mut(),
         };
-        let present = present.ok_or(Senseless("a change outside a transaction"))?;
+        let present = present.ok_or(MalformedTransaction("a change outside a transaction"))?;
         let before = present.touched.len();
         match present.plan(table, &self.relations)? {
             Some(plan) => change(&mut present.touched, &plan),
@@ -258,7 +260,7 @@ impl Transaction {
         &mut self,
         table: u32,
         relations: &HashMap<u32, StreamRelation>,
-    ) -> Result<Option<Arc<TablePlan>>, Senseless> {
+    ) -> Result<Option<Arc<TablePlan>>, MalformedTransaction> {
         if let Some(plan) = self.plans.get(&table) {
             return Ok(plan.clone());
         }
@@ -266,7 +268,9 @@ impl Transaction {
             .relations
             .get(&table)
             .or_else(|| relations.get(&table))
-            .ok_or(Senseless("a change in a table that was not described"))?;
+            .ok_or(MalformedTransaction(
+                "a change in a table that was not described",
+            ))?;
         let plan = TablePlan::new(&self.view, table, relation).map(Arc::new);
         self.plans.insert(table, plan.clone());
         Ok(plan)

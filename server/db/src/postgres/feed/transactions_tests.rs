@@ -89,7 +89,7 @@ fn a_transaction_is_its_changes_and_its_notes() {
 }
 
 #[test]
-fn streamed_transactions_are_kept_apart_until_they_end() {
+fn streamed_transactions_stay_separate_until_they_end() {
     let mut transactions = Transactions::new("0a");
     let start = |transaction| Event::StreamStart { transaction };
     let commit = |transaction| Event::StreamCommit {
@@ -123,7 +123,7 @@ fn streamed_transactions_are_kept_apart_until_they_end() {
     );
     assert_eq!(
         transactions.take(commit(734), view).err(),
-        Some(Senseless("a commit of no streamed transaction"))
+        Some(MalformedTransaction("a commit of no streamed transaction"))
     );
     let committed = take(&mut transactions, vec![commit(733)]).unwrap();
     let expected = HashSet::from([broad(TABLE), equal(1), equal(3)]);
@@ -134,7 +134,7 @@ fn streamed_transactions_are_kept_apart_until_they_end() {
 }
 
 #[test]
-fn what_is_described_in_a_stream_block_is_not_for_others() {
+fn a_relation_in_a_stream_block_is_private_to_it() {
     let mut transactions = Transactions::new("0a");
     let block = vec![
         Event::StreamStart { transaction: 733 },
@@ -143,7 +143,7 @@ fn what_is_described_in_a_stream_block_is_not_for_others() {
         Event::Begin { transaction: 734 },
     ];
     take(&mut transactions, block);
-    let unknown = Senseless("a change in a table that was not described");
+    let unknown = MalformedTransaction("a change in a table that was not described");
     assert_eq!(transactions.take(insert("1"), view).err(), Some(unknown));
 }
 

@@ -159,7 +159,7 @@ impl FeedConnection {
                 Ok(count) if self.tls.is_none() && count < CHUNK => break,
                 Ok(count) => received += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(self.after_what_was_said(error)),
+                Err(error) => return Err(self.after_notices(error)),
             }
         }
         self.has_more = received >= MOST;
@@ -172,7 +172,7 @@ impl FeedConnection {
     }
 
     /// A reset may come right behind the sentence that explains it; the sentence is worth more.
-    fn after_what_was_said(&mut self, error: io::Error) -> FeedEnd {
+    fn after_notices(&mut self, error: io::Error) -> FeedEnd {
         match self.next() {
             Err(refused @ FeedEnd::Refused { .. }) => refused,
             _ => error.into(),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_fails_says_who_is_to_blame() {
+    fn a_failed_read_names_the_cause() {
         assert_eq!(
             said("40001"),
             ReplicaFailure::Behind,

@@ -113,7 +113,7 @@ impl ReplicaMismatch {
         match self {
             Self::Hidden(role) => {
                 let role = role.replace('"', "\"\"");
-                requirement.mended_by(format!("grant pg_read_all_stats to \"{role}\""), false)
+                requirement.repaired_by(format!("grant pg_read_all_stats to \"{role}\""), false)
             }
             _ => requirement,
         }

@@ -1,10 +1,11 @@
-//! What a server needs so that its changes can be told, as data for `millpond check`.
+//! What a server needs so that its changes can be reported, as data for `millpond check`.
 //!
 //! What must be published, or be given triggers, is what the site's queries read. Partitions are
-//! told under their own names (`publish_via_partition_root` stays off): then the replica identity
-//! that the feed is told is that of the table which holds the row, and old values can be believed.
-//! A table without a replica identity is never published as it is: from then on PostgreSQL would
-//! refuse the application's UPDATE and DELETE (COHERENCE, rule 20). It is given one first.
+//! published under their own names (`publish_via_partition_root` stays off): then the replica
+//! identity that the feed is told is that of the table which holds the row, and old values can be
+//! believed. A table without a replica identity is never published as it is: from then on
+//! PostgreSQL would refuse the application's UPDATE and DELETE (coherence.md, rule 20). It is given
+//! one first.
 
 mod publication;
 mod server;
@@ -50,7 +51,7 @@ impl Requirement {
         }
     }
 
-    pub(super) fn mended_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
+    pub(super) fn repaired_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
         Self {
             statement: Some(statement.into()),
             may_fix,
@@ -69,16 +70,20 @@ pub(crate) async fn requirements(
 ) -> Result<Vec<Requirement>, SqlError> {
     let facts = Facts::ask(client, &catalog.publication().name).await?;
     let kind = catalog.recording().feed;
-    let mut all = server::lacks(&facts, kind, running);
-    let concerned = tables | catalog.recording().marked();
+    let mut all = server::missing_requirements(&facts, kind, running);
+    let concerned = tables | catalog.recording().tables_with_triggers();
     let owned = publication::owned(client, catalog, &concerned).await?;
     let objects = Objects::ask(client).await?;
     match kind {
         FeedKind::Logical => {
-            all.extend(publication::lacks(&facts, catalog, tables, &owned));
-            all.extend(triggers::left_over(&objects, catalog, &owned));
+            all.extend(publication::missing_requirements(
+                &facts, catalog, tables, &owned,
+            ));
+            all.extend(triggers::leftover_triggers(&objects, catalog, &owned));
         }
-        FeedKind::Triggers => all.extend(triggers::lacks(&objects, catalog, tables, &owned)),
+        FeedKind::Triggers => all.extend(triggers::missing_requirements(
+            &objects, catalog, tables, &owned,
+        )),
     }
     Ok(all)
 }
@@ -114,7 +119,7 @@ pub(super) async fn ask(
         }
         Err(error) => Err(error),
     };
-    let lacking = replicas.lacks(&connection.client).await;
+    let lacking = replicas.missing_requirements(&connection.client).await;
     pool.put(connection);
     let mut found = found.map_err(Error::unavailable)?;
     found.extend(lacking);
@@ -122,7 +127,7 @@ pub(super) async fn ask(
 }
 
 /// Mends one of them on a connection of the pool.
-pub(super) async fn mend(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
+pub(super) async fn repair(pool: &Pool, requirement: &Requirement) -> Result<(), Error> {
     let connection = pool.get().await?;
     // The sessions of the pool only read, so this one is not given back. A statement that waits for
     // a lock blocks the statements queued behind it.

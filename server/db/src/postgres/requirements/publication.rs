@@ -8,7 +8,7 @@ use super::Requirement;
 use super::server::Facts;
 use crate::SqlError;
 use crate::postgres::analysis::refused;
-use crate::postgres::catalog::{Catalog, Identity, Untold};
+use crate::postgres::catalog::{Catalog, Identity, UnreportedReason};
 
 /// Which of the tables the role owns, so that it may publish them.
 pub(super) async fn owned(
@@ -19,7 +19,7 @@ pub(super) async fn owned(
     const OWNED: &str = "select oid from pg_catalog.pg_class where oid = any ($1) and pg_catalog.pg_has_role(relowner, 'USAGE')";
     let all: BTreeSet<u32> = tables
         .iter()
-        .flat_map(|table| catalog.kin(*table))
+        .flat_map(|table| catalog.relatives(*table))
         .collect();
     let all: Vec<u32> = all.into_iter().collect();
     let rows = client
@@ -65,7 +65,7 @@ impl PublicationTables {
 
 /// What the publication lacks so that results that are read from `tables` may be kept; the role
 /// owns those in `owned`.
-pub(super) fn lacks(
+pub(super) fn missing_requirements(
     facts: &Facts,
     catalog: &Catalog,
     tables: &BTreeSet<u32>,
@@ -75,10 +75,10 @@ pub(super) fn lacks(
         .iter()
         .flat_map(|table| missing(catalog, *table))
         .collect();
-    let (told, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
+    let (published, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
-        .partition(|table| silent_parts(catalog, *table).is_empty());
-    let wanted = PublicationTables::new(facts, catalog, &told, owned);
+        .partition(|table| unpublished_parts(catalog, *table).is_empty());
+    let wanted = PublicationTables::new(facts, catalog, &published, owned);
     let mut all = if catalog.publication().exists {
         existing(facts, catalog, &wanted)
     } else {
@@ -98,7 +98,7 @@ pub(super) fn lacks(
             .relation(table)
             .is_some_and(|table| table.kind != 'p');
         let may_fix = may_publish && is_whole && whole.into_iter().all(owns);
-        mute(catalog, table, may_fix)
+        without_identity(catalog, table, may_fix)
     }));
     all.extend(tables.iter().filter_map(|table| partial(catalog, *table)));
     all
@@ -120,7 +120,7 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec
                 format!("the publication {name} leaves out some kinds of changes"),
                 "what it does not tell would be missed, so nothing is kept",
             )
-            .mended_by(
+            .repaired_by(
                 format!(
                     "alter publication {quoted} set (publish = 'insert, update, delete, truncate')"
                 ),
@@ -137,7 +137,7 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec
                     wanted.whose()
                 ),
             )
-            .mended_by(
+            .repaired_by(
                 format!("alter publication {quoted} add table {}", wanted.entries),
                 owns && wanted.owned,
             ),
@@ -159,14 +159,14 @@ fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requi
             wanted.whose()
         ),
     )
-    .mended_by(
+    .repaired_by(
         format!("create publication {}{list}", quoted(catalog)),
         wanted.owned && (facts.superuser || facts.creates),
     )
 }
 
 /// A table that must not be published as it is: it gets an identity first, in the same transaction.
-fn mute(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
+fn without_identity(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
     let statement = format!(
         "{}; alter publication {} add table {}",
         identity_statements(catalog, table),
@@ -178,12 +178,12 @@ fn mute(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
         "it has no primary key, and published as it is PostgreSQL would refuse to update or delete its rows; \
          a primary key is best, with FULL each update and deletion writes the whole old row to the log",
     )
-    .mended_by(statement, may_fix)
+    .repaired_by(statement, may_fix)
 }
 
 fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
-    let (part, reason) = catalog.untold(table)?;
-    (reason == Untold::Partial).then(|| {
+    let (part, reason) = catalog.unreported(table)?;
+    (reason == UnreportedReason::Partial).then(|| {
         Requirement::new(
             format!(
                 "the publication {} leaves out rows or columns of {}",
@@ -197,17 +197,24 @@ fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
 
 /// What has to be published so that all changes to what a query on the table reads are told.
 fn missing(catalog: &Catalog, table: u32) -> Vec<u32> {
-    let lacks = |part: &u32| {
+    let missing_requirements = |part: &u32| {
         catalog
             .relation(*part)
             .is_some_and(|relation| relation.kind == 'r')
             && matches!(
-                catalog.untold(*part),
-                Some((_, Untold::Unpublished | Untold::NoPublication))
+                catalog.unreported(*part),
+                Some((
+                    _,
+                    UnreportedReason::Unpublished | UnreportedReason::NoPublication
+                ))
             )
-            && catalog.untold(*part).is_some_and(|(of, _)| of == *part)
+            && catalog.unreported(*part).is_some_and(|(of, _)| of == *part)
     };
-    let parts: Vec<u32> = catalog.tree(table).into_iter().filter(lacks).collect();
+    let parts: Vec<u32> = catalog
+        .tree(table)
+        .into_iter()
+        .filter(missing_requirements)
+        .collect();
     match catalog.relation(table) {
         Some(relation) if relation.kind == 'p' && !parts.is_empty() => vec![table],
         _ => parts,
@@ -215,7 +222,7 @@ fn missing(catalog: &Catalog, table: u32) -> Vec<u32> {
 }
 
 /// The parts of a table whose rows PostgreSQL would no longer update if it were published.
-fn silent_parts(catalog: &Catalog, table: u32) -> Vec<u32> {
+fn unpublished_parts(catalog: &Catalog, table: u32) -> Vec<u32> {
     let is_root = catalog
         .relation(table)
         .is_some_and(|relation| relation.kind == 'p');
@@ -235,7 +242,7 @@ fn silent_parts(catalog: &Catalog, table: u32) -> Vec<u32> {
 }
 
 fn identity_statements(catalog: &Catalog, table: u32) -> String {
-    let statements: Vec<String> = silent_parts(catalog, table)
+    let statements: Vec<String> = unpublished_parts(catalog, table)
         .into_iter()
         .filter_map(|part| {
             let name = catalog.relation(part)?.display_quoted();

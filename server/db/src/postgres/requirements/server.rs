@@ -54,7 +54,11 @@ impl Facts {
 }
 
 /// `running` says that the feed has its slot already.
-pub(super) fn lacks(facts: &Facts, kind: FeedKind, running: bool) -> Vec<Requirement> {
+pub(super) fn missing_requirements(
+    facts: &Facts,
+    kind: FeedKind,
+    running: bool,
+) -> Vec<Requirement> {
     let mut all = Vec::new();
     if kind == FeedKind::Logical {
         replication(facts, &mut all);
@@ -75,7 +79,7 @@ fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
             format!("wal_level is {}, not logical", facts.wal_level),
             format!("without it the server reports no changes, and nothing is kept; {OTHERWISE}"),
         )
-        .mended_by("alter system set wal_level = logical", facts.superuser);
+        .repaired_by("alter system set wal_level = logical", facts.superuser);
         missing.restart = true;
         all.push(missing);
     }
@@ -85,7 +89,7 @@ fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
                 format!("the role {} has no REPLICATION right", facts.role),
                 format!("the feed of changes is a replication connection; {OTHERWISE}"),
             )
-            .mended_by(format!("alter role {} replication", facts.role), false),
+            .repaired_by(format!("alter role {} replication", facts.role), false),
         );
     }
     if facts.any_standby {
@@ -103,7 +107,7 @@ fn temporary(facts: &Facts, all: &mut Vec<Requirement>) {
                 format!("the role {} may make no temporary objects", facts.role),
                 "PostgreSQL tells what a query names by a temporary function, which is dropped at once",
             )
-            .mended_by(
+            .repaired_by(
                 format!(
                     "grant temporary on database {} to {}",
                     facts.database, facts.role
@@ -125,7 +129,7 @@ fn room(facts: &Facts, all: &mut Vec<Requirement>) {
                 format!("all {most} {what} are in use"),
                 "the feed of changes needs one",
             )
-            .mended_by(
+            .repaired_by(
                 format!("alter system set {setting} = {}", most + 2),
                 facts.superuser,
             );

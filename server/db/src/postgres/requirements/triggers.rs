@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::Requirement;
 use crate::SqlError;
 use crate::postgres::analysis::refused;
-use crate::postgres::catalog::{Catalog, Untold};
+use crate::postgres::catalog::{Catalog, UnreportedReason};
 use crate::postgres::feed::triggers::function;
 use crate::postgres::feed::triggers::objects::{self as parts, CHANGES, FUNCTION};
 
@@ -85,7 +85,7 @@ impl Objects {
 }
 
 /// What is missing so that changes of `tables` are recorded; the role owns those in `owned`.
-pub(super) fn lacks(
+pub(super) fn missing_requirements(
     objects: &Objects,
     catalog: &Catalog,
     tables: &BTreeSet<u32>,
@@ -105,7 +105,7 @@ pub(super) fn lacks(
                 format!("{CHANGES} and what belongs to it is missing, or of another version"),
                 "triggers record changes there; without it nothing is kept",
             )
-            .mended_by(parts::install(schema), objects.makes),
+            .repaired_by(parts::install(schema), objects.makes),
         );
     } else if !objects.reads {
         all.push(
@@ -113,17 +113,17 @@ pub(super) fn lacks(
                 format!("the role {} lacks rights on {CHANGES}", objects.role),
                 "changes are read there, and removed once all nodes have seen them",
             )
-            .mended_by(parts::grant(schema, &objects.role), false),
+            .repaired_by(parts::grant(schema, &objects.role), false),
         );
     }
-    let kin: BTreeSet<u32> = tables
+    let relatives: BTreeSet<u32> = tables
         .iter()
-        .flat_map(|table| catalog.kin(*table))
+        .flat_map(|table| catalog.relatives(*table))
         .collect();
     let may_add = may_use || objects.makes;
     let mut unrecorded = Vec::new();
     let mut is_hindered = false;
-    for table in kin {
+    for table in relatives {
         let is_own = owned.contains(&table);
         let lacking = table_lacks(catalog, schema, table, is_own && may_add);
         is_hindered |= is_own && !may_add && lacking.is_some();
@@ -135,7 +135,7 @@ pub(super) fn lacks(
                 format!("the role {} may not execute {FUNCTION}", objects.role),
                 "so it cannot give it to the triggers of its tables; the function's owner can let it",
             )
-            .mended_by(parts::lend(schema, &objects.role), false),
+            .repaired_by(parts::lend(schema, &objects.role), false),
         );
     }
     all.extend(unrecorded);
@@ -148,8 +148,8 @@ fn table_lacks(catalog: &Catalog, schema: &str, table: u32, may_mend: bool) -> O
         return None;
     }
     let name = relation.display();
-    match catalog.recording().objection(table)? {
-        Untold::Subscribed => Some(Requirement::new(
+    match catalog.recording().unrecorded_reason(table)? {
+        UnreportedReason::Subscribed => Some(Requirement::new(
             format!("{name} is filled by a subscription"),
             "that fires no triggers of statements, so results that are read from there cannot be kept",
         )),
@@ -164,22 +164,22 @@ fn table_lacks(catalog: &Catalog, schema: &str, table: u32, may_mend: bool) -> O
                     format!("{name} lacks triggers that record its changes"),
                     format!("results that are read from there cannot be kept{whose}"),
                 )
-                .mended_by(parts::watch(schema, &relation.display_quoted()), may_mend),
+                .repaired_by(parts::watch(schema, &relation.display_quoted()), may_mend),
             )
         }
     }
 }
 
 /// Triggers that another feed has no use for.
-pub(super) fn left_over(
+pub(super) fn leftover_triggers(
     objects: &Objects,
     catalog: &Catalog,
     owned: &BTreeSet<u32>,
 ) -> Option<Requirement> {
     let schema = objects.schema.as_ref().filter(|_| objects.begun)?;
-    let marked = catalog.recording().marked();
-    let may_mend = objects.makes && marked.is_subset(owned);
-    let tables: Vec<String> = marked
+    let tables_with_triggers = catalog.recording().tables_with_triggers();
+    let may_mend = objects.makes && tables_with_triggers.is_subset(owned);
+    let tables: Vec<String> = tables_with_triggers
         .iter()
         .filter_map(|table| Some(catalog.relation(*table)?.display_quoted()))
         .collect();
@@ -188,6 +188,6 @@ pub(super) fn left_over(
             "triggers of the other feed are left",
             "they still record changes that nobody reads",
         )
-        .mended_by(parts::remove(schema, &tables), may_mend),
+        .repaired_by(parts::remove(schema, &tables), may_mend),
     )
 }

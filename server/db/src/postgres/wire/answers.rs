@@ -224,7 +224,8 @@ impl<'a> Answers<'a> {
         }
         // Of a statement that was described before, this is about the schema; a lock that it has to
         // wait for is not.
-        let is_of_schema = (trouble.said()).is_some_and(|said| SCHEMA.contains(&said.class()));
+        let is_of_schema =
+            (trouble.server_error()).is_some_and(|error| SCHEMA.contains(&error.class()));
         self.fail(match self.next {
             ExpectedMessage::Parsed | ExpectedMessage::Bound if is_of_schema => {
                 BatchError::Unparsed(trouble)
@@ -234,7 +235,7 @@ impl<'a> Answers<'a> {
         Ok(())
     }
 
-    /// The first that goes wrong is what is told.
+    /// The first that goes wrong is reported.
     fn fail(&mut self, wrong: BatchError) {
         self.wrong.get_or_insert(wrong);
         self.next = ExpectedMessage::Skipped;

@@ -104,7 +104,7 @@ impl Wire {
         self.share.is_over()
     }
 
-    /// Forgets all statements; the server is told with the next batch.
+    /// Forgets all statements; the server learns it with the next batch.
     pub(crate) fn forget_all(&mut self) {
         self.forgotten.extend(self.known.drain());
     }
@@ -231,7 +231,7 @@ impl Name {
 const CLOSED: &str = "the server has closed the connection";
 
 fn lost(why: impl std::fmt::Display) -> BatchError {
-    BatchError::Failed(RunError::Database(DatabaseError::gone(why)))
+    BatchError::Failed(RunError::Database(DatabaseError::connection_lost(why)))
 }
 
 /// Sends what was written, and reads the whole answer.

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_are_over_when_each_has_its_answer_wherever_they_are_cut() {
+    fn exchanges_are_over_when_each_is_answered_however_they_are_cut() {
         let sent = [STARTUP, b"P\0\0\0\x06aS", SYNC, b"Q\0\0\0\x05\0"].concat();
         let received = [b"R\0\0\0\x08\0\0\0\0", READY, b"1\0\0\0\x04", READY, READY].concat();
         for cut in 0..received.len() {

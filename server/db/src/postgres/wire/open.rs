@@ -11,7 +11,7 @@ use crate::postgres::DatabaseContext;
 use crate::postgres::failure::chain;
 use crate::postgres::options::ConnectionTarget;
 
-/// Why a standby in the primary's place is not read (COHERENCE, rules 6 and 18). The age of its
+/// Why a standby in the primary's place is not read (coherence.md, rules 6 and 18). The age of its
 /// rows is unknown: that is told by a heartbeat of the primary, and without one a standby where
 /// nothing was written looks as one that was cut off hours ago (`pg_last_xact_replay_timestamp` is
 /// the same for both).

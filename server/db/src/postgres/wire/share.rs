@@ -196,7 +196,7 @@ impl DriversEnd {
     }
 }
 
-fn gone<T>() -> io::Result<T> {
+fn connection_lost<T>() -> io::Result<T> {
     Err(io::ErrorKind::BrokenPipe.into())
 }
 
@@ -229,7 +229,7 @@ impl AsyncWrite for DriversEnd {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.with(cx, gone(), |io, exchanges, cx| {
+        self.with(cx, connection_lost(), |io, exchanges, cx| {
             let sent = ready!(Pin::new(&mut io.stream).poll_write(cx, bytes))?;
             exchanges.send(&bytes[..sent]);
             Poll::Ready(Ok(sent))
@@ -237,7 +237,7 @@ impl AsyncWrite for DriversEnd {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(cx, gone(), |io, _, cx| {
+        self.with(cx, connection_lost(), |io, _, cx| {
             Pin::new(&mut io.stream).poll_flush(cx)
         })
     }

@@ -133,7 +133,7 @@ fn is_gone(wrong: &BatchError) -> bool {
 }
 
 #[test]
-fn an_answer_is_understood_wherever_it_is_cut() {
+fn an_answer_is_understood_however_it_is_cut() {
     let script = Script::new();
     let answer = Script::messages().concat();
     for cut in 0..=answer.len() {
@@ -178,7 +178,7 @@ fn an_answer_in_another_order_is_none() {
 }
 
 #[test]
-fn what_is_said_to_nobody_may_come_anywhere() {
+fn unsolicited_messages_may_come_anywhere() {
     let script = Script::new();
     let messages = Script::messages();
     for place in 0..messages.len() {
@@ -195,7 +195,7 @@ fn what_is_said_to_nobody_may_come_anywhere() {
 }
 
 #[test]
-fn the_first_error_is_told_and_the_rest_is_skipped() {
+fn the_first_error_is_reported_and_the_rest_is_skipped() {
     let script = Script::new();
     let messages = Script::messages();
     let at = |place: usize, error: Vec<u8>| {
@@ -211,8 +211,8 @@ fn the_first_error_is_told_and_the_rest_is_skipped() {
     assert!(matches!(at(1, refusal("57014")), BatchError::Failed(_)));
     for place in [2, 3, 4, 5, 6, 7, 8, 9] {
         match at(place, refusal("22012")) {
-            BatchError::Failed(RunError::Database(DatabaseError::Server(said))) => {
-                assert_eq!(said.code, "22012")
+            BatchError::Failed(RunError::Database(DatabaseError::Server(error))) => {
+                assert_eq!(error.code, "22012")
             }
             other => panic!("{place}: {other:?}"),
         }

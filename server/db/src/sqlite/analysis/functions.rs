@@ -1,4 +1,4 @@
-//! Which functions depend on their arguments alone (COHERENCE, rule 14).
+//! Which functions depend on their arguments alone (coherence.md, rule 14).
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

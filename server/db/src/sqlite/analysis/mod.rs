@@ -1,4 +1,4 @@
-//! The dependencies of a statement (COHERENCE, rules 9 to 14).
+//! The dependencies of a statement (coherence.md, rules 9 to 14).
 //!
 //! The authority is SQLite's authorizer: it lists the tables that the prepared statement reads,
 //! through views and virtual tables. Each of them is a dependency as a whole, unless the

@@ -1,4 +1,4 @@
-//! Finds the equalities that restrict a table reference (COHERENCE, rule 10).
+//! Finds the equalities that restrict a table reference (coherence.md, rule 10).
 //!
 //! The result need not be complete, but it must be certain: a reference that this module does not
 //! report as restricted makes its table a dependency as a whole. The caller counts the reports and

@@ -23,7 +23,7 @@ fn a_publication_that_is_missing_is_made_and_a_mute_table_left_out_until_it_has_
             "mute has no replica identity"
         ]
     );
-    fixture.database.mend(&before[0]).unwrap();
+    fixture.database.repair(&before[0]).unwrap();
     assert_eq!(missing(&ask()), ["mute has no replica identity"]);
     // The application may still change the rows of a table that was left out, and of one that was
     // given an identity.
@@ -31,7 +31,7 @@ fn a_publication_that_is_missing_is_made_and_a_mute_table_left_out_until_it_has_
     foreign
         .batch_execute("insert into mute values (1); update mute set id = 2")
         .unwrap();
-    fixture.database.mend(&before[1]).unwrap();
+    fixture.database.repair(&before[1]).unwrap();
     assert!(ask().is_empty(), "{:?}", missing(&ask()));
     foreign.batch_execute("update mute set id = 3").unwrap();
 }
@@ -53,6 +53,6 @@ fn a_partitioned_table_without_a_key_is_not_published_by_us() {
     );
     // A partition that is made later would have none, and its rows could not be updated any more.
     assert!(!lacking.may_fix);
-    let refused = fixture.database.mend(lacking).unwrap_err();
+    let refused = fixture.database.repair(lacking).unwrap_err();
     assert!(matches!(refused, Error::Usage { .. }), "{refused}");
 }

@@ -44,11 +44,11 @@ fn missing(database: &Database, queries: &[&str]) -> Vec<Requirement> {
 }
 
 /// As `millpond check --fix` does it.
-fn mend(options: &PostgresOptions, queries: &[&str]) {
+fn repair(options: &PostgresOptions, queries: &[&str]) {
     let database = Database::connect(options.clone()).unwrap();
     for lacking in missing(&database, queries) {
         assert!(lacking.may_fix, "{lacking:?}");
-        database.mend(&lacking).unwrap();
+        database.repair(&lacking).unwrap();
     }
     assert_eq!(missing(&database, queries), []);
     database.stop();
@@ -57,7 +57,7 @@ fn mend(options: &PostgresOptions, queries: &[&str]) {
 fn fed(schema: &str, queries: &[&str], adjust: impl FnOnce(&mut PostgresOptions)) -> Fed {
     let (scratch, mut options) = scratch(schema);
     adjust(&mut options);
-    mend(&options, queries);
+    repair(&options, queries);
     Fed::of(scratch, options)
 }
 
@@ -207,7 +207,7 @@ fn what_is_missing_is_said_and_mended_and_taken_away_again() {
     let before = said(&options);
     assert!(before[0].starts_with("_millpond_change"), "{before:?}");
     assert_eq!(before[1..], tables);
-    mend(&options, &queries);
+    repair(&options, &queries);
     assert_eq!(said(&options), [""; 0]);
     // Of logical replication much is missing, and what it has no use for is offered to be removed.
     let logical = PostgresOptions {
@@ -221,7 +221,7 @@ fn what_is_missing_is_said_and_mended_and_taken_away_again() {
         .find(|lacking| lacking.missing.contains("other feed"));
     let left = left.unwrap();
     assert!(left.may_fix);
-    database.mend(left).unwrap();
+    database.repair(left).unwrap();
     database.stop();
     assert!(
         !said(&logical)
@@ -249,7 +249,7 @@ fn who_does_not_own_a_table_is_told_whom_to_ask() {
 fn a_function_that_is_not_as_it_was_made_is_made_again() {
     let queries = ["select * from t"];
     let (scratch, options) = scratch(SCHEMA);
-    mend(&options, &queries);
+    repair(&options, &queries);
     for harm in [
         "grant execute on function _millpond_record() to public",
         "alter function _millpond_record() security invoker",
@@ -262,7 +262,7 @@ fn a_function_that_is_not_as_it_was_made_is_made_again() {
         let is_function = |lacking: &Requirement| lacking.missing.starts_with("_millpond_change");
         assert!(all.iter().any(is_function), "{harm}: {all:?}");
         database.stop();
-        mend(&options, &queries);
+        repair(&options, &queries);
     }
 }
 
@@ -276,7 +276,7 @@ fn who_may_not_execute_the_function_is_told_whom_to_ask() {
         url: scratch.url(),
         ..options.clone()
     };
-    mend(&of_owner, &[]);
+    repair(&of_owner, &[]);
     let database = Database::connect(options.clone()).unwrap();
     let all = missing(&database, &queries);
     database.stop();
@@ -297,7 +297,7 @@ fn who_may_not_execute_the_function_is_told_whom_to_ask() {
             .batch_execute(lacking.statement.as_deref().unwrap())
             .unwrap();
     }
-    mend(&options, &queries);
+    repair(&options, &queries);
 }
 
 /// What a row update costs with the triggers and without: run with `--ignored --nocapture`, when
@@ -347,7 +347,7 @@ fn what_a_write_costs() {
         }
     };
     all("without triggers");
-    mend(&options, &["select * from t"]);
+    repair(&options, &["select * from t"]);
     let (database, sink) = super::feed::started(options);
     sink.settle();
     all("with triggers");

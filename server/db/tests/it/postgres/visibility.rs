@@ -1,6 +1,6 @@
-//! A commit that the feed brings before it is visible (COHERENCE, rule 2), for two caches that are
-//! told of it alike: one that counts versions, and the store. PostgreSQL streams a commit once its
-//! record is on disk; one that waits for a synchronous standby is visible only after that. The
+//! A commit that the feed brings before it is visible (coherence.md, rule 2), for two caches that
+//! are told of it alike: one that counts versions, and the store. PostgreSQL streams a commit once
+//! its record is on disk; one that waits for a synchronous standby is visible only after that. The
 //! standby here does not exist.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{Database, DatabaseFeed, Query, ReadResult, Snapshot, Value};
 use millpond_store::{
-    Change, Class, Config, Fill, Joined, Need, Outcome, Sink, Store, Tag, Value as Stored, Why,
+    Change, Class, Config, Fill, FillOutcome, Joined, Need, Sink, Store, Tag, Value as Stored, Why,
 };
 use parking_lot::Mutex;
 use postgres::{Client, NoTls};
@@ -188,7 +188,7 @@ impl Both {
     }
 
     /// One read for both of them; each keeps of it what its rules allow.
-    fn fill(&self, database: &Database, query: &Query) -> (Value, Outcome) {
+    fn fill(&self, database: &Database, query: &Query) -> (Value, FillOutcome) {
         let read = || -> ReadResult { try_read(database, query, vec![int(1)]).unwrap() };
         let tags = read().deps.remove(0).tags;
         let Joined::Lead(mut permit) = self.store.join(KEY.as_bytes(), Need::Any) else {
@@ -232,7 +232,7 @@ fn a_version_counter_keeps_what_was_read_before_a_commit_is_visible_and_the_fenc
     let query = prepare(&database, "select word from t where id = :id");
     // While all is well, both keep the same.
     until("it is kept", || {
-        both.fill(&database, &query).1 == Outcome::Stored
+        both.fill(&database, &query).1 == FillOutcome::Stored
     });
     assert_eq!(both.counted.get(), Some(text("old")));
     assert_eq!(both.stored(), Ok(text("old")));
@@ -244,7 +244,7 @@ fn a_version_counter_keeps_what_was_read_before_a_commit_is_visible_and_the_fenc
     // However long that was ago.
     both.settle();
     let (word, outcome) = both.fill(&database, &query);
-    assert_eq!((word, outcome), (text("old"), Outcome::Fenced));
+    assert_eq!((word, outcome), (text("old"), FillOutcome::Fenced));
     assert_eq!(both.counted.get(), Some(text("old")));
     assert!(both.stored().is_err());
 
@@ -257,7 +257,7 @@ fn a_version_counter_keeps_what_was_read_before_a_commit_is_visible_and_the_fenc
     assert_eq!(both.counted.get(), Some(text("old")));
     assert!(both.stored().is_err());
     let filled = both.fill(&database, &query);
-    assert_eq!(filled, (text("new"), Outcome::Stored));
+    assert_eq!(filled, (text("new"), FillOutcome::Stored));
     assert_eq!(both.stored(), Ok(text("new")));
     // No epoch has hidden what the fence does.
     assert_eq!(both.store.stats().epoch, epoch);

@@ -88,7 +88,8 @@ impl Record {
         }
     }
 
-    /// Every commit of the other program is on every page that was asked for more than `bound` later.
+    /// Every commit of the other program is on every page that was requested more than `bound`
+    /// later.
     pub(super) fn assert_commits_are_seen_after(&self, bound: Duration) {
         let newest = Newest::of(&self.commits);
         for read in &self.reads {
@@ -103,7 +104,8 @@ impl Record {
         }
     }
 
-    /// For each commit of the other program, how long after it a request was sent whose page did not show it; sorted.
+    /// For each commit of the other program: the latest request, counted from the commit, whose
+    /// page did not show it; sorted.
     pub(super) fn delays(&self) -> Vec<Duration> {
         let mut delays = vec![Duration::ZERO; self.commits.len()];
         for read in &self.reads {

@@ -1,5 +1,6 @@
-//! Another program that writes to the site's database: the test binary once more, in a process of its own, told on its
-//! standard input what to write. It ends with its input, so also when the test is gone.
+//! Another program that writes to the site's database: the test binary in a process of its own,
+//! which reads on its standard input what to write. It ends with its input, so also when the test
+//! has ended.
 
 use std::io::{BufRead as _, BufReader, Write as _, stdin, stdout};
 use std::path::Path;
@@ -70,14 +71,14 @@ impl Drop for OtherProgram {
     }
 }
 
-/// In the other program: writes what it is told to, and says when each commit was acknowledged.
+/// In the other program: writes as its input says, and reports when each commit was acknowledged.
 pub(super) fn serve_if_asked() {
     let Some(file) = std::env::var_os(FILE) else {
         return;
     };
     let mut connection = Connection::open(file).unwrap();
     connection.busy_timeout(PATIENCE).unwrap();
-    // Whatever the harness has begun on this line ends here.
+    // Ends the line that the harness may have begun.
     println!();
     for line in stdin().lines() {
         let version = raise(&mut connection, line.unwrap().parse().unwrap());

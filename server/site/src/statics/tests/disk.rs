@@ -198,7 +198,7 @@ fn a_file_that_is_replaced_or_written_is_never_sent_under_another_ones_head() {
     let second = respond(file, "GET", &[]);
     assert_eq!(body(&second), [b'2'; 100_000]);
     assert_ne!(first.field("etag"), second.field("etag"));
-    // Written in place, with the same length, and before any event was told of.
+    // Written in place, with the same length, and before any event arrived.
     let before = second.field("etag").unwrap();
     write(&temp, "big", &[b'3'; 100_000]);
     let third = respond(file, "GET", &[("If-Range", before), ("Range", "bytes=0-9")]);

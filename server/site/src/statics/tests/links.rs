@@ -106,7 +106,7 @@ fn links_lead_out_if_that_is_allowed() {
     link(Path::new("../.git"), "repo");
     link(Path::new("../.git/refs"), "refs");
     link(&outside.path().join("in/.git/config"), "config");
-    // That the site lies in a hidden folder itself, as it does here, hides nothing.
+    // The site itself is in a hidden folder here, which hides nothing.
     fs::write(temp.path().join("beside"), "beside").unwrap();
     link(Path::new("../beside"), "z");
     link(Path::new("/"), "everything");

@@ -1,8 +1,8 @@
 //! A folder loaded, changed, loaded again, and asked for its files.
 
-mod beside;
 mod disk;
 mod links;
+mod precompressed;
 mod reload;
 
 use std::fs::{self, File};
@@ -77,7 +77,7 @@ fn load_open(temp: &TempDir, descriptors: usize, previous: Option<&Statics>) -> 
     .unwrap()
 }
 
-/// Root may read everything; a thread without these two capabilities may not.
+/// Root may read every file; a thread without these two capabilities may not.
 fn without_privileges() {
     let mut mine = capabilities(None).unwrap();
     mine.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
@@ -207,7 +207,7 @@ fn what_may_not_be_read_is_said_once_and_refused() {
 }
 
 #[test]
-fn the_limit_of_open_files_is_told() {
+fn the_limit_of_open_files_is_reported() {
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
     let problem = scan::unreadable(Path::new("static/big"), &error);
     assert!(problem.hint.unwrap().contains("ulimit -n"));

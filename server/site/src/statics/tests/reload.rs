@@ -1,4 +1,4 @@
-//! A folder that is loaded again takes over what is the same, and nothing else.
+//! A folder that is loaded again takes over exactly what has not changed.
 
 use super::super::plain::Plain;
 use super::super::stamp::Stamp;
@@ -27,7 +27,8 @@ fn what_is_the_same_is_taken_over() {
 fn a_settled_file_is_not_read_again() {
     let temp = folder(&[("x", b"x")]);
     let before = load(&temp, None);
-    // What was loaded is made to say something else than the file: only reading it would tell.
+    // The loaded content is made to differ from the file: only a read of the file would show the
+    // file's content.
     let mut other = Statics::default();
     let mut file = before.find("/x").unwrap().clone();
     let elsewhere = folder(&[("x", b"y")]);
@@ -47,7 +48,7 @@ fn a_write_that_left_the_same_times_is_noticed() {
     let temp = folder(&[]);
     write(&temp, "x", b"one");
     let mut before = load(&temp, None);
-    // The same size and, as far as the file system can tell, the same moment.
+    // The same size and, as far as the file system can show, the same time.
     write(&temp, "x", b"two");
     let file = File::open(temp.path().join("static/x")).unwrap();
     let loaded = &mut before.files.get_mut("/x").unwrap().loaded;

@@ -1,7 +1,8 @@
-//! A little database with several versions of itself, and two ways to speak of them.
+//! A small database with several versions of its cells, and two kinds of feeds.
 //!
-//! Its cells hold the number of the last commit that wrote them. A transaction begins (it gets an id), is flushed (it gets its
-//! place in the order of commits), becomes visible, and is brought by the feed; the last two in either order.
+//! A cell holds the number of the last commit that wrote it. A transaction begins (it gets an id),
+//! is flushed (it gets its place in the order of commits), becomes visible, and is brought by the
+//! feed; the last two happen in either order.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +52,7 @@ pub(super) fn table_tag(cell: usize) -> Tag {
 pub(super) struct Database {
     pub(super) transactions: Vec<Transaction>,
     pub(super) commits: u64,
-    /// Up to this commit the feed has brought everything that it ever will.
+    /// The feed will bring no further change up to this commit.
     pub(super) brought: u64,
 }
 
@@ -82,7 +83,8 @@ impl Database {
         unseen
     }
 
-    /// Flushes one that runs. Who holds a lock on one of its cells has become visible before, for only then are locks released.
+    /// Flushes a running transaction. An earlier holder of a lock on one of its cells is visible by
+    /// now, because locks are released only then.
     pub(super) fn flush(&mut self, at: usize, now: u64) {
         let writes = self.transactions[at].writes;
         for other in self.unseen() {
@@ -119,7 +121,8 @@ impl Database {
         })
     }
 
-    /// When a heartbeat that returns now was sent at the latest: nothing that was flushed earlier is still to be brought.
+    /// The latest time at which a heartbeat that returns now may have been sent: no earlier flush
+    /// is still to be brought.
     pub(super) fn heard(&self, now: u64) -> u64 {
         let late = self
             .transactions
@@ -172,7 +175,8 @@ impl Source for Ticking {
     }
 }
 
-/// Transactions have ids in the order in which they began, and a snapshot lists those that run, as with PostgreSQL.
+/// Transactions have ids in the order in which they began, and a snapshot lists the running ones,
+/// as with PostgreSQL.
 pub(super) struct Listing;
 
 #[derive(Clone, Debug)]
@@ -182,7 +186,7 @@ pub(super) enum Listed {
         max: u64,
         running: BTreeSet<u64>,
     },
-    /// Everything that the feed had brought at a position.
+    /// All changes that the feed had brought at a position.
     Brought(u64),
 }
 

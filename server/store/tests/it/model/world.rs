@@ -1,4 +1,4 @@
-//! The database, the store, and those who fill and ask, one step at a time.
+//! The database, the store, fills and requests, one step at a time.
 
 mod ahead;
 mod promise;
@@ -15,8 +15,8 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_store::{
-    Change, Class, Config, Fill, Hit, Joined, Landed, Need, Permit, Sink, Store, Tag, Value,
-    Waiting,
+    Change, Class, Config, Fill, FlightEnd, FlightWaiter, Hit, Joined, Need, Permit, Sink, Store,
+    Tag, Value,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
@@ -30,7 +30,7 @@ const MAX_STALENESS: u64 = 300;
 const MEMORY: usize = 6000;
 const HEAVY: usize = 2500;
 const MAX_AHEAD: usize = 3;
-/// Of each object there are some copies under other keys, so that the memory does not suffice for all.
+/// Copies of each object under other keys, so that the memory does not suffice for all.
 const COPIES: usize = 4;
 /// The cells that each object reads, and whether it depends on their tables or on themselves.
 const OBJECTS: [(u8, bool); 6] = [
@@ -74,7 +74,7 @@ struct Flying<S: Source> {
 }
 
 struct Asking {
-    waiting: Waiting<Read>,
+    waiting: FlightWaiter<Read>,
     /// The commits that the answer has to reflect.
     owed: Vec<u64>,
 }
@@ -218,7 +218,7 @@ impl<S: Source> World<S> {
         }
     }
 
-    /// A feed starts when what it will not bring is visible (COHERENCE, rule 7).
+    /// A feed starts when what it will not bring is visible (coherence.md, rule 7).
     fn lose(&mut self) {
         let lost = self.database.brought + 1..;
         for at in self.database.unseen() {
@@ -262,7 +262,7 @@ impl<S: Source> World<S> {
         let need = if strict { Need::Unbegun } else { Need::Any };
         let mut owed = self.owed(false);
         if strict {
-            // Nobody vouches for anything: the answer is read after the question.
+            // The feed is too old to vouch for a flight: the answer is read after the request.
             owed = self
                 .database
                 .transactions
@@ -465,7 +465,7 @@ impl<S: Source> World<S> {
             return Ok(());
         };
         let asking = pick(&mut self.asking, n).expect("it was there");
-        if let Landed::Value(value) = landed {
+        if let FlightEnd::Value(value) = landed {
             self.landed += 1;
             self.check(&value, &asking.owed)?;
         }

@@ -148,7 +148,7 @@ fn a_policy_is_named() {
 }
 
 #[test]
-fn the_other_equalities_are_what_they_are_taken_for() {
+fn the_other_equalities_are_classified_correctly() {
     let fixture = AnalysisFixture::bare("");
     let oids: Vec<String> = OTHERS.iter().map(u32::to_string).collect();
     let names = fixture.texts(&format!(

@@ -1,4 +1,4 @@
-//! What stands behind a name: views, functions, tables that no feed tells of.
+//! What stands behind a name: views, functions, tables that no feed reports.
 
 use expect_test::expect;
 
@@ -58,7 +58,7 @@ fn views_and_functions_are_seen_through() {
 }
 
 #[test]
-fn what_no_feed_tells_is_not_cacheable() {
+fn what_no_feed_reports_is_not_cacheable() {
     check(
         &[
             "select * from noise",

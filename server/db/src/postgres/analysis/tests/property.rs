@@ -1,7 +1,7 @@
 //! The property: every change that alters a result touches a dependency of the result.
 //!
 //! The change's tags are computed here from the rows before and after it, all columns known: what
-//! the feed tells at its best.
+//! the feed reports at its best.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};

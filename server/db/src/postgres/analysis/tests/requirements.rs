@@ -83,17 +83,17 @@ fn what_is_missing_is_said_and_mended() {
     // A table without an identity was not published with the others: the application may still
     // update it.
     fixture.run("insert into mute values (1); update mute set id = 2");
-    let mute = missing
+    let without_identity = missing
         .iter()
         .find(|requirement| requirement.missing.contains("mute"))
         .unwrap();
     let forbidden = Requirement {
         may_fix: false,
-        ..mute.clone()
+        ..without_identity.clone()
     };
-    let mend = |lacking: &Requirement| fixture.runtime.block_on(fix(&fixture.client, lacking));
-    assert!(mend(&forbidden).is_err());
-    mend(mute).unwrap();
+    let repair = |lacking: &Requirement| fixture.runtime.block_on(fix(&fixture.client, lacking));
+    assert!(repair(&forbidden).is_err());
+    repair(without_identity).unwrap();
     fixture.run("update mute set id = 3; delete from mute");
     fixture.reload();
     check(
@@ -106,7 +106,7 @@ fn what_is_missing_is_said_and_mended() {
 }
 
 #[test]
-fn a_role_without_rights_is_told_whom_to_ask() {
+fn a_role_without_rights_learns_which_role_to_ask() {
     let mut fixture = AnalysisFixture::bare(TABLES);
     fixture.run("do 'begin if not exists (select from pg_roles where rolname = ''guest'') then create role guest; end if; end';
         grant select on all tables in schema public to guest;

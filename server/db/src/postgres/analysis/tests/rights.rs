@@ -97,7 +97,7 @@ fn a_publication_that_leaves_something_out_is_none() {
 }
 
 #[test]
-fn who_may_make_no_temporary_objects_gets_no_stale_answer() {
+fn a_role_without_temporary_objects_gets_no_stale_answer() {
     let fixture = AnalysisFixture::new(SCHEMA);
     fixture.run("do 'begin if not exists (select from pg_roles where rolname = ''strict'') then create role strict; end if; end';
         do 'begin execute format(''revoke temporary on database %I from public'', current_database()); end';

@@ -141,17 +141,17 @@ fn a_truncated_table_takes_along_those_that_refer_to_it() {
     let article = fixture.oid("article");
     let comment = fixture.oid("comment");
     let refers = fixture.watch("comment", "article", ValueClass::Integer);
-    // Its files are others then, so an epoch may follow; what matters is that it is told.
+    // Its files are others then, so an epoch may follow; what matters is that it is delivered.
     let seen = fixture.feed.sink.len();
     fixture.run("truncate article cascade");
     let expected = [broad(article), broad(comment), refers.unknown()];
-    fixture.feed.sink.wait_for("the truncation", seen, |told| {
-        matches!(told, SinkEvent::Apply(_, tags) if expected.iter().all(|tag| tags.contains(tag)))
+    fixture.feed.sink.wait_for("the truncation", seen, |event| {
+        matches!(event, SinkEvent::Apply(_, tags) if expected.iter().all(|tag| tags.contains(tag)))
     });
 }
 
 #[test]
-fn cascades_and_triggers_are_told_with_what_set_them_off() {
+fn cascades_and_triggers_are_delivered_with_their_cause() {
     let schema = format!(
         "{ARTICLE}; create table comment (id int primary key, article bigint references article on delete cascade); \
          insert into article values (1, 7, 'a'); insert into comment values (5, 1)"
@@ -205,7 +205,7 @@ fn a_root_with_another_identity_than_its_partition_hides_no_old_value() {
 }
 
 #[test]
-fn what_is_rolled_back_is_not_told() {
+fn rolled_back_changes_are_not_delivered() {
     let mut article = article("");
     let id = article.id;
     article.check(
@@ -220,7 +220,7 @@ fn what_is_rolled_back_is_not_told() {
 }
 
 #[test]
-fn a_prepared_transaction_is_told_when_it_is_committed() {
+fn a_prepared_transaction_is_delivered_when_it_is_committed() {
     let server = server(Options::new());
     let mut fixture = FeedFixture::new(&server, ARTICLE);
     let id = fixture.watch("article", "id", ValueClass::Integer);
@@ -237,7 +237,7 @@ fn a_prepared_transaction_is_told_when_it_is_committed() {
 }
 
 #[test]
-fn a_write_is_told_when_its_own_token_has_come_and_by_no_other_node() {
+fn a_write_completes_with_its_own_token_and_by_no_other_node() {
     let mut fixture = FeedFixture::new(shared(), ARTICLE);
     let (token, mut arrival) = fixture.feed.link.pending.expect().unwrap();
     let write = |node: &str| {
@@ -255,10 +255,11 @@ fn a_write_is_told_when_its_own_token_has_come_and_by_no_other_node() {
     fixture.run(&write("00000000000000aa"));
     let position = arrival.blocking_recv().unwrap().at();
     // It was applied before.
-    let told = fixture.feed.sink.since(seen);
+    let events = fixture.feed.sink.since(seen);
     assert!(
-        told.iter()
-            .any(|told| matches!(told, SinkEvent::Apply(mark, _) if mark.at == position))
+        events
+            .iter()
+            .any(|event| matches!(event, SinkEvent::Apply(mark, _) if mark.at == position))
     );
 }
 

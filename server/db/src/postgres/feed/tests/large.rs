@@ -32,17 +32,16 @@ fn a_heartbeat_passes_in_the_middle_of_a_large_transaction() {
     fixture.feed.sink.wait_for(
         "the small one",
         seen,
-        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, -1))),
+        |event| matches!(event, SinkEvent::Apply(_, tags) if tags.contains(&int(id, -1))),
     );
     let amid = fixture.feed.sink.len();
     fixture.run("commit");
     fixture.feed.sink.settle();
-    let told = fixture.feed.sink.since(seen);
-    let is_large =
-        |told: &&SinkEvent| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1)));
-    assert_eq!(told.iter().filter(is_large).count(), 1);
-    assert!(!told[..amid - seen].iter().any(|told| is_large(&told)));
-    let large = told.iter().find(is_large);
+    let events = fixture.feed.sink.since(seen);
+    let is_large = |event: &&SinkEvent| matches!(event, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1)));
+    assert_eq!(events.iter().filter(is_large).count(), 1);
+    assert!(!events[..amid - seen].iter().any(|event| is_large(&event)));
+    let large = events.iter().find(is_large);
     let Some(SinkEvent::Apply(_, tags)) = large else {
         panic!("{large:?}");
     };
@@ -51,7 +50,7 @@ fn a_heartbeat_passes_in_the_middle_of_a_large_transaction() {
 }
 
 #[test]
-fn what_a_large_transaction_rolls_back_is_not_told() {
+fn a_large_transactions_rolled_back_changes_are_not_delivered() {
     let server = small_memory();
     let mut fixture = FeedFixture::new(&server, SCHEMA);
     let id = fixture.watch("big", "id", ValueClass::Integer);
@@ -74,7 +73,7 @@ fn many_values_are_all_rows() {
     assert_eq!(touched, HashSet::from([table, id.unknown()]));
 }
 
-/// What is told right after the large transaction.
+/// What is delivered right after the large transaction.
 fn after_the_large_one(meanwhile: impl FnOnce(&mut FeedFixture<'_>, &mut Client)) -> SinkEvent {
     let server = small_memory();
     let mut fixture = FeedFixture::new(&server, SCHEMA);
@@ -95,7 +94,7 @@ fn after_the_large_one(meanwhile: impl FnOnce(&mut FeedFixture<'_>, &mut Client)
     let at = fixture.feed.sink.wait_for(
         "the large one",
         seen,
-        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
+        |event| matches!(event, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
     );
     fixture.feed.sink.settle();
     fixture.feed.sink.since(at + 1)[0].clone()

@@ -5,13 +5,14 @@ use super::*;
 const SCHEMA: &str = "create table article (id int primary key, title text)";
 
 fn epochs(feed: &Feed, seen: usize) -> usize {
-    let told = feed.sink.since(seen);
-    told.iter()
-        .filter(|told| matches!(told, SinkEvent::NewEpoch(_)))
+    let events = feed.sink.since(seen);
+    events
+        .iter()
+        .filter(|event| matches!(event, SinkEvent::NewEpoch(_)))
         .count()
 }
 
-/// The feed begins again, and what is written after that is told.
+/// The feed begins again, and what is written after that is delivered.
 fn lives_again(feed: &Feed, seen: usize, url: &str, id: i32) {
     feed.sink.wait_for_epoch(seen, "the feed starts");
     feed.sink.settle();
@@ -20,21 +21,21 @@ fn lives_again(feed: &Feed, seen: usize, url: &str, id: i32) {
     client
         .batch_execute(&format!("insert into article values ({id}, 'a')"))
         .unwrap();
-    feed.sink.wait_for("a change", before, |told| {
-        matches!(told, SinkEvent::Apply(..))
+    feed.sink.wait_for("a change", before, |event| {
+        matches!(event, SinkEvent::Apply(..))
     });
 }
 
 #[test]
-fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
+fn earlier_changes_are_not_delivered_and_heartbeats_ascend() {
     let mut fixture = FeedFixture::new(shared(), SCHEMA);
     fixture.run("insert into article values (1, 'a')");
     fixture.feed.sink.settle();
-    let told = fixture.feed.sink.since(0);
+    let events = fixture.feed.sink.since(0);
     let mut last = (Boottime::default(), 0);
     let mut applied = 0;
-    for told in &told {
-        match told {
+    for event in &events {
+        match event {
             SinkEvent::Heartbeat(sent, position) => {
                 assert!(last < (*sent, *position));
                 assert!(*position >= applied);
@@ -47,9 +48,9 @@ fn nothing_is_told_of_what_was_before_and_heartbeats_ascend() {
             SinkEvent::Visible(_) | SinkEvent::NewEpoch(_) => {}
         }
     }
-    let applies = told
+    let applies = events
         .iter()
-        .filter(|told| matches!(told, SinkEvent::Apply(..)));
+        .filter(|event| matches!(event, SinkEvent::Apply(..)));
     assert_eq!(applies.count(), 1);
 }
 
@@ -106,8 +107,8 @@ fn a_table_that_is_made_and_filled_at_once_begins_an_epoch() {
     fixture.run("begin; create table new (id int primary key); insert into new values (1); commit");
     // A heartbeat may find the table before its change arrives; then that is the reason.
     let reasons = ["was not there before", "the schema has changed"];
-    fixture.feed.sink.wait_for("an epoch", seen, |told| {
-        matches!(told, SinkEvent::NewEpoch(said) if reasons.iter().any(|reason| said.contains(reason)))
+    fixture.feed.sink.wait_for("an epoch", seen, |event| {
+        matches!(event, SinkEvent::NewEpoch(said) if reasons.iter().any(|reason| said.contains(reason)))
     });
     fixture.feed.sink.settle();
     let table = broad(fixture.oid("new"));
@@ -133,7 +134,7 @@ fn without_its_publication_it_says_what_to_do_and_goes_on_when_that_is_done() {
 }
 
 #[test]
-fn a_server_without_logical_decoding_is_told_so() {
+fn a_server_without_logical_decoding_is_reported() {
     let server = Postgres::start().unwrap();
     let feed = Feed::start(settings(&server.url(), "00000000000000aa"));
     let said = feed.wait_for_failure("wal_level");
@@ -141,16 +142,16 @@ fn a_server_without_logical_decoding_is_told_so() {
         said.contains("ALTER SYSTEM SET wal_level = 'logical'"),
         "{said}"
     );
-    let told = feed.sink.since(0);
+    let events = feed.sink.since(0);
     assert!(
-        !told
+        !events
             .iter()
-            .any(|told| matches!(told, SinkEvent::Heartbeat(..)))
+            .any(|event| matches!(event, SinkEvent::Heartbeat(..)))
     );
 }
 
 #[test]
-fn without_the_right_to_replicate_it_says_who_lacks_it() {
+fn without_the_right_to_replicate_the_role_is_named() {
     let server = server(Options::new());
     let mut client = connect(&server.url());
     client
@@ -215,8 +216,8 @@ fn a_server_that_is_started_again_or_killed_is_found_again() {
     let seen = feed.sink.len();
     server.kill_hard();
     // Between two lives nothing is kept.
-    feed.sink.wait_for("the end", seen, |told| {
-        matches!(told, SinkEvent::NewEpoch(_))
+    feed.sink.wait_for("the end", seen, |event| {
+        matches!(event, SinkEvent::NewEpoch(_))
     });
     assert!(
         !feed
@@ -253,7 +254,7 @@ fn while_a_server_is_frozen_no_heartbeat_comes_and_then_the_life_ends() {
         .sink
         .wait_for_epoch(seen, "nothing arrived from the server");
     // Half a second later: all that the other has received was sent before.
-    let late = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent > frozen);
+    let late = |event: &SinkEvent| matches!(event, SinkEvent::Heartbeat(sent, _) if *sent > frozen);
     assert!(!patient.sink.since(0).iter().any(late));
     let epochs_before = epochs(&patient, 0);
     server.thaw().unwrap();
@@ -310,7 +311,7 @@ fn a_sink_that_panics_gets_an_epoch_and_the_feed_lives_on() {
                 .0
                 .since(0)
                 .iter()
-                .all(|told| !matches!(told, SinkEvent::Apply(..)));
+                .all(|event| !matches!(event, SinkEvent::Apply(..)));
             self.0.apply(change);
             assert!(!first, "the trap in the test's sink");
         }

@@ -1,4 +1,4 @@
-//! The feed with real servers, from the outside: what its sink is told.
+//! The feed with real servers, from the outside: the calls to its sink.
 
 mod changes;
 mod large;
@@ -37,34 +37,34 @@ enum SinkEvent {
     NewEpoch(String),
 }
 
-/// Writes down what it is told.
+/// Records every call.
 #[derive(Default)]
 struct Recorder {
-    told: Mutex<Vec<SinkEvent>>,
+    events: Mutex<Vec<SinkEvent>>,
     changed: Condvar,
 }
 
 impl Recorder {
-    fn tell(&self, told: SinkEvent) {
-        self.told.lock().push(told);
+    fn record(&self, event: SinkEvent) {
+        self.events.lock().push(event);
         self.changed.notify_all();
     }
 
     fn len(&self) -> usize {
-        self.told.lock().len()
+        self.events.lock().len()
     }
 
-    /// Waits for something that was told after the first `seen` calls; gives where it stands.
+    /// Waits for a call after the first `seen` calls; returns its index.
     fn wait_for(&self, what: &str, seen: usize, mut is: impl FnMut(&SinkEvent) -> bool) -> usize {
         let give_up = Boottime::now().plus(PATIENCE);
-        let mut told = self.told.lock();
+        let mut events = self.events.lock();
         loop {
-            if let Some(at) = told.iter().skip(seen).position(&mut is) {
+            if let Some(at) = events.iter().skip(seen).position(&mut is) {
                 return seen + at;
             }
             let now = Boottime::now();
-            assert!(now < give_up, "gave up waiting for {what}: {told:?}");
-            self.changed.wait_for(&mut told, give_up.since(now));
+            assert!(now < give_up, "gave up waiting for {what}: {events:?}");
+            self.changed.wait_for(&mut events, give_up.since(now));
         }
     }
 
@@ -72,7 +72,7 @@ impl Recorder {
         self.wait_for(
             reason,
             seen,
-            |told| matches!(told, SinkEvent::NewEpoch(said) if said.contains(reason)),
+            |event| matches!(event, SinkEvent::NewEpoch(said) if said.contains(reason)),
         )
     }
 
@@ -82,33 +82,33 @@ impl Recorder {
         self.wait_for(
             "a heartbeat",
             0,
-            |told| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= now),
+            |event| matches!(event, SinkEvent::Heartbeat(sent, _) if *sent >= now),
         )
     }
 
     fn since(&self, seen: usize) -> Vec<SinkEvent> {
-        self.told.lock()[seen..].to_vec()
+        self.events.lock()[seen..].to_vec()
     }
 }
 
 impl Sink<DatabaseFeed> for Recorder {
     fn apply(&self, change: Change<DatabaseFeed>) {
-        self.tell(SinkEvent::Apply(change.mark, change.tags));
+        self.record(SinkEvent::Apply(change.mark, change.tags));
     }
 
     fn visible(&self, snapshot: &Snapshot) {
         match snapshot {
-            Snapshot::Transactions(seen) => self.tell(SinkEvent::Visible(Arc::clone(seen))),
+            Snapshot::Transactions(seen) => self.record(SinkEvent::Visible(Arc::clone(seen))),
             Snapshot::Applied(_) => panic!("PostgreSQL knows transactions"),
         }
     }
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
-        self.tell(SinkEvent::Heartbeat(sent, position));
+        self.record(SinkEvent::Heartbeat(sent, position));
     }
 
     fn new_epoch(&self, reason: &str) {
-        self.tell(SinkEvent::NewEpoch(reason.to_owned()));
+        self.record(SinkEvent::NewEpoch(reason.to_owned()));
     }
 }
 
@@ -258,8 +258,8 @@ impl<'a> FeedFixture<'a> {
         self.run(sql);
         self.feed.sink.settle();
         let mut tags = HashSet::new();
-        for told in self.feed.sink.since(seen) {
-            match told {
+        for event in self.feed.sink.since(seen) {
+            match event {
                 SinkEvent::Apply(_, touched) => tags.extend(touched),
                 SinkEvent::NewEpoch(reason) => panic!("an epoch would hide the tags: {reason}"),
                 SinkEvent::Visible(_) | SinkEvent::Heartbeat(..) => {}

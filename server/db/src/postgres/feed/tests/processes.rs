@@ -18,33 +18,33 @@ const HAS_SLOT: &str = "exists (select from pg_replication_slots where slot_name
 /// Its stream's, where it is frozen: long enough for a machine that is busy.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// Says what it is told, a line each.
-struct Crier;
+/// Prints every call, a line each.
+struct PrintingSink;
 
-fn cry(line: &str) {
+fn print(line: &str) {
     let mut out = std::io::stdout().lock();
     // The parent process may be gone, and then this process ends too.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-impl Sink<DatabaseFeed> for Crier {
+impl Sink<DatabaseFeed> for PrintingSink {
     fn apply(&self, change: Change<DatabaseFeed>) {
         let Mark { transaction, at } = change.mark;
-        cry(&format!("apply {transaction} {at}"));
+        print(&format!("apply {transaction} {at}"));
     }
 
     fn visible(&self, _: &Snapshot) {}
 
     fn heartbeat(&self, sent: Boottime, position: u64) {
-        cry(&format!("heartbeat {} {position}", sent.as_nanos()));
+        print(&format!("heartbeat {} {position}", sent.as_nanos()));
     }
 
     fn new_epoch(&self, reason: &str) {
-        cry(&format!("epoch {reason}"));
+        print(&format!("epoch {reason}"));
     }
 }
 
-/// A line of [`Crier`]'s; the tags of a change are not told.
+/// A line of [`PrintingSink`]'s; the tags of a change are left out.
 fn heard(line: &str) -> Option<SinkEvent> {
     let (kind, rest) = line.split_once(' ')?;
     if kind == "epoch" {
@@ -69,7 +69,7 @@ fn feeds_until_it_is_killed() {
         return;
     };
     let link = Arc::new(FeedLink::default());
-    link.delivery.start(Arc::new(Crier));
+    link.delivery.start(Arc::new(PrintingSink));
     let settings = FeedSettings {
         wal_sender_timeout: Duration::from_millis(timeout.parse().unwrap()),
         ..settings(&url, "00000000000000ac")
@@ -95,12 +95,12 @@ impl Other {
         Self(child.unwrap())
     }
 
-    /// What its sink is told, for as long as it lives.
+    /// The calls to its sink, for as long as it lives.
     fn listen(&mut self) -> Arc<Recorder> {
-        let told = Arc::new(Recorder::default());
-        let (out, its) = (self.0.stdout.take().unwrap(), Arc::clone(&told));
+        let recorder = Arc::new(Recorder::default());
+        let (out, its) = (self.0.stdout.take().unwrap(), Arc::clone(&recorder));
         std::thread::spawn(move || hear(out, &its));
-        told
+        recorder
     }
 
     /// Returns once all its threads stand still.
@@ -127,11 +127,11 @@ impl Drop for Other {
     }
 }
 
-fn hear(out: ChildStdout, told: &Recorder) {
+fn hear(out: ChildStdout, recorder: &Recorder) {
     let lines = BufReader::new(out).lines().map_while(Result::ok);
     for line in lines {
         if let Some(one) = heard(&line) {
-            told.tell(one);
+            recorder.record(one);
         }
     }
 }
@@ -156,8 +156,8 @@ fn a_process_that_is_frozen_loses_its_slot_and_then_begins_an_epoch() {
         "create table article (id int primary key); create publication millpond for all tables";
     client.batch_execute(schema).unwrap();
     let mut other = Other::start(&server.url(), SHORT);
-    let told = other.listen();
-    told.settle();
+    let recorder = other.listen();
+    recorder.settle();
     other.freeze();
     let frozen = Boottime::now();
     wait_until(&mut client, HAS_SLOT);
@@ -169,25 +169,26 @@ fn a_process_that_is_frozen_loses_its_slot_and_then_begins_an_epoch() {
     other.thaw();
     // Its other connection is alive, and it may send a heartbeat through that at once; but none
     // comes back.
-    let later = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(sent, _) if *sent >= frozen);
-    let fresh = told.wait_for("a heartbeat from after the thaw", 0, later);
-    let before = told.since(0);
+    let later =
+        |event: &SinkEvent| matches!(event, SinkEvent::Heartbeat(sent, _) if *sent >= frozen);
+    let fresh = recorder.wait_for("a heartbeat from after the thaw", 0, later);
+    let before = recorder.since(0);
     let SinkEvent::Heartbeat(sent, _) = before[fresh] else {
         panic!("{:?}", before[fresh]);
     };
     assert!(sent >= thawed, "sent by a process that stood still");
     let old = before[..fresh]
         .iter()
-        .rposition(|told| matches!(told, SinkEvent::Heartbeat(..)));
+        .rposition(|event| matches!(event, SinkEvent::Heartbeat(..)));
     let between = &before[old.unwrap()..fresh];
     let begins =
-        |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(why) if why == "the feed starts");
+        |event: &SinkEvent| matches!(event, SinkEvent::NewEpoch(why) if why == "the feed starts");
     assert!(between.iter().any(begins), "{between:?}");
     wait_until(&mut client, HAS_SLOT);
     client
         .batch_execute("insert into article values (2)")
         .unwrap();
-    told.wait_for("a change", fresh, |told| {
-        matches!(told, SinkEvent::Apply(..))
+    recorder.wait_for("a change", fresh, |event| {
+        matches!(event, SinkEvent::Apply(..))
     });
 }

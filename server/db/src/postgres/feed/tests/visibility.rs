@@ -1,4 +1,4 @@
-//! Commits that are in the log before they are visible (COHERENCE, rules 2 and 7).
+//! Commits that are in the log before they are visible (coherence.md, rules 2 and 7).
 //!
 //! A commit that waits for a synchronous standby hangs between the two. The standby here does not
 //! exist.
@@ -70,7 +70,7 @@ fn a_commit_comes_before_it_is_visible_and_no_snapshot_is_said_to_see_it() {
     let at = fixture.feed.sink.wait_for(
         "the commit",
         seen,
-        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
+        |event| matches!(event, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 1))),
     );
     let SinkEvent::Apply(mark, _) = fixture.feed.sink.since(at)[0].clone() else {
         panic!();
@@ -81,7 +81,7 @@ fn a_commit_comes_before_it_is_visible_and_no_snapshot_is_said_to_see_it() {
     // Heartbeats go on meanwhile, and none of their snapshots is said to see it. But the floor
     // stays below.
     fixture.feed.sink.settle();
-    let sees = |told: &SinkEvent| matches!(told, SinkEvent::Visible(snapshot) if snapshot.sees(mark.transaction));
+    let sees = |event: &SinkEvent| matches!(event, SinkEvent::Visible(snapshot) if snapshot.sees(mark.transaction));
     assert!(!fixture.feed.sink.since(at).iter().any(sees));
     assert!(fixture.feed.link.may_keep(&now));
     release(&mut fixture.client);
@@ -139,8 +139,12 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
     second.batch_execute("rollback").unwrap();
     feed.sink.settle();
     // It was never streamed, and a new snapshot does not see it.
-    let told = feed.sink.since(0);
-    assert!(!told.iter().any(|told| matches!(told, SinkEvent::Apply(..))));
+    let events = feed.sink.since(0);
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, SinkEvent::Apply(..)))
+    );
     assert_eq!(count(&mut client), 0);
     let before = snapshot(&mut client);
     assert!(!feed.link.may_keep(&before), "{before:?}");
@@ -150,8 +154,12 @@ fn a_commit_from_before_the_feed_that_is_not_visible_yet_keeps_everything_out() 
     let after = snapshot(&mut client);
     assert!(feed.link.may_keep(&after), "{after:?}");
     feed.sink.settle();
-    let told = feed.sink.since(0);
-    assert!(!told.iter().any(|told| matches!(told, SinkEvent::Apply(..))));
+    let events = feed.sink.since(0);
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, SinkEvent::Apply(..)))
+    );
     feed.handle.stop();
 }
 

@@ -1,5 +1,5 @@
 //! The feed where logical replication cannot be had: triggers record changes in a table, and the
-//! nodes read it (COHERENCE, rules 1, 2, 4, 6, 7, 9, 12, 13 and 19).
+//! nodes read it (coherence.md, rules 1, 2, 4, 6, 7, 9, 12, 13 and 19).
 //!
 //! Managed servers often refuse `wal_level = logical`, or the right to replicate. Then triggers of
 //! statements on each table write what came and went into `_millpond_change`, with the id of their

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_read_by_transactions_whatever_the_order_of_its_rows() {
+    fn a_poll_is_read_by_transactions_in_any_order_of_rows() {
         let rows = vec![
             row(&["9", "16400", "{}"]),
             row(&["-", "7:10:7", "true"]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_reads_nothing_twice_whatever_is_open() {
+    fn a_poll_reads_nothing_twice_with_any_open_transactions() {
         let server = lab_pgtest::Postgres::start().unwrap();
         let connect = || ::postgres::Client::connect(&server.url(), ::postgres::NoTls).unwrap();
         let (mut client, mut other) = (connect(), connect());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base_clock::Boottime;
 
 use super::super::FeedSettings;
-use super::super::looks::CatalogChecks;
+use super::super::catalog_checks::CatalogChecks;
 use super::super::opening::{FLOOR, one, read_tables};
 use super::super::relations::{FeedView, TableFamilies};
 use super::super::wait::{FeedEnd, Patience, Stop};
@@ -140,7 +140,7 @@ impl<'a> TriggerFeedSession<'a> {
     fn turn(&mut self, stop: &Stop) -> Result<(), FeedEnd> {
         let now = Boottime::now();
         if self.question.is_none() {
-            if self.look_due() <= now {
+            if self.poll_due() <= now {
                 self.look(now)?;
             } else if self.tidy_due <= now {
                 let tidy = self.names.tidy(self.seen.xmin());
@@ -165,7 +165,7 @@ impl<'a> TriggerFeedSession<'a> {
     }
 
     /// When to look next.
-    fn look_due(&self) -> Boottime {
+    fn poll_due(&self) -> Boottime {
         if self.is_called {
             Boottime::default()
         } else if self.is_notified {
@@ -179,7 +179,7 @@ impl<'a> TriggerFeedSession<'a> {
     fn until(&self) -> Boottime {
         match &self.question {
             Some(question) => question.sent.plus(self.settings.wal_sender_timeout),
-            None => self.look_due().min(self.tidy_due),
+            None => self.poll_due().min(self.tidy_due),
         }
     }
 
@@ -273,7 +273,7 @@ impl<'a> TriggerFeedSession<'a> {
                 // What is read now is at least as new as the fingerprint; if it is newer, the next
                 // look finds it out. Who waits for his write is told after the epoch: his change
                 // may be one that was not recorded.
-                self.looks.void();
+                self.looks.invalidate();
                 self.ask(TriggerQuery::Tables(fingerprint), TABLES, Boottime::now())
             }
             _ => {

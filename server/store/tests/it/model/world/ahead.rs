@@ -1,11 +1,11 @@
-//! What is made before anybody asks, among everything else.
+//! Values that are made ahead, beside all other steps.
 
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
 use super::{Flying, MAX_AHEAD, OBJECTS, Source, World, key, moment};
 
 impl<S: Source> World<S> {
-    /// Begins what is offered next, as the one who makes things ahead does.
+    /// Begins what is offered next, as the attendant does.
     pub(super) fn take_ahead(&mut self) -> TestCaseResult {
         self.store.sweep(moment(self.now));
         prop_assert!(self.store.stats().ahead <= MAX_AHEAD);

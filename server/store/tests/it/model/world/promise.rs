@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use millpond_store::{Class, Fill, Joined, Need, Outcome, Sink};
+use millpond_store::{Class, Fill, FillOutcome, Joined, Need, Sink};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
 use super::{CELLS, Cells, MAX_STALENESS, MEMORY, Read, Source, World, moment};
 use crate::support::poll_once;
 
 impl<S: Source> World<S> {
-    /// The commits that whatever is given to a request of this moment has to reflect.
+    /// The commits that an answer to a request of this moment must reflect.
     pub(super) fn owed(&self, hit: bool) -> Vec<u64> {
         let old = |at: u64| at + MAX_STALENESS < self.now;
         let owed = self
@@ -76,7 +76,8 @@ impl<S: Source> World<S> {
         Ok(())
     }
 
-    /// Everybody goes, everything becomes visible, and one entry of each class fills the memory: nothing else is left.
+    /// Ends all requests and flights and makes everything visible. Then one entry of each class
+    /// fills the memory, and nothing else must be left.
     pub(in crate::model) fn end(mut self) -> TestCaseResult {
         self.flying.clear();
         for n in (0..self.asking.len()).rev() {
@@ -102,7 +103,8 @@ impl<S: Source> World<S> {
                 panic!("nobody else asks")
             };
             assert!(poll_once(permit.begin()).is_ready());
-            // No entry takes less than its overhead of 256 bytes, so beside this one there is room for none.
+            // No entry takes less than its overhead of 256 bytes, so no other entry fits beside
+            // this one.
             let value = self.value([0; CELLS], 0, None, budget - 500);
             let snapshot = S::snapshot(&self.database);
             let cost = Duration::ZERO;
@@ -115,7 +117,7 @@ impl<S: Source> World<S> {
                 class,
                 cost,
             });
-            prop_assert_eq!(outcome, Outcome::Stored);
+            prop_assert_eq!(outcome, FillOutcome::Stored);
         }
         // No hit whose entry was evicted is valid.
         let now = moment(self.now);

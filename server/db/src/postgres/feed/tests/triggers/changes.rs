@@ -8,7 +8,7 @@ fn article() -> Article<'static> {
 }
 
 #[test]
-fn old_values_and_new_ones_are_known_whatever_the_replica_identity() {
+fn old_and_new_values_are_known_with_every_replica_identity() {
     let mut article = article();
     let (id, author) = (article.id, article.author);
     article.check(
@@ -36,7 +36,7 @@ fn old_values_and_new_ones_are_known_whatever_the_replica_identity() {
 }
 
 #[test]
-fn what_is_rolled_back_is_not_told() {
+fn rolled_back_changes_are_not_delivered() {
     let mut article = article();
     let id = article.id;
     article.check(
@@ -56,7 +56,7 @@ fn what_is_rolled_back_is_not_told() {
 }
 
 #[test]
-fn a_copy_and_a_session_that_plays_the_replica_are_told() {
+fn a_copy_and_a_session_in_replica_role_are_recorded() {
     let mut article = article();
     let (id, author) = (article.id, article.author);
     article.check(
@@ -74,7 +74,7 @@ fn a_copy_and_a_session_that_plays_the_replica_are_told() {
     article.fixture.feed.sink.wait_for(
         "the copy",
         seen,
-        |told| matches!(told, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 2)) && tags.contains(&int(author, 8))),
+        |event| matches!(event, SinkEvent::Apply(_, tags) if tags.contains(&int(id, 2)) && tags.contains(&int(author, 8))),
     );
 }
 
@@ -101,7 +101,7 @@ fn a_long_value_is_any_value_and_hides_no_short_one() {
 }
 
 #[test]
-fn columns_that_nobody_selects_by_are_left_out() {
+fn columns_without_a_selecting_query_are_left_out() {
     let schema = "create table page (id int primary key, body bytea)";
     let watch = objects::watch("public", "page");
     let script = script(
@@ -145,7 +145,7 @@ fn a_statement_that_changes_much_is_one_that_changes_any_row() {
 }
 
 #[test]
-fn whatever_columns_are_called_and_become_no_write_fails() {
+fn no_column_name_or_change_makes_a_write_fail() {
     let schema = "create table odd (id int primary key, tg_argv int, changed int, moment int, content int, r int, n int, e int, \
         _millpond_row int, \"two words\" int, transaction int)";
     let mut fixture = recorded(plain(), schema, &["odd"]);
@@ -222,7 +222,7 @@ fn partitions_their_root_and_moves_between_them_are_one_family() {
 }
 
 #[test]
-fn what_a_statement_on_the_parent_changes_in_a_child_is_told() {
+fn changes_of_a_child_by_a_statement_on_the_parent_are_recorded() {
     let schema = "create table parent (id int primary key); create table child (extra int) inherits (parent)";
     let mut fixture = recorded(plain(), schema, &["parent", "child"]);
     let family = broad(fixture.oid("parent"));
@@ -239,7 +239,7 @@ fn what_a_statement_on_the_parent_changes_in_a_child_is_told() {
 }
 
 #[test]
-fn cascades_and_the_owners_triggers_are_told_with_what_set_them_off() {
+fn cascades_and_the_owners_triggers_are_recorded_with_their_cause() {
     let schema = format!(
         "{ARTICLE}; create table comment (id int primary key, article bigint references article on delete cascade); \
          create table audit (id serial primary key, what text); \
@@ -269,7 +269,7 @@ fn cascades_and_the_owners_triggers_are_told_with_what_set_them_off() {
 }
 
 #[test]
-fn a_writer_needs_no_rights_and_cannot_put_his_functions_in_the_way() {
+fn a_writer_needs_no_rights_and_cannot_interpose_functions() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
     let id = fixture.watch("article", "id", ValueClass::Integer);
     fixture.run(
@@ -286,13 +286,13 @@ fn a_writer_needs_no_rights_and_cannot_put_his_functions_in_the_way() {
 }
 
 #[test]
-fn where_transactions_are_prepared_nobody_is_notified_and_all_is_told() {
+fn with_prepared_transactions_no_notification_is_sent_and_every_change_is_read() {
     let server = server(Options::new());
     let mut fixture = recorded(&server, ARTICLE, &["article"]);
     let id = fixture.watch("article", "id", ValueClass::Integer);
     let table = broad(fixture.oid("article"));
     let prepare = "begin; insert into article values (1, null, 'a'); prepare transaction 'later'";
     assert_eq!(fixture.touches(prepare), HashSet::new());
-    let told = HashSet::from([table, int(id, 1)]);
-    assert_eq!(fixture.touches("commit prepared 'later'"), told);
+    let events = HashSet::from([table, int(id, 1)]);
+    assert_eq!(fixture.touches("commit prepared 'later'"), events);
 }

@@ -23,7 +23,7 @@ const GIVE: &str = "create trigger t after insert on trap referencing new table 
     execute function public._millpond_record()";
 
 #[test]
-fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
+fn only_the_owner_may_grant_the_function_to_a_trigger() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
     fixture.run(ROLE);
     fixture.run("set role prowler; create temporary table trap (id int)");
@@ -43,7 +43,7 @@ fn nobody_may_give_the_function_to_a_trigger_unless_its_owner_lets_him() {
 }
 
 #[test]
-fn a_trigger_of_a_strangers_runs_nothing_of_his() {
+fn a_strangers_trigger_runs_none_of_the_strangers_code() {
     let mut fixture = recorded(plain(), ARTICLE, &["article"]);
     // As the role could while PUBLIC had the right.
     fixture.run(&format!("{ROLE}; {}", objects::lend("public", "prowler")));
@@ -126,7 +126,7 @@ fn no_value_makes_a_write_fail() {
 }
 
 #[test]
-fn domains_count_as_what_they_are_made_of() {
+fn domains_count_as_their_base_types() {
     let schema = "create domain short as varchar(40); create domain slug as short check (value <> ''); \
         create table page (id int primary key, slug slug, open bool, key uuid, mood text collate \"C\")";
     let mut fixture = recorded(plain(), schema, &["page"]);

@@ -12,7 +12,7 @@ fn snapshot(client: &mut Client) -> Transactions {
     Transactions::parse(row.unwrap().get(0)).unwrap()
 }
 
-/// The feed begins again, and what is written after that is told.
+/// The feed begins again, and what is written after that is delivered.
 fn lives_again(feed: &Feed, seen: usize, url: &str, id: i32) {
     feed.sink.wait_for_epoch(seen, "the feed starts");
     feed.sink.settle();
@@ -23,7 +23,7 @@ fn lives_again(feed: &Feed, seen: usize, url: &str, id: i32) {
 }
 
 #[test]
-fn a_change_is_told_once_before_any_snapshot_that_sees_it() {
+fn a_change_is_delivered_once_before_any_snapshot_that_sees_it() {
     let mut fixture = recorded(plain(), SCHEMA, &["article"]);
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -42,12 +42,12 @@ fn a_change_is_told_once_before_any_snapshot_that_sees_it() {
         }
     });
     fixture.feed.sink.settle();
-    let told = fixture.feed.sink.since(0);
+    let events = fixture.feed.sink.since(0);
     let mut applied = HashSet::new();
     let mut seen: Vec<Arc<Transactions>> = Vec::new();
     let mut last = (Boottime::default(), 0);
-    for told in &told {
-        match told {
+    for event in &events {
+        match event {
             SinkEvent::Apply(mark, _) => {
                 assert_eq!(mark.at, mark.transaction + 1);
                 assert!(applied.insert(mark.transaction), "{mark:?} twice");
@@ -67,7 +67,7 @@ fn a_change_is_told_once_before_any_snapshot_that_sees_it() {
 }
 
 #[test]
-fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_told() {
+fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_delivered() {
     // Of its own: others would have to wait for the open transaction.
     let server = Postgres::start().unwrap();
     let database = server.database().unwrap();
@@ -101,7 +101,7 @@ fn a_transaction_from_before_the_feed_keeps_everything_out_until_it_ends_and_is_
         .unwrap();
     let first = feed.sink.wait_for("the later change", seen, is_apply);
     feed.sink.settle();
-    let passed = |told: &SinkEvent| matches!(told, SinkEvent::Heartbeat(_, position) if *position > open.xmin());
+    let passed = |event: &SinkEvent| matches!(event, SinkEvent::Heartbeat(_, position) if *position > open.xmin());
     assert!(!feed.sink.since(first).iter().any(passed));
     late.batch_execute("commit").unwrap();
     feed.sink
@@ -127,7 +127,7 @@ fn a_trigger_that_is_disabled_is_noticed_even_if_only_for_a_moment() {
         let seen = fixture.feed.sink.len();
         fixture.run(change);
         fixture.feed.sink.settle();
-        let epoch = |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(_));
+        let epoch = |event: &SinkEvent| matches!(event, SinkEvent::NewEpoch(_));
         assert!(fixture.feed.sink.since(seen).iter().any(epoch), "{change}");
         assert!(fixture.feed.link.schema() > schema, "{change}");
     }
@@ -154,8 +154,8 @@ fn a_reader_that_is_ended_and_a_server_that_dies_are_followed_by_another_life() 
     lives_again(&feed, seen, &url, 2);
     let seen = feed.sink.len();
     server.kill_hard();
-    feed.sink.wait_for("the end", seen, |told| {
-        matches!(told, SinkEvent::NewEpoch(_))
+    feed.sink.wait_for("the end", seen, |event| {
+        matches!(event, SinkEvent::NewEpoch(_))
     });
     assert!(feed.link.pending.expect_transaction(7).is_none());
     server.restart().unwrap();
@@ -184,7 +184,7 @@ fn without_its_table_it_says_what_to_do_and_goes_on_when_that_is_done() {
 }
 
 #[test]
-fn a_role_that_may_not_read_the_table_is_told_so() {
+fn a_role_that_may_not_read_the_table_is_reported() {
     let database = plain().database().unwrap();
     let url = database.url();
     let mut client = connect(&url);
@@ -207,7 +207,7 @@ fn a_role_that_may_not_read_the_table_is_told_so() {
 }
 
 #[test]
-fn a_write_is_told_when_a_look_has_seen_it() {
+fn a_write_completes_when_a_poll_has_seen_it() {
     let mut fixture = recorded(plain(), SCHEMA, &["article"]);
     let sql = "insert into article values (1, 'a') returning pg_current_xact_id()::text";
     let id: String = fixture.client.query_one(sql, &[]).unwrap().get(0);
@@ -217,10 +217,11 @@ fn a_write_is_told_when_a_look_has_seen_it() {
     fixture.feed.link.wake.call();
     let position = arrival.blocking_recv().unwrap();
     assert!(position.at() > id, "{position:?}");
-    let told = fixture.feed.sink.since(0);
+    let events = fixture.feed.sink.since(0);
     assert!(
-        told.iter()
-            .any(|told| matches!(told, SinkEvent::Apply(mark, _) if mark.transaction == id))
+        events
+            .iter()
+            .any(|event| matches!(event, SinkEvent::Apply(mark, _) if mark.transaction == id))
     );
     // One that is under way is not answered by a look that does not see it.
     fixture.run("begin; insert into article values (2, 'a')");
@@ -246,7 +247,7 @@ fn a_write_is_told_when_a_look_has_seen_it() {
 fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run() {
     let mut fixture = recorded(plain(), SCHEMA, &["article"]);
     let passed = &fixture.feed.link.passed;
-    let here = passed.reached();
+    let here = passed.position();
     assert!(
         here.source().ends_with(", timeline 1, transactions"),
         "{here:?}"
@@ -256,7 +257,7 @@ fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run(
     by_triggers(&mut settings);
     let other = Feed::start(settings);
     other.sink.settle();
-    let hidden = other.link.passed.reached();
+    let hidden = other.link.passed.position();
     assert!(hidden.source().starts_with("started "), "{hidden:?}");
     assert!(hidden.at() > 0, "{hidden:?}");
     // The two cannot be compared.
@@ -269,7 +270,7 @@ fn positions_are_of_one_server_and_timeline_and_where_that_is_hidden_of_one_run(
 }
 
 #[test]
-fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_it() {
+fn an_unrecorded_write_completes_after_the_epoch_that_drops_results_without_it() {
     let seldom = |settings: &mut FeedSettings| {
         by_triggers(settings);
         settings.heartbeat = Duration::from_secs(1);
@@ -292,7 +293,7 @@ fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_i
             link.wake.call();
             arrival.blocking_recv().unwrap();
         }
-        let epoch = |told: &SinkEvent| matches!(told, SinkEvent::NewEpoch(_));
+        let epoch = |event: &SinkEvent| matches!(event, SinkEvent::NewEpoch(_));
         assert!(fixture.feed.sink.since(seen).iter().any(epoch), "{id}");
         fixture.run(
             "alter table article enable always trigger _millpond_insert; alter table article enable always trigger _millpond_update; \
@@ -302,7 +303,7 @@ fn a_write_that_was_not_recorded_is_told_after_the_epoch_that_drops_what_lacks_i
 }
 
 #[test]
-fn a_table_of_changes_that_somebody_else_empties_begins_an_epoch() {
+fn a_table_of_changes_that_another_session_empties_begins_an_epoch() {
     let mut fixture = recorded(plain(), SCHEMA, &["article"]);
     fixture.feed.sink.settle();
     let seen = fixture.feed.sink.len();
@@ -311,12 +312,12 @@ fn a_table_of_changes_that_somebody_else_empties_begins_an_epoch() {
         .feed
         .sink
         .wait_for_epoch(seen, "the schema has changed");
-    let told = fixture.feed.sink.since(seen);
-    assert!(!told.iter().any(is_apply), "{told:?}");
+    let events = fixture.feed.sink.since(seen);
+    assert!(!events.iter().any(is_apply), "{events:?}");
 }
 
 #[test]
-fn what_is_taken_away_waits_for_nobody_and_goes_on_where_it_stopped() {
+fn tidying_waits_for_no_session_and_continues_where_it_stopped() {
     let schema =
         "create table article (id int primary key); create table busy (id int primary key)";
     let database = plain().database().unwrap();

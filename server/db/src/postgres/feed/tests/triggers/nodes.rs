@@ -71,8 +71,8 @@ fn a_node_that_was_struck_off_begins_anew() {
     fixture.run("begin; delete from _millpond_node; insert into article values (1, 'a'); delete from _millpond_change; commit");
     let ended = fixture.feed.sink.wait_for_epoch(seen, "silent for so long");
     // No heartbeat has counted that had missed the change.
-    let told = fixture.feed.sink.since(seen);
-    assert!(!told.iter().any(is_apply));
+    let events = fixture.feed.sink.since(seen);
+    assert!(!events.iter().any(is_apply));
     fixture.feed.sink.wait_for_epoch(ended, "the feed starts");
     fixture.feed.sink.settle();
     let before = fixture.feed.sink.len();
@@ -119,10 +119,10 @@ fn a_table_of_changes_that_is_too_large_loses_them_and_that_is_noticed() {
         let before = fixture.feed.sink.len();
         fixture.run("update article set title = title || 'b'");
         // Emptying it ends the lives of all nodes.
-        let told = fixture.feed.sink.wait_for("a change", before, |told| {
-            matches!(told, SinkEvent::Apply(..) | SinkEvent::NewEpoch(_))
+        let events = fixture.feed.sink.wait_for("a change", before, |event| {
+            matches!(event, SinkEvent::Apply(..) | SinkEvent::NewEpoch(_))
         });
-        if is_apply(&fixture.feed.sink.since(told)[0]) {
+        if is_apply(&fixture.feed.sink.since(events)[0]) {
             break;
         }
     }

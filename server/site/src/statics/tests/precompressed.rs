@@ -1,4 +1,4 @@
-//! Codings that lie beside their files.
+//! Codings in the same folder as their files.
 
 use super::*;
 
@@ -200,7 +200,7 @@ fn one_that_was_decoded_is_not_decoded_again() {
     let temp = folder(&[("app.js", &text), ("app.js.br", &brotli(&text))]);
     let before = load(&temp, None);
     let file = before.find("/app.js").unwrap();
-    let [br, _, _] = &file.beside;
+    let [br, _, _] = &file.precompressed;
     let br = br.as_ref().unwrap();
     assert!(file.has(&file.loaded, Coding::Brotli, br));
     assert!(!file.has(&file.loaded, Coding::Gzip, br));

@@ -1,7 +1,7 @@
-//! For whom an address is explained.
+//! The visitor for whom an address is explained.
 //!
-//! Whoever asks is the owner, so claims are taken at their word. They make no session: nothing is signed with them and nothing is
-//! read for them; they only say which key is looked up.
+//! The owner asks, so claims are not verified. They make no session: they sign nothing and read
+//! nothing; they only decide which key is looked up.
 
 use millpond_db::Value;
 use millpond_http::Request;
@@ -10,36 +10,37 @@ use crate::session::{Claims, Session, Sessions};
 
 /// A visitor whose answer is explained.
 #[derive(Clone, Copy, Default)]
-pub enum Whom<'r> {
+pub enum ExplainedVisitor<'r> {
     /// One without a session.
     #[default]
-    Nobody,
-    /// One with these claims: `user=7,role=editor`, names with their values and commas between. A whole number, a number with a dot,
-    /// `true` and `false` are what they are, everything else is text; so is what stands in single quotes.
+    Anonymous,
+    /// A visitor with these claims: `user=7,role=editor`, names and values with commas between. A
+    /// whole number, a number with a dot, `true` and `false` keep their type, and everything else
+    /// is text; a value in single quotes is text too.
     Claims(&'r str),
-    /// Whoever the session's cookie of this request is for.
+    /// The visitor of the session cookie of this request.
     Cookie(&'r Request<'r>),
 }
 
-impl std::fmt::Debug for Whom<'_> {
+impl std::fmt::Debug for ExplainedVisitor<'_> {
     /// Without the cookie, which is a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Nobody => f.write_str("Nobody"),
+            Self::Anonymous => f.write_str("Anonymous"),
             Self::Claims(text) => f.debug_tuple("Claims").field(text).finish(),
             Self::Cookie(_) => f.write_str("Cookie"),
         }
     }
 }
 
-impl Whom<'_> {
+impl ExplainedVisitor<'_> {
     /// The session that a request of theirs would have.
     ///
     /// # Errors
     /// A sentence, if the claims are not written as they should be, or the cookie is no session.
     pub(super) fn session(self, sessions: &Sessions) -> Result<Option<Session>, String> {
         match self {
-            Self::Nobody => Ok(None),
+            Self::Anonymous => Ok(None),
             Self::Claims(text) => Ok(Some(Session {
                 claims: read(text)?,
                 ..Session::default()

@@ -44,7 +44,7 @@ impl CatalogChecks {
     }
 
     /// The catalog has changed: the next heartbeat looks again.
-    pub(crate) fn void(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.due = Boottime::default();
     }
 

@@ -1,8 +1,8 @@
-//! Pages whose fills the fence has refused: tried again, a few times.
+//! Retries of pages whose fills the fence refused.
 //!
-//! Another change came while the page was made, or the first one could not be seen yet. To try at once would keep the database busy for
-//! nothing where changes come faster than the page can be made; so the pauses double, and after the last try the page is left
-//! to whoever asks for it.
+//! Another change came while the page was made, or the first change was not visible yet. An
+//! immediate retry would keep the database busy for nothing if changes come faster than the page
+//! can be made. So the pauses double, and after the last try the page is left to the next request.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use millpond_store::Degree;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// Tries of one page in all: the last about a third of a second after the first.
 const TRIES: u32 = 5;
-/// Pages that wait for their next try. One more is left to whoever asks for it.
-const WAITING: usize = 256;
+/// The most pages that wait for a retry. A further page is left to the next request.
+const MAX_WAITING: usize = 256;
 
 /// A page that is to be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Task {
+pub(super) struct RefreshTask {
     pub(super) key: Box<[u8]>,
     /// How hot the value was that has ended.
     pub(super) degree: Degree,
@@ -26,7 +26,7 @@ pub(super) struct Task {
     pub(super) tries: u32,
 }
 
-impl Task {
+impl RefreshTask {
     pub(super) fn new(key: Box<[u8]>, degree: Degree) -> Self {
         Self {
             key,
@@ -37,15 +37,15 @@ impl Task {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Again {
-    waiting: Vec<(Boottime, Task)>,
+pub(super) struct Retries {
+    waiting: Vec<(Boottime, RefreshTask)>,
 }
 
-impl Again {
+impl Retries {
     /// Takes in a page that was refused at `now`.
-    pub(super) fn refused(&mut self, mut task: Task, now: Boottime) {
+    pub(super) fn refused(&mut self, mut task: RefreshTask, now: Boottime) {
         task.tries += 1;
-        if task.tries < TRIES && self.waiting.len() < WAITING {
+        if task.tries < TRIES && self.waiting.len() < MAX_WAITING {
             let pause = FIRST_PAUSE * (1 << (task.tries - 1));
             self.waiting.push((now.plus(pause), task));
         }
@@ -57,7 +57,7 @@ impl Again {
     }
 
     /// The one that is due first.
-    pub(super) fn take(&mut self, now: Boottime) -> Option<Task> {
+    pub(super) fn take(&mut self, now: Boottime) -> Option<RefreshTask> {
         let due = self.waiting.iter().enumerate();
         let (at, (first, _)) = due.min_by_key(|(_, (due, _))| *due)?;
         (*first <= now).then(|| self.waiting.swap_remove(at).1)
@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_refused_page_is_tried_again_with_growing_pauses_and_then_left_alone() {
-        let mut again = Again::default();
+        let mut again = Retries::default();
         let mut now = Boottime::from_nanos(5);
-        let mut task = Task::new((*b"key").into(), Degree::default());
+        let mut task = RefreshTask::new((*b"key").into(), Degree::default());
         let mut pauses = Vec::new();
         loop {
             again.refused(task, now);
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn few_wait_at_a_time() {
-        let mut again = Again::default();
-        for _ in 0..2 * WAITING {
+        let mut again = Retries::default();
+        for _ in 0..2 * MAX_WAITING {
             again.refused(
-                Task::new(Box::default(), Degree::default()),
+                RefreshTask::new(Box::default(), Degree::default()),
                 Boottime::default(),
             );
         }
-        assert_eq!(again.waiting.len(), WAITING);
+        assert_eq!(again.waiting.len(), MAX_WAITING);
     }
 }

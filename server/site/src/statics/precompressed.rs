@@ -1,15 +1,15 @@
 //! Codings that the owner made beforehand: `app.js.br`, `app.js.zst` and `app.js.gz` beside
 //! `app.js`.
 //!
-//! One is used if it is not older than the file (a time that is equal will do, as copying and
-//! unpacking leave it), has content, and is shorter than the file. An older one is left from
-//! another version, and would be served for ever.
+//! A coding is used if it is not older than the file (an equal time will do, as copying and
+//! unpacking leave it), has content, and is shorter than the file. An older coding belongs to
+//! another version of the file, and would be served for ever.
 //!
-//! Times are not enough: a tool that is still writing has made it newer than the file, and a file
-//! that was put back to an older version is older than what was made of the newer one. Where both
-//! are copies, the one is therefore decoded once and compared with the other. Of files that stay
-//! open nothing is read, and there are the times only; but a coding that was written within the
-//! last two seconds is not sent (see [`Loaded::has_changed`]).
+//! Times are not enough: a tool that is still writing has made the coding newer than the file, and
+//! a file that was put back to an older version is older than a coding of the newer version. If
+//! both are copies in memory, the coding is therefore decoded once and compared with the file. Of
+//! files that stay open nothing is read, so only the times count; but a coding that was written
+//! within the last two seconds is not sent (see [`Loaded::has_changed`]).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,8 +23,8 @@ use super::copy;
 use super::plain::{Loaded, Plain};
 use crate::problem::Problem;
 
-/// The files beside one, by [`Coding`].
-pub(super) type Beside = [Option<Loaded>; Coding::ALL.len()];
+/// The codings of one file, by [`Coding`].
+pub(super) type Precompressed = [Option<Loaded>; Coding::ALL.len()];
 
 /// What is put after a name for each coding.
 const fn ending(coding: Coding) -> &'static str {
@@ -35,30 +35,30 @@ const fn ending(coding: Coding) -> &'static str {
     }
 }
 
-/// The files beside the one at `url` that hold its codings. What was found to be one for `before`
-/// is not decoded again. The addresses of those that only look like one are put into `wrong`.
+/// The codings of the file at `url`. A coding that was verified for `before` is not decoded again.
+/// The addresses of files that only look like a coding are added to `wrong`.
 pub(super) fn find<S: std::hash::BuildHasher>(
     url: &str,
     loaded: &Loaded,
     all: &HashMap<String, Loaded, S>,
     before: Option<&StaticFile>,
     wrong: &mut Vec<String>,
-) -> Beside {
+) -> Precompressed {
     let plain = &*loaded.plain;
     if plain.prepared().is_none() {
-        return Beside::default();
+        return Precompressed::default();
     }
     let mut name = String::with_capacity(url.len() + 4);
     Coding::ALL.map(|coding| {
         name.clear();
         name.push_str(url);
         name.push_str(ending(coding));
-        let beside = all
+        let coding_file = all
             .get(&name)
-            .filter(|beside| may_be_coding_of(&beside.plain, plain))?;
-        let is_known = before.is_some_and(|before| before.has(loaded, coding, beside));
-        if is_known || is_coding_of(coding, &beside.plain, plain) {
-            return Some(beside.clone());
+            .filter(|coding_file| may_be_coding_of(&coding_file.plain, plain))?;
+        let is_known = before.is_some_and(|before| before.has(loaded, coding, coding_file));
+        if is_known || is_coding_of(coding, &coding_file.plain, plain) {
+            return Some(coding_file.clone());
         }
         wrong.push(name.clone());
         None
@@ -78,35 +78,38 @@ pub(super) fn notes(dir: &Path, mut wrong: Vec<String>) -> impl Iterator<Item = 
     })
 }
 
-fn may_be_coding_of(beside: &Plain, plain: &Plain) -> bool {
-    beside.prepared().is_some()
-        && beside.stamp.modified >= plain.stamp.modified
-        && (1..plain.stamp.size).contains(&beside.stamp.size)
+fn may_be_coding_of(coding_file: &Plain, plain: &Plain) -> bool {
+    coding_file.prepared().is_some()
+        && coding_file.stamp.modified >= plain.stamp.modified
+        && (1..plain.stamp.size).contains(&coding_file.stamp.size)
 }
 
-/// True if `beside` decodes to `plain`, as far as copies show it.
-fn is_coding_of(coding: Coding, beside: &Plain, plain: &Plain) -> bool {
-    if !(beside.is_copy() && plain.is_copy()) {
+/// True if `coding_file` decodes to `plain`, as far as copies show it.
+fn is_coding_of(coding: Coding, coding_file: &Plain, plain: &Plain) -> bool {
+    if !(coding_file.is_copy() && plain.is_copy()) {
         return true;
     }
     let content = |plain: &Plain| copy::content(plain.prepared()?.body(), plain.stamp.size);
-    match (content(beside), content(plain)) {
+    match (content(coding_file), content(plain)) {
         (Some(coded), Some(content)) => coding.yields(&coded, &content),
         _ => false,
     }
 }
 
-/// The representation of `plain` with the codings beside it; none if there are none. Its entity tag
-/// tells every state of all these files from every other.
-pub(super) fn prepare(plain: &Plain, beside: &Beside) -> Option<Arc<Prepared>> {
+/// The representation of `plain` with its codings; none if there are none. Its entity tag
+/// distinguishes every state of all these files from every other.
+pub(super) fn prepare(plain: &Plain, coding_files: &Precompressed) -> Option<Arc<Prepared>> {
     let own = plain.prepared()?;
     let mut tag = Vec::from(own.etag());
     let mut codings = Vec::new();
-    for (coding, beside) in Coding::ALL.into_iter().zip(beside) {
-        if let Some(beside) = beside.as_ref().and_then(|beside| beside.plain.prepared()) {
+    for (coding, coding_file) in Coding::ALL.into_iter().zip(coding_files) {
+        if let Some(coding_file) = coding_file
+            .as_ref()
+            .and_then(|coding_file| coding_file.plain.prepared())
+        {
             tag.extend_from_slice(ending(coding).as_bytes());
-            tag.extend_from_slice(beside.etag().as_bytes());
-            codings.push((coding, beside.body().clone()));
+            tag.extend_from_slice(coding_file.etag().as_bytes());
+            codings.push((coding, coding_file.body().clone()));
         }
     }
     if codings.is_empty() {

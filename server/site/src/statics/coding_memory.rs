@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are left. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Room(Arc<AtomicUsize>);
+pub(super) struct CodingMemory(Arc<AtomicUsize>);
 
 /// Reserved bytes; released on drop.
 #[derive(Debug)]
-pub(super) struct Taken {
-    room: Room,
+pub(super) struct ReservedMemory {
+    room: CodingMemory,
     bytes: usize,
 }
 
-impl Room {
+impl CodingMemory {
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
     /// Reserves `bytes`, if they are available.
-    pub(super) fn take(&self, bytes: usize) -> Option<Taken> {
+    pub(super) fn take(&self, bytes: usize) -> Option<ReservedMemory> {
         let less = |left: usize| left.checked_sub(bytes);
         let taken = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        taken.ok().map(|_| Taken {
+        taken.ok().map(|_| ReservedMemory {
             room: self.clone(),
             bytes,
         })
@@ -37,14 +37,14 @@ impl Room {
     }
 }
 
-impl Taken {
+impl ReservedMemory {
     /// Gives back all but `used`, which stay taken.
     pub(super) fn keep(mut self, used: usize) {
         self.bytes = self.bytes.saturating_sub(used);
     }
 }
 
-impl Drop for Taken {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
         self.room.0.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_is_not_used_comes_back() {
-        let room = Room::new(100);
+        let room = CodingMemory::new(100);
         let taken = room.take(70).unwrap();
         assert!(room.take(31).is_none());
         let other = room.take(30).unwrap();

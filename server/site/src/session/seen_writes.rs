@@ -1,5 +1,5 @@
 //! The position of a visitor's last write, signed into a cookie that the other nodes read
-//! (COHERENCE, rule 19).
+//! (coherence.md, rule 19).
 //!
 //! The response to a form is sent once this node's feed has applied the change. The feed of the
 //! node that handles the visitor's next request may be behind. So the cookie carries the position
