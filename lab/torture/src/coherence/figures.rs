@@ -51,7 +51,7 @@ pub struct FaultFigures {
 
 impl FaultFigures {
     /// One, after which everything was well within this time.
-    pub(crate) fn one(recovery: Option<Duration>) -> Self {
+    pub(crate) fn single(recovery: Option<Duration>) -> Self {
         Self {
             times: 1,
             measured: u64::from(recovery.is_some()),

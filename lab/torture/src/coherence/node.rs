@@ -59,8 +59,8 @@ struct Running {
 }
 
 impl Node {
-    /// Starts `program serve` on a site of its own and waits until it answers. What a feed by triggers needs is installed first, as an
-    /// owner does it.
+    /// Starts `program serve` on a site of its own and waits until it answers. The objects that a
+    /// feed by triggers needs are installed first, by an owner.
     pub(crate) fn start(
         program: &Path,
         link: Link,

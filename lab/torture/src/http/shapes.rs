@@ -1,7 +1,7 @@
 //! Request smuggling: messages that one server could read as one request and another as two.
 //!
-//! Each has a second request in what some reader might take for a body or for the next head. A server that is safe
-//! answers once, with a refusal, and closes (RFC 9112 section 11.2).
+//! Each has a second request in a place that some readers take for a body or for the next head. A
+//! safe server answers once, with a refusal, and closes (RFC 9112 section 11.2).
 
 /// Framing fields that have two readings, each with the section of RFC 9112 that speaks of it.
 const FRAMINGS: &[&str] = &[
