@@ -14,7 +14,7 @@ impl Arguments {
         Self(words.collect())
     }
 
-    /// The next word, whatever it is.
+    /// The next word of any kind.
     pub(crate) fn word(&mut self) -> Option<String> {
         self.0.pop_front()
     }

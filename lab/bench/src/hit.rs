@@ -1,8 +1,9 @@
 //! Does a page from memory cost what a file of its size costs?
 //!
-//! The page of an article of the example magazine, on PostgreSQL or SQLite, and the same bytes as a file of the same server, held
-//! against each other by `millrace compare`. One process serves both, so that its feed and its timers are in both figures
-//! alike; each comparison has a new process, so that luck with the layout of memory is drawn anew.
+//! `millrace compare` compares the page of an article of the example magazine, on PostgreSQL or
+//! SQLite, with the same bytes as a file of the same server. One process serves both, so its feed
+//! and its timers are in both figures. Each comparison has a new process, so the random layout of
+//! memory differs between comparisons.
 
 use std::{
     fmt::Write as _,
@@ -19,9 +20,9 @@ use serde_json::json;
 use crate::{
     Result,
     arguments::{Arguments, publish},
-    compared::{self, Finding},
+    compared::{self, CpuComparison},
     cpu, magazine,
-    server::{self, CLIENT_CORE, Server},
+    server::{self, BenchServer, CLIENT_CORE},
 };
 
 /// The page may cost this many times what the file does.
@@ -30,7 +31,7 @@ const CONNECTIONS: [usize; 2] = [32, 256];
 /// The file with the bytes of the page.
 const FILE: &str = "saved.html";
 
-struct Options {
+struct HitOptions {
     millpond: PathBuf,
     sqlite: bool,
     runs: usize,
@@ -41,7 +42,7 @@ struct Options {
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let millpond: Option<PathBuf> = arguments.option("--millpond")?;
     let database: Option<String> = arguments.option("--database")?;
-    let options = Options {
+    let options = HitOptions {
         millpond: millpond.unwrap_or_else(|| "target/release/millpond".into()),
         sqlite: match database.as_deref() {
             None | Some("postgres") => false,
@@ -81,7 +82,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 /// A new server, and both numbers of connections: the bytes of the page, and what was found.
-fn measure(options: &Options) -> Result<Vec<(usize, usize, Finding)>> {
+fn measure(options: &HitOptions) -> Result<Vec<(usize, usize, CpuComparison)>> {
     let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
     let postgres = if options.sqlite {
         None
@@ -105,7 +106,7 @@ fn measure(options: &Options) -> Result<Vec<(usize, usize, Finding)>> {
 }
 
 /// Saves the page as a file of the site; its length.
-fn save(server: &Server, folder: &Path) -> Result<usize> {
+fn save(server: &BenchServer, folder: &Path) -> Result<usize> {
     let response = server::fetch(server)?;
     let head = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let body = &response[head.map_or(0, |at| at + 4)..];
@@ -122,13 +123,17 @@ fn save(server: &Server, folder: &Path) -> Result<usize> {
 }
 
 /// Where the file is, on the server of the page.
-fn file_url(server: &Server) -> String {
+fn file_url(server: &BenchServer) -> String {
     server
         .url
         .replace(&magazine::page(magazine::FIRST), &format!("/{FILE}"))
 }
 
-fn compare(options: &Options, server: &Server, connections: usize) -> Result<Finding> {
+fn compare(
+    options: &HitOptions,
+    server: &BenchServer,
+    connections: usize,
+) -> Result<CpuComparison> {
     let pid = server.pid().to_string();
     let mut command = Command::new(crate::drive::millrace(&options.millpond));
     command
@@ -143,7 +148,7 @@ fn compare(options: &Options, server: &Server, connections: usize) -> Result<Fin
     compared::compare(&mut command)
 }
 
-fn table(findings: &[(usize, usize, Finding)], holds: bool, options: &Options) -> String {
+fn table(findings: &[(usize, usize, CpuComparison)], holds: bool, options: &HitOptions) -> String {
     let bytes = findings.first().map_or(0, |(_, bytes, _)| *bytes);
     let mut text = format!(
         "server CPU of a page of {bytes} bytes from memory beside a file with the same bytes, {}\n",

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Result,
-    server::{self, Server},
+    server::{self, BenchServer},
 };
 
 /// The number of the first article.
@@ -24,8 +24,8 @@ pub(crate) fn page(article: u64) -> String {
     format!("/read?id={article}")
 }
 
-/// The magazine on a PostgreSQL database: its tables made by Millpond, its rows by SQL, the page of its first article asked for once.
-/// `settings` are further lines of `[database]`.
+/// The magazine on a PostgreSQL database: Millpond makes its tables, SQL its rows; the page of its
+/// first article was requested once. `settings` are further lines of `[database]`.
 pub(crate) fn on_postgres(
     millpond: &Path,
     folder: &Path,
@@ -33,7 +33,7 @@ pub(crate) fn on_postgres(
     settings: &str,
     articles: u64,
     cached: bool,
-) -> Result<Server> {
+) -> Result<BenchServer> {
     let site = copy(folder)?;
     let text = format!("[database]\nurl = \"{database}\"\n{settings}");
     write(&site.join("millpond.toml"), &text)?;
@@ -50,7 +50,7 @@ pub(crate) fn on_postgres(
 }
 
 /// The magazine on SQLite, with a page of this project's documentation as its only article.
-pub(crate) fn on_sqlite(millpond: &Path, folder: &Path) -> Result<Server> {
+pub(crate) fn on_sqlite(millpond: &Path, folder: &Path) -> Result<BenchServer> {
     let site = copy(folder)?;
     let article = project().join("docs/reference/coherence.md");
     let text =
@@ -87,7 +87,7 @@ pub(crate) fn files(folder: &Path) -> PathBuf {
     folder.join("site/static")
 }
 
-/// Its pages, without a database that somebody has tried it with.
+/// Its pages, without a database from an earlier trial.
 fn copy(folder: &Path) -> Result<PathBuf> {
     let site = folder.join("site");
     let mut copy = Command::new("cp");

@@ -1,8 +1,9 @@
-//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count, and what measures
-//! against servers that know the truth; and what it stands when its clients are hostile.
+//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an
+//! allocator's count, and measuring tools against servers that know the truth. Also measures what
+//! Millpond withstands from hostile clients.
 //!
-//! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `lab/README.md` says how to read the
-//! results.
+//! Not part of the product. `cargo ci` runs only the unit tests. `lab/README.md` says how to read
+//! the results.
 
 #![allow(
     clippy::disallowed_methods,
@@ -135,7 +136,7 @@ usage: lab-bench COMMAND
       --json FILE
 ";
 
-/// What can go wrong is said to the person who measures; nobody decides anything by its type.
+/// Errors are sentences for the person who measures; no code decides by their type.
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
