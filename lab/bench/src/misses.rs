@@ -89,7 +89,6 @@ impl<'a> Scene<'a> {
             &database,
             &settings,
             options.articles,
-            false,
         )?;
         Ok(Self {
             options,

@@ -170,12 +170,7 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
 
 /// One whole response of `server`, head and all, as it is sent on a connection that stays open.
 pub(crate) fn fetch(server: &BenchServer) -> Result<Vec<u8>> {
-    get(&server.url)
-}
-
-/// As [`fetch`], of any address.
-pub(crate) fn get(url: &str) -> Result<Vec<u8>> {
-    let address = url.trim_start_matches("http://");
+    let address = server.url.trim_start_matches("http://");
     let (host, path) = address.split_once('/').unwrap_or((address, ""));
     let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let exchange = || -> std::io::Result<Vec<u8>> {
@@ -192,13 +187,14 @@ pub(crate) fn get(url: &str) -> Result<Vec<u8>> {
         }
         Ok(response)
     };
-    let response = exchange().map_err(|error| format!("{url}: {error}"))?;
+    let response = exchange().map_err(|error| format!("{}: {error}", server.url))?;
     if response.starts_with(b"HTTP/1.1 200 ") {
         Ok(response)
     } else {
         let head = String::from_utf8_lossy(&response);
         Err(format!(
-            "{url}: {}",
+            "{}: {}",
+            server.url,
             head.lines().next().unwrap_or("no answer")
         ))
     }
