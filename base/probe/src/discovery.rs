@@ -1,4 +1,4 @@
-//! Which processes a port or a process id stands for.
+//! Finds the processes that listen on a port, and the children of processes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -152,7 +152,7 @@ impl Processes {
         self.account_children();
     }
 
-    /// Ticks of children that were never seen, from what their parents were told at their ends.
+    /// Ticks of children that no sample has seen, from their parents' counters after their ends.
     fn account_children(&mut self) {
         let reaped: u64 = self
             .tracked

@@ -91,7 +91,7 @@ impl Prober {
 
     /// Takes a last sample and gives back all of them.
     pub fn stop(self) -> Probe {
-        // A thread that has ended by itself has panicked, which `join` tells.
+        // A thread that ended by itself has panicked; `join` returns the panic.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_else(|_| {
             let why = "the sampling thread panicked; please report this as a bug";
@@ -254,7 +254,7 @@ impl Sampler {
         self.next_search = now + SEARCH.max((now - began) * RARELY);
     }
 
-    /// Takes samples until it is told to stop.
+    /// Takes samples until the prober stops.
     fn run(mut self, stopped: &mpsc::Receiver<()>) -> Probe {
         let (cpu, began) = (base_clock::thread_cpu(), base_clock::now());
         let interval = u64::try_from(self.options.interval.as_nanos()).unwrap_or(u64::MAX);
@@ -324,7 +324,7 @@ impl Sampler {
         self.keep(sample);
     }
 
-    /// This program's own threads with the prefix that was asked for, and where they may run.
+    /// This program's own threads with the requested prefix, and the cores on which they may run.
     fn own_threads(&mut self, sample: &mut Sample) {
         let Some(prefix) = self.options.own_threads else {
             return;

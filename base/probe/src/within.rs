@@ -132,7 +132,7 @@ fn places(samples: &[Sample], of: fn(&Sample) -> &Vec<usize>) -> Vec<usize> {
     })
 }
 
-/// While the server was there: it may have come later, or have gone.
+/// While the server ran: it may have started later, or have ended.
 fn server(samples: &[Sample], ticks_per_second: u64) -> Option<ServerUse> {
     let with: Vec<&Sample> = samples
         .iter()

@@ -19,7 +19,7 @@ impl Arguments {
         self.0.pop_front()
     }
 
-    /// Takes `--name VALUE` from wherever it stands.
+    /// Takes `--name VALUE` from any place.
     pub(crate) fn option<T: FromStr>(&mut self, name: &str) -> Result<Option<T>> {
         let Some(at) = self.0.iter().position(|word| word == name) else {
             return Ok(None);

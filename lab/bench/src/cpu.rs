@@ -10,7 +10,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Result;
 
-/// Reading the clock takes a thirtieth of a microsecond, and an interrupt of the guest's own a few.
+/// Reading the clock takes a thirtieth of a microsecond, and an interrupt of the guest some
+/// microseconds.
 const GAP: Duration = Duration::from_micros(30);
 
 /// Binds this thread, and every process that it starts from now on, to one core.

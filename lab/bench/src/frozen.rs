@@ -35,7 +35,7 @@ const OFF_S: f64 = 0.1;
 /// The 99th percentile of the service time is below this.
 const SERVICE_MS: f64 = 10.0;
 
-/// What of a run is held against the limits.
+/// The figures of a run that have limits.
 struct FrozenFigures {
     response_s: f64,
     service_ms: f64,

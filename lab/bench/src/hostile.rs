@@ -22,7 +22,7 @@ const WARM_UP: u64 = 50_000;
 /// Heads that are sent twice each, until the server's memory of repeated requests has reached its
 /// bound: after that the bounded growth cannot hide an unbounded one.
 const KNOWN: usize = 32_000;
-/// The bound is reached where these heads leave no more than this behind, twice in turn.
+/// The bound is reached when these heads leave at most this much behind, twice in turn.
 const LEVEL: u64 = 512 << 10;
 /// So often at most: 1.3 million requests.
 const FILLINGS: usize = 20;
@@ -116,7 +116,7 @@ pub(crate) fn baseline_alone(victim: &Victim, pause: Duration) -> Result<Visits>
     Ok(baseline.stop())
 }
 
-/// What came of sending heads twice.
+/// The result of sending heads twice.
 #[derive(Default)]
 struct Filled {
     /// How many.
@@ -125,7 +125,7 @@ struct Filled {
     fault: Option<String>,
 }
 
-/// Has the server keep all it ever will of requests that it knows.
+/// Fills the server's memory of repeated requests to its bound.
 fn fill(victim: &Victim) -> Result<Filled> {
     let mut filled = Filled::default();
     // A single low sample does not end the wait.

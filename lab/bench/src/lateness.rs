@@ -20,7 +20,7 @@ use crate::{
 
 /// The 99th percentile of the client's lateness may be this.
 const LIMIT_US: f64 = 200.0;
-/// The rate may be this far from the one that was asked for.
+/// The rate may differ by this much from the requested one.
 const OFF: f64 = 0.001;
 /// Before each run, as the first requests meet cold caches.
 const WARMUP: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What an entry takes beside its key and its value: the allocator's count beside the store's own.
+//! Memory of an entry beside its key and its value: the allocator's count beside the store's own.
 
 use std::{fmt::Write as _, sync::Arc};
 

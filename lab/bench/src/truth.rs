@@ -16,7 +16,7 @@ use crate::{
 /// average.
 const RATE: f64 = 2_000.0;
 const MEAN: Duration = Duration::from_millis(2);
-/// More than will ever be in flight, so that none waits for a connection.
+/// More than are ever in flight, so no request waits for a connection.
 const CONNECTIONS: usize = 64;
 /// The histogram's resolution: three digits.
 const RESOLUTION: f64 = 0.001;
@@ -104,7 +104,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(holds)
 }
 
-/// A service time is a delay with the way there and back: never less, but for the resolution.
+/// A service time is a delay plus the way there and back: never less, up to the resolution.
 fn is_within(made: f64, reported: f64, bound: f64) -> bool {
     (made * (1.0 - RESOLUTION)..=made * (1.0 + RESOLUTION) + bound).contains(&reported)
 }

@@ -41,7 +41,7 @@ pub(crate) struct Servers {
     pub(crate) uncached: SocketAddr,
 }
 
-/// An article that is asked for.
+/// An article that the measurement requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChosenArticle {
     /// Its number in the database.

@@ -111,7 +111,7 @@ fn client_cpu(run: &Run) -> String {
     }
 }
 
-/// The rate, with the one that was asked for.
+/// The rate beside the requested rate.
 fn achieved(run: &Run) -> String {
     match run.offered_rate {
         Some(offered) => format!("{} of {}", rate(run.achieved_rate), rate(offered)),

@@ -126,7 +126,7 @@ mod tests {
             }
         };
         assert_eq!(judged(&series(frozen, 5 * MS)), None);
-        // A pause whose queue is gone a moment later, whenever it falls.
+        // A pause at any time, whose queue is empty a moment later.
         for pause in [5, 25, 50, 75, 83, 97] {
             let paused = |n| if n == pause { 400 } else { 3 };
             assert_eq!(judged(&series(paused, 5 * MS)), None, "{pause}");

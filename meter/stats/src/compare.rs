@@ -63,7 +63,7 @@ impl Metric {
 pub struct Subject {
     /// What it is called.
     pub name: String,
-    /// What is asked for.
+    /// The requested URL.
     pub url: String,
     /// Its processes on this machine, for the CPU time; may be empty.
     pub pids: Vec<u32>,
@@ -207,7 +207,7 @@ pub struct Effect {
     pub detectable: Option<f64>,
 }
 
-/// What a comparison comes to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {

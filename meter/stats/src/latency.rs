@@ -37,7 +37,7 @@ pub struct Latencies {
     /// The part of the send lag spent waiting for a connection with room, or for a new one.
     #[serde(default)]
     pub waiting: Option<Latency>,
-    /// The rest of the send lag, which is the client's own: only this speaks against it.
+    /// The rest of the send lag, caused by the client: only this part speaks against the client.
     #[serde(default)]
     pub lateness: Option<Latency>,
     /// From asking for a connection to having it, for every connection opened.

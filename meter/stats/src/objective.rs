@@ -32,7 +32,7 @@ pub enum Met {
     Undecided,
 }
 
-/// What an objective is held against: the requests of one run.
+/// The requests of one run, which are judged by an objective.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// Whether no objective can be met: the run is `INVALID`, or a backlog grew.

@@ -1,4 +1,4 @@
-//! Whether an open loop was the same throughout: as many answers in each part as were asked for.
+//! Checks that an open loop was the same throughout: each part has as many answers as were due.
 
 use crate::series::{Series, Slot};
 use base_clock::Nanos;

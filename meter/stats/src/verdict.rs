@@ -84,9 +84,9 @@ pub struct Evidence<'a> {
     pub accounting: &'a Accounting,
     /// Measured requests that had no good answer.
     pub errors: u64,
-    /// Places for a connection that tried and never had one.
+    /// Places of connections that never connected.
     pub never_established: usize,
-    /// Connections that were asked for.
+    /// Connections requested by the plan.
     pub asked: usize,
     /// Share of one core that the busiest client thread used.
     pub busiest_thread: f64,
@@ -195,7 +195,7 @@ fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
         in_flight,
         ..
     } = *evidence.accounting;
-    // Of a server that gives no answers there is no more to say.
+    // A server without answers needs no further reason.
     reasons.extend(evidence.unsteady.clone().filter(|_| good > 0));
     if evidence.cut_short {
         reasons.push(format!(

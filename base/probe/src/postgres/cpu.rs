@@ -11,7 +11,8 @@ use procfs::process::{Process, Stat};
 
 /// How often children may end while they are counted before the count is given up.
 const ATTEMPTS: usize = 5;
-/// How far the age of a process may be from that which the server tells, in seconds.
+/// The most by which the age of a process may differ from the age that the server reports, in
+/// seconds.
 const SAME_AGE: f64 = 0.5;
 
 /// The processes of one server.

@@ -85,7 +85,7 @@ pub struct PgCounters {
     pub wal_bytes: Option<u64>,
     /// Whole pages written to the WAL after a checkpoint; from version 14 on.
     pub wal_full_pages: Option<u64>,
-    /// Checkpoints, timed and asked for.
+    /// Checkpoints, timed and requested.
     pub checkpoints: Option<u64>,
     /// CPU time of all its processes in nanoseconds, those that have ended included.
     pub cpu_ns: Option<u64>,

@@ -53,7 +53,7 @@ impl PgProber {
     /// Takes a last sample, which an unresponsive server may delay for some seconds, and returns
     /// all samples. Times count from `origin`, a moment of the monotonic clock in nanoseconds.
     pub fn finish(self, origin: u64) -> PgProbe {
-        // A thread that is gone is seen by the join.
+        // The join reports an ended thread.
         let _ = self.stop.send(());
         let probe = self.thread.join().unwrap_or_else(|_| PgProbe {
             unavailable: BTreeMap::from([("everything".to_owned(), "the probe failed".to_owned())]),

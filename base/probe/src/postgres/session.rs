@@ -22,7 +22,7 @@ const OLDEST: u32 = 130_000;
 /// Why there is no sample.
 #[derive(Debug)]
 pub(super) enum SampleFailure {
-    /// The connection is of no more use.
+    /// The connection is unusable.
     Lost(String),
     /// The server refused this one.
     Refused(String),

@@ -24,7 +24,7 @@ pub(super) fn is_name(file: &str) -> bool {
 /// The first `limit` versions that have notes, newest first as change logs have them.
 pub(super) fn entries(text: &str, limit: usize) -> Vec<Entry> {
     let mut found: Vec<Entry> = Vec::new();
-    // The level of the version headings, which the first one tells.
+    // The level of the version headings, taken from the first one.
     let mut level = None;
     let mut fenced = false;
     let mut open = false;

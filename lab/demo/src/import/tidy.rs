@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::html::Rendered;
 use super::text::{one_line, without_mail};
 
-/// Elements that say nothing when they hold nothing; what is left when a badge has gone.
+/// Elements without meaning when they are empty, such as remains of a removed badge.
 const EMPTY_GOES: [&str; 22] = [
     "a",
     "abbr",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lab_testkit::Response;
 
-/// Longer than any fault lasts: a frozen node answers once it goes on.
+/// Longer than any fault lasts: a frozen node answers after it continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An answer.

@@ -26,9 +26,9 @@ pub(crate) enum Fault {
     PacketsLost,
     /// The same for less than the bound.
     PacketsLostBriefly,
-    /// The server hears nothing of a node, and is heard.
+    /// The server receives nothing from a node; the node receives everything.
     PacketsToServerLost,
-    /// A node hears nothing of the server, and is heard.
+    /// A node receives nothing from the server; the server receives everything.
     PacketsFromServerLost,
     /// Three packets of ten between a node and the server are lost.
     PacketsThinned,
@@ -79,7 +79,7 @@ impl Fault {
         Self::PoolDeaf,
         Self::ServerGoneUnheard,
     ];
-    /// What stands in for them.
+    /// The fault of a relay, which replaces these where packets cannot be lost.
     const RELAY: [Self; 1] = [Self::RelaySilent];
 
     /// All kinds, where packets can be lost and where not.

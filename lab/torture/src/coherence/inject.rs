@@ -38,7 +38,7 @@ pub(crate) struct FaultInjector<'f> {
     pub(crate) report: ScenarioReport,
 }
 
-/// How often a page is asked for until it comes from memory.
+/// The most requests for a page until it comes from memory.
 const REMINDERS: usize = 20;
 /// Until requests to a frozen node are under way.
 const SENDING: Duration = Duration::from_millis(100);

@@ -20,7 +20,7 @@ pub(crate) struct Circumstances {
     /// The node that answered, and its `max_staleness`.
     pub(crate) node: usize,
     pub(crate) bound: Duration,
-    /// What this visitor had written before, through whichever node.
+    /// This visitor's earlier write, through any node.
     pub(crate) own: Option<(Thing, u64)>,
 }
 
@@ -157,7 +157,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The order, and that nothing that is due would stand before the last.
+    /// Checks the order, and that no due row would stand before the last row.
     fn judge_top(&mut self, rows: &[Vec<u64>]) {
         if !rows.windows(2).all(|pair| pair[0][1] >= pair[1][1]) || rows.len() != 5 {
             self.mixed(|| format!("not the first five in order: {rows:?}"));

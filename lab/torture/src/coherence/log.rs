@@ -133,7 +133,7 @@ impl Log {
         }
     }
 
-    /// It was rolled back for certain: nothing may ever show it.
+    /// The write was certainly rolled back: no page may ever show it.
     pub(crate) fn undone(&self, write: u64) {
         let mut state = self.state();
         state.fates.undone += 1;

@@ -15,7 +15,7 @@ use crate::coherence::page::Ask;
 const SOME: u8 = 30;
 /// How long connections are refused that are cut: longer than from one heartbeat to the next.
 const CUTTING: Duration = Duration::from_millis(600);
-/// Until the kernel no longer repeats that a connection has ended whose program is gone.
+/// Until the kernel stops repeating the end of a connection whose program has ended.
 const FORGETTING: Duration = Duration::from_millis(1500);
 
 impl<'f> FaultInjector<'f> {

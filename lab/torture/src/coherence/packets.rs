@@ -147,7 +147,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> io::Result<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().map_err(to_message)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // Who does not read what it is told says itself why.
+        // A program that does not read its input explains the failure itself.
         let _ = pipe.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(to_message)?;

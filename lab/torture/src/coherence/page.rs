@@ -1,4 +1,4 @@
-//! What can be asked for, and a page's text as rows.
+//! The pages of a site, and a page's text as rows.
 
 use crate::Choices;
 

@@ -15,7 +15,7 @@ use base_clock::Boottime;
 
 /// Pause after an error: the node may be down, and a thousand requests a second do not help.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// How often the same page is asked for in a row, at most: popular pages are.
+/// The most requests for the same page in a row, as for a popular page.
 const POPULAR: usize = 16;
 /// How often a page is watched before another, at most: for some seconds.
 const WATCHED: usize = 500;

@@ -102,7 +102,7 @@ fn relay(shared: &Arc<SharedRelay>, node: TcpStream, port: u16) -> io::Result<()
         thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
-                // Either end is gone: so is the other.
+                // One end has closed, so the other is closed too.
                 let _ = copy(&shared, &from, &to);
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);

@@ -29,7 +29,7 @@ const IN_A_ROW: usize = 25;
 const ATTEMPTS: usize = 5;
 /// How long the nodes are left alone at the end of a scenario.
 const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
-/// Until everything must be well again after a fault, and the last slot gone after the scenario.
+/// Limit for full recovery after a fault, and for the end of the last slot after the scenario.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
@@ -86,7 +86,7 @@ fn inject_one(
     let began = Boottime::now();
     injector.context.quiet_period.end();
     let mut is_well = false;
-    // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
+    // A deadlock with a writer may happen; PostgreSQL chooses the transaction that fails.
     let mut outcome = injector.inject(fault, choices);
     for _ in 1..ATTEMPTS {
         if outcome.is_err() {

@@ -44,14 +44,14 @@ impl Feed {
     }
 }
 
-/// What is fought with.
+/// The plan of a scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The program `millpond`.
     pub program: PathBuf,
     /// How its nodes learn of changes.
     pub feed: Feed,
-    /// The right to lose packets, or why there is none: then relays stand in for the network.
+    /// The right to lose packets, or why there is none: then relays replace the network.
     pub packets: Result<Packets, String>,
     /// How long pages are read, at least: each kind of fault is done once in any case.
     pub length: Duration,
@@ -129,7 +129,7 @@ pub fn run(plan: &Scenario) -> Result<ScenarioReport, String> {
     Ok(report)
 }
 
-/// Each with a loopback address of the server for itself where that tells packets apart.
+/// Each node has a loopback address of the server for itself, if packets are told apart by address.
 fn nodes(plan: &Scenario, port: u16) -> io::Result<Vec<Arc<Node>>> {
     let nodes = BOUNDS.iter().zip(ADDRESSES).map(|(bound, address)| {
         let link = match plan.packets {

@@ -192,7 +192,8 @@ pub(crate) const PAGES: [PageScript; 13] = [
     ),
 ];
 
-/// All nodes have the same, so that each reads what another tells of a visitor's write.
+/// All nodes have the same secret, so each node can read another node's cookie of a visitor's
+/// write.
 const SECRET: &str = "the-nodes-of-one-site-share-a-secret";
 
 /// The form that raises an account's version, and its mirror's.

@@ -44,7 +44,7 @@ pub enum Attack {
     Reset,
     /// Good requests and the end of the stream: all must be answered.
     HalfClosed,
-    /// Requests for much, whose answers are never read.
+    /// Requests for large answers, which are never read.
     NeverRead,
     /// A request in single bytes, now and then.
     Slow,

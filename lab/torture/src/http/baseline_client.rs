@@ -17,7 +17,7 @@ const ON_ONE: usize = 50;
 /// Errors that are kept in words.
 const KEPT: usize = 5;
 
-/// The client, on a thread of its own, until it is told to stop. Dropping it stops it too.
+/// The client, on a thread of its own, until `stop` or drop.
 #[derive(Debug)]
 pub struct BaselineClient {
     stop: Arc<AtomicBool>,

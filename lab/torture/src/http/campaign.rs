@@ -12,7 +12,7 @@ use crate::http::attack::{Attacker, Outcome};
 /// Faults that are kept in words.
 const KEPT: usize = 10;
 
-/// What to do to whom.
+/// The plan of an attack.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The server.
@@ -26,7 +26,7 @@ pub struct Campaign {
     pub seed: u64,
 }
 
-/// What came of one kind of attack.
+/// The results of one kind of attack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttackTally {
     /// Hostile requests, each on a connection of its own.
@@ -39,7 +39,7 @@ pub struct AttackTally {
     pub statuses: BTreeMap<u16, u64>,
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct CampaignReport {
     /// By attack.

@@ -78,7 +78,7 @@ const CHUNKS: &[&str] = &[
     "0\r\n folded\r\n\r\n",
 ];
 
-/// What stands in front of the second request in a head that only some readers accept.
+/// Bytes in front of the second request, in a head that only some readers accept.
 const HEADS: &[&str] = &[
     "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
     "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n",
@@ -95,7 +95,7 @@ const HEADS: &[&str] = &[
     "POST http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/// What must never be answered.
+/// Requests that must never be answered.
 const SECOND: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n";
 
 /// Every shape: messages to which the only right answer is one refusal.

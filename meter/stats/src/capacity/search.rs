@@ -58,7 +58,7 @@ pub struct Ask {
     pub expected: usize,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
     /// How the search ended.

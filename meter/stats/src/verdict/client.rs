@@ -93,7 +93,7 @@ fn is_exceeded(known: &Calibration, rate: f64) -> bool {
     rate > known.ceiling_per_s
 }
 
-/// From what share of a figure, and from what time, the client's own lateness counts.
+/// The share of a figure, and the time, from which the client's own lateness counts.
 struct Bound {
     name: &'static str,
     of: fn(&Latency) -> Option<f64>,

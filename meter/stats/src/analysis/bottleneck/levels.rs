@@ -18,7 +18,7 @@ const STAYS: f64 = 1.5;
 /// Time below which a response is no waiting but the way there and back.
 const WAITING_US: f64 = 1_000.0;
 
-/// One level, as it is held against the others.
+/// One level, in the figures by which levels are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelSigns {
     /// Requests in flight.
