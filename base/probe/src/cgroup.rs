@@ -28,11 +28,11 @@ impl Group {
         Ok(Self { folders })
     }
 
-    /// The counters of each group that has some, the innermost first. Which of them matters is seen from what they have
-    /// counted between two samples: what was used up before says nothing.
+    /// The counters of each group that has some, the innermost first. The difference between two
+    /// samples shows which group matters: earlier use says nothing.
     ///
     /// # Errors
-    /// A group has gone, or none counts anything.
+    /// A group was removed, or no group counts anything.
     pub fn sample(&self) -> io::Result<Vec<Throttle>> {
         let mut all = Vec::new();
         for folder in &self.folders {
@@ -61,11 +61,13 @@ fn quota(folder: &Path) -> Option<f64> {
     Some(quota / number(&read("cpu.cfs_period_us")?)?)
 }
 
-/// The folders of the group in which CPU time is controlled, and of those above it, as far as they are mounted.
+/// The folders of the group that controls CPU time, and of the groups above it, as far as they are
+/// mounted.
 fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in mounts.lines() {
-        // proc_pid_mountinfo(5): root and mount point are the fourth and fifth field; type and options follow the dash.
+        // proc_pid_mountinfo(5): root and mount point are the fourth and fifth field; type and
+        // options follow the dash.
         let Some((place, kind)) = line.split_once(" - ") else {
             continue;
         };
@@ -83,7 +85,8 @@ fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
         let Some(path) = path.map(Path::new) else {
             continue;
         };
-        // In a container the path may be one of the host; what is mounted is then the group itself or one above it.
+        // In a container the path may be a path of the host; then the mount is the group itself or
+        // a group above it.
         let below = path.strip_prefix(root).or(path.strip_prefix("/"));
         let below = below.unwrap_or(path);
         found.extend(below.ancestors().map(|part| Path::new(mount).join(part)));
@@ -91,8 +94,8 @@ fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The path of the group that has the controller, from `/proc/PID/cgroup`: lines of `number:controllers:path`. Version 2
-/// has one line, with the number 0 and no controllers.
+/// The path of the group that has the controller, from `/proc/PID/cgroup`: lines of
+/// `number:controllers:path`. Version 2 has one line, with the number 0 and no controllers.
 fn path_of<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
     groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');

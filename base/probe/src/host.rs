@@ -7,7 +7,7 @@ use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
 use super::missing::Missing;
 use super::model::{Core, Disk, Memory, Pressure, Sample};
 
-/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own.
+/// Bytes of a sector in `/proc/diskstats`, for every size of the disk's own sectors.
 const SECTOR: u64 = 512;
 
 /// Fills in what concerns the whole machine.
@@ -45,7 +45,8 @@ fn cores(missing: &mut Missing) -> Vec<Core> {
     stats.cpu_time.iter().map(core).collect()
 }
 
-/// The total of the line `some`. The `procfs` crate wants a second line, which older kernels do not give for the CPU.
+/// The total of the line `some`. The `procfs` crate needs a second line, which older kernels do not
+/// give for the CPU.
 fn pressure(resource: &str, missing: &mut Missing) -> Option<u64> {
     let read = std::fs::read_to_string(format!("/proc/pressure/{resource}"))
         .and_then(|text| some_total(&text).ok_or_else(|| io::Error::other("is not understood")));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Reasons by the name of what is missing. The first reason stays: later ones are mostly its consequences.
+/// Reasons by the name of the missing value. The first reason stays: later ones are mostly its
+/// consequences.
 #[derive(Debug, Default)]
 pub(super) struct Missing(BTreeMap<String, String>);
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// What was sampled on one machine. This is also the format of `millrace load --probe-only --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Time between two samples as asked for. Where many samples are kept, every second one is left out.
+    /// The requested time between two samples. If many samples are kept, every second one is left
+    /// out.
     pub interval_ms: f64,
     /// Clock ticks in a second: what core times, and user and system times, are counted in.
     pub ticks_per_second: u64,
@@ -30,7 +31,8 @@ pub struct Process {
     pub pid: i32,
     /// Its name, at most 15 bytes.
     pub name: String,
-    /// How it was found: its id was given, it listens on a port, or it is a child of one that was found.
+    /// How it was found: its id was given, it listens on a port, or it is a child of a found
+    /// process.
     pub found: String,
     /// When it was found to have ended, by the monotonic clock.
     #[serde(default)]
@@ -60,10 +62,12 @@ pub struct Sample {
     /// The cores that are on line.
     pub cores: Vec<Core>,
     /// All watched processes together; `None` while there is none.
-    pub server: Option<Server>,
-    /// The threads of these processes with the most run time since they are watched, at most sixteen.
+    pub server: Option<WatchedServer>,
+    /// The threads of these processes with the most run time since the watch began, at most
+    /// sixteen.
     pub threads: Vec<Thread>,
-    /// Numbers of the cores that some of the watched processes' threads may run on, in order; empty if not known.
+    /// Numbers of the cores on which threads of the watched processes may run, in order; empty if
+    /// unknown.
     #[serde(default)]
     pub server_cores: Vec<usize>,
     /// The threads of the program that takes the samples, if it asked for them by their names.
@@ -72,7 +76,7 @@ pub struct Sample {
     /// Numbers of the cores that some of these may run on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_cores: Vec<usize>,
-    /// Time for which somebody waited for a resource.
+    /// Time for which tasks waited for a resource.
     pub pressure: Pressure,
     /// Network counters, of the first process's network namespace.
     pub network: Option<Network>,
@@ -82,8 +86,8 @@ pub struct Sample {
     pub disks: Vec<Disk>,
     /// The machine's memory.
     pub memory: Option<Memory>,
-    /// The CPU quotas of the first process's control group and of those around it, the innermost first. In a stored
-    /// probe it is always the same groups.
+    /// The CPU quotas of the first process's control group and of the groups around it, the
+    /// innermost first. A stored probe always has the same groups.
     #[serde(default)]
     pub throttles: Vec<Throttle>,
     /// Counters of `perf_event_open`, scaled where the kernel took turns between them.
@@ -109,10 +113,10 @@ pub struct Core {
     pub iowait: u64,
 }
 
-/// All watched processes together, those that have ended since the first sample included. Counters count from the
-/// first sample.
+/// All watched processes together, including those that ended since the first sample. Counters
+/// count from the first sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct WatchedServer {
     /// Processes alive.
     pub processes: u64,
     /// Threads alive.
@@ -133,7 +137,8 @@ pub struct Server {
     pub faults: u64,
     /// Page faults that needed a disk.
     pub major_faults: u64,
-    /// Threads seen waiting without being interruptible (mostly for a disk), summed over the samples so far.
+    /// Threads seen waiting without being interruptible (mostly for a disk), summed over the
+    /// samples so far.
     pub blocked: u64,
     /// Resident memory in bytes; shared pages count once for each process.
     pub rss_bytes: u64,
@@ -160,8 +165,8 @@ pub struct Thread {
     pub wait_ns: u64,
 }
 
-/// Pressure stall information: microseconds since boot in which at least one task waited. `None` where the kernel does
-/// not count it.
+/// Pressure stall information: microseconds since boot in which at least one task waited. `None`
+/// where the kernel does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
     /// For a core.

@@ -65,8 +65,9 @@ fn speed(device: &str) -> Option<u64> {
         .map(|speed| speed * 125_000)
 }
 
-/// A counter of `/proc/net/snmp` or `/proc/net/netstat`: a line of names and a line of values, both with the name of
-/// the group before them. The `procfs` crate has no `netstat`, and refuses a whole `snmp` for one field.
+/// A counter of `/proc/net/snmp` or `/proc/net/netstat`: a line of names and a line of values, both
+/// after the name of the group. The `procfs` crate has no `netstat`, and refuses a whole `snmp` for
+/// one field.
 pub(super) fn counter(text: &str, group: &str, field: &str) -> Option<u64> {
     let mut lines = text
         .lines()

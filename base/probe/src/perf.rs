@@ -1,7 +1,8 @@
-//! Counters of `perf_event_open`: the processor's where the kernel gives them, the kernel's own where not.
+//! Counters of `perf_event_open`: those of the processor if the kernel gives them, else the
+//! kernel's.
 //!
-//! A counter is opened for each thread that there is at the start and is inherited by whatever these threads start.
-//! Nothing of it is left in the kernel when the probe ends.
+//! A counter is opened for each thread that exists at the start, and threads started later by these
+//! threads inherit it. When the probe ends, the kernel keeps nothing of it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +12,8 @@ use perf_event::{Builder, Counter};
 
 use super::missing::Missing;
 
-/// Threads from which it is left alone: each needs four descriptors and makes the server's task switches dearer.
+/// A process with at least this many threads is not counted: each thread needs four descriptors,
+/// and each counter makes the server's task switches slower.
 const MOST: usize = 64;
 
 const HARDWARE: [(&str, Hardware); 4] = [
@@ -80,7 +82,7 @@ impl Perf {
         self.counters.len() > before
     }
 
-    /// What all counters say together, scaled where the processor had fewer counters than were asked for.
+    /// The sum of all counters, scaled if the processor has fewer counters than were opened.
     pub(super) fn read(&mut self, missing: &mut Missing) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (name, counter) in &mut self.counters {

@@ -1,13 +1,15 @@
 //! A probe of PostgreSQL, versions 13 to 17: sessions, waits, counters and CPU, once a second.
 //!
-//! A [`PgProber`] samples on a thread and a connection of its own (`application_name` is `millpond-probe`; read-only,
-//! one transaction for each sample, `statement_timeout` one second). What the account may not see, or what only
-//! another machine could know, is in [`PgProbe::unavailable`] with the reason; it is never a zero. A lost connection
-//! is tried again, and the time without one is a [`PgGap`]: nothing is said about it.
+//! A [`PgProber`] samples on a thread and a connection of its own (`application_name` is
+//! `millpond-probe`; read-only, one transaction for each sample, `statement_timeout` one second). A
+//! value that the account may not see, or that only another machine could know, is never a zero:
+//! [`PgProbe::unavailable`] names it with the reason. The probe reconnects after a lost connection;
+//! the time without a connection is a [`PgGap`], about which nothing is known.
 //!
-//! Counters of `pg_stat_database` reach the views up to a second after the work, whatever the probe does: PostgreSQL's
-//! backends add theirs at most once a second (<https://www.postgresql.org/docs/current/monitoring-stats.html>).
-//! The position in the WAL and the CPU times are those of the moment.
+//! Counters of `pg_stat_database` reach the views up to a second after the work: PostgreSQL's
+//! backends add theirs at most once a second
+//! (<https://www.postgresql.org/docs/current/monitoring-stats.html>). The position in the WAL and
+//! the CPU times are those of the moment.
 
 mod cpu;
 mod error;

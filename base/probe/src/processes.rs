@@ -1,21 +1,22 @@
-//! The watched processes as one: counters that only rise, whoever comes and goes.
+//! The watched processes as one: counters that only rise, while processes start and end.
 //!
-//! A process is known by its id and its start time, so a new one with an old id is another one; `/proc/PID` is held
-//! open, so that nothing is read of a stranger. Threads are summed by the scheduler's clock. What threads and children
-//! used between two looks and took with them is in the process's own tick counters, and is added from there when it is
-//! more than their rounding: so it is neither lost nor counted twice.
+//! A process is known by its id and its start time, so a new process with an old id is a different
+//! one; `/proc/PID` is held open, so the probe never reads another process. Threads are summed by
+//! the scheduler's clock. The time of threads and children that ended between two looks is in the
+//! process's own tick counters. It is added from there if it exceeds their rounding, so it is
+//! neither lost nor counted twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use procfs::process::Process;
 
 use super::missing::Missing;
-use super::model::{Process as Named, Server, Thread};
+use super::model::{Process as Named, Thread, WatchedServer};
 use super::threads::{Threads, numbers};
 
 /// Threads that a sample names.
 const NAMED: usize = 16;
-/// Ticks by which two counters may differ that were rounded to whole ticks: one for user, one for system time.
+/// Ticks by which two rounded counters may differ: one for user, one for system time.
 const ROUNDING: u64 = 2;
 
 /// Counters of one process.
@@ -151,7 +152,7 @@ impl Processes {
         self.account_children();
     }
 
-    /// Ticks of children that were never seen, from what their parents were told at their ends.
+    /// Ticks of children that no sample has seen, from their parents' counters after their ends.
     fn account_children(&mut self) {
         let reaped: u64 = self
             .tracked
@@ -168,7 +169,7 @@ impl Processes {
     }
 
     /// All processes together; `None` if none is alive.
-    pub(super) fn server(&self) -> Option<Server> {
+    pub(super) fn server(&self) -> Option<WatchedServer> {
         let alive = || self.tracked.iter().filter(|one| one.ended.is_none());
         alive().next()?;
         let sum = |of: fn(&Counters) -> u64| -> u64 {
@@ -182,7 +183,7 @@ impl Processes {
                 Some(sum + of(&one.last)?.saturating_sub(of(&one.base).unwrap_or_default()))
             })
         };
-        Some(Server {
+        Some(WatchedServer {
             processes: alive().count() as u64,
             threads: alive().map(|one| one.live_threads).sum(),
             run_ns: sum(|c| c.run_ns) + self.lost_children * 1_000_000_000 / self.hz,
@@ -201,7 +202,8 @@ impl Processes {
         })
     }
 
-    /// The threads with the most run time since they are watched: an old server has many with a past and no present.
+    /// The threads with the most run time since the watch began: an old server has many threads
+    /// that were busy only before.
     pub(super) fn busiest(&self) -> Vec<Thread> {
         let alive = self.tracked.iter().filter(|one| one.ended.is_none());
         let mut threads: Vec<(u64, Thread)> = alive

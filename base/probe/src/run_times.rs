@@ -7,12 +7,14 @@ use std::path::Path;
 use procfs::ProcError;
 use procfs::process::Process;
 
-/// Run times of the threads of the process `pid` in nanoseconds, by thread id. A thread that ends meanwhile is left out.
+/// Run times of the threads of the process `pid` in nanoseconds, by thread id. A thread that ends
+/// during the read is left out.
 ///
-/// `/proc/PID/task/TID/schedstat` has them; `stat` counts in ticks of mostly 10 ms, too few for what lasts seconds.
+/// `/proc/PID/task/TID/schedstat` has them; `stat` counts in ticks of mostly 10 ms, too coarse for
+/// runs of a few seconds.
 ///
 /// # Errors
-/// There is no such process on this machine, or its kernel does not count them.
+/// There is no such process on this machine, or its kernel does not count run times.
 pub fn run_times(pid: u32) -> io::Result<BTreeMap<u32, u64>> {
     let other = |error: ProcError| io::Error::other(error.to_string());
     let process = Process::new(pid.cast_signed()).map_err(other)?;
@@ -34,7 +36,7 @@ mod tests {
     use super::run_times;
 
     #[test]
-    fn this_process_has_run_and_no_other_is_made_up() {
+    fn run_times_exist_for_this_process_only() {
         let times = run_times(std::process::id()).unwrap();
         assert!(times.values().sum::<u64>() > 0, "{times:?}");
         assert!(run_times(u32::MAX).is_err());

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::cgroup::Group;
-use super::find::{children_of, listening};
+use super::discovery::{children_of, listening};
 use super::missing::Missing;
 use super::model::{Cost, Probe, Sample};
 use super::perf::Perf;
@@ -25,12 +25,12 @@ pub const SLOWEST: Duration = Duration::from_secs(1);
 const KEPT: usize = 600;
 /// Time between two looks for new processes, and at the table of sockets.
 const SEARCH: u64 = 1_000_000_000;
-/// A search is repeated no sooner than after this many times what it took: it stays below 2 % of a core.
+/// The pause after a search is this many times its duration: searching stays below 2 % of a core.
 const RARELY: u64 = 50;
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ProberOptions {
     /// Time between two samples, from [`FASTEST`] to [`SLOWEST`].
     pub interval: Duration,
     /// Processes to watch, with their children.
@@ -45,7 +45,7 @@ pub struct Options {
     pub perf: bool,
 }
 
-impl Default for Options {
+impl Default for ProberOptions {
     /// Four samples a second of the machine alone.
     fn default() -> Self {
         Self {
@@ -67,11 +67,12 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Finds the processes, takes the first sample and goes on on a thread of its own.
+    /// Finds the processes, takes the first sample and continues on a thread of its own.
     ///
     /// # Errors
-    /// The interval is out of bounds, a required process or listener is not there, or no thread can be started.
-    pub fn start(options: Options) -> io::Result<Self> {
+    /// The interval is out of bounds, a required process or listener does not exist, or no thread
+    /// can be started.
+    pub fn start(options: ProberOptions) -> io::Result<Self> {
         if !(FASTEST..=SLOWEST).contains(&options.interval) {
             let why = format!(
                 "the time between two samples is {:?}; it must be from {FASTEST:?} to {SLOWEST:?}",
@@ -90,7 +91,7 @@ impl Prober {
 
     /// Takes a last sample and gives back all of them.
     pub fn stop(self) -> Probe {
-        // A thread that has ended by itself has panicked, which `join` tells.
+        // A thread that ended by itself has panicked; `join` returns the panic.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_else(|_| {
             let why = "the sampling thread panicked; please report this as a bug";
@@ -103,7 +104,7 @@ impl Prober {
 }
 
 struct Sampler {
-    options: Options,
+    options: ProberOptions,
     processes: Processes,
     own: Threads,
     sockets: SocketProbe,
@@ -120,7 +121,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn new(options: Options) -> io::Result<Self> {
+    fn new(options: ProberOptions) -> io::Result<Self> {
         let began = base_clock::thread_cpu();
         let mut sampler = Self {
             options,
@@ -193,7 +194,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// Watches a listener, unless it is this program itself, or the service manager that holds sockets for others.
+    /// Watches a listener, unless it is this program itself, or the service manager that holds
+    /// sockets for other programs.
     fn add_listener(&mut self, pid: i32, port: u16, from_birth: bool) -> bool {
         if pid == own_pid() {
             self.missing.note(
@@ -252,7 +254,7 @@ impl Sampler {
         self.next_search = now + SEARCH.max((now - began) * RARELY);
     }
 
-    /// Takes samples until it is told to stop.
+    /// Takes samples until the prober stops.
     fn run(mut self, stopped: &mpsc::Receiver<()>) -> Probe {
         let (cpu, began) = (base_clock::thread_cpu(), base_clock::now());
         let interval = u64::try_from(self.options.interval.as_nanos()).unwrap_or(u64::MAX);
@@ -322,7 +324,7 @@ impl Sampler {
         self.keep(sample);
     }
 
-    /// This program's own threads with the prefix that was asked for, and where they may run.
+    /// This program's own threads with the requested prefix, and the cores on which they may run.
     fn own_threads(&mut self, sample: &mut Sample) {
         let Some(prefix) = self.options.own_threads else {
             return;
@@ -340,7 +342,8 @@ impl Sampler {
 
     fn keep(&mut self, sample: Sample) {
         self.taken += 1;
-        // The last one is always there; it goes when the next one comes, unless it is one to be kept.
+        // The last sample is always present; the next one replaces it, unless it is one of those to
+        // keep.
         if self.samples.len() > 1
             && let Some(last) = self.samples.last()
             && last.number % self.stride != 0
@@ -380,7 +383,7 @@ mod tests {
 
     #[test]
     fn many_samples_are_thinned_and_the_last_one_stays() {
-        let mut sampler = Sampler::new(Options::default()).unwrap();
+        let mut sampler = Sampler::new(ProberOptions::default()).unwrap();
         for number in 0..5_000 {
             sampler.keep(Sample {
                 number,

@@ -10,7 +10,8 @@ use super::missing::Missing;
 use super::model::Sockets;
 use super::network::counter;
 
-/// Sockets from which the table is not read any more: the kernel takes a lock for each of its lines.
+/// Above this number of sockets the table is not read: the kernel takes a lock for each of its
+/// lines.
 const MOST: u64 = 5_000;
 
 /// Looks at sockets; the table of all of them only when asked to.
@@ -20,7 +21,8 @@ pub(super) struct SocketProbe {
 }
 
 impl SocketProbe {
-    /// The sockets in the namespace of `process`. With `table` the states are counted anew, else they are the last.
+    /// The sockets in the namespace of `process`. With `table` the states are counted again, else
+    /// they are those of the last count.
     pub(super) fn sample(
         &mut self,
         process: &Process,
@@ -65,7 +67,8 @@ impl SocketProbe {
     }
 }
 
-/// Connections waiting on listeners of `ports`: their number stands where other sockets have their unread bytes.
+/// Connections waiting on listeners of `ports`: their number is in the column that holds the unread
+/// bytes of other sockets.
 fn accept_queue(entries: &[TcpNetEntry], ports: &[u16]) -> Option<u64> {
     let waiting: Vec<u64> = entries
         .iter()

@@ -134,7 +134,8 @@ pub struct NetworkUse {
     /// Differences of all counters; the speed as it is.
     #[serde(flatten)]
     pub counts: Network,
-    /// Share of the fastest interface's speed, of the direction that is used more. `None` if its driver does not say.
+    /// Share of the fastest interface's speed, in the busier direction. `None` if its driver does
+    /// not give the speed.
     pub busy: Option<f64>,
 }
 

@@ -9,7 +9,7 @@ use super::model::Thread;
 
 /// What is known of a thread.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownThread {
     name: String,
     run_ns: u64,
     wait_ns: u64,
@@ -40,7 +40,7 @@ pub(super) struct ThreadSums {
 /// The threads of one process.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    known: HashMap<i32, Known>,
+    known: HashMap<i32, KnownThread>,
     /// What ended threads had when they were last seen.
     past: ThreadSums,
     looks: u64,
@@ -48,8 +48,8 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Reads every thread. One that has ended keeps what it had at the last look; a new one with an old id counts
-    /// beside it.
+    /// Reads every thread. An ended thread keeps its values of the last look; a new thread with an
+    /// old id counts separately.
     pub(super) fn look(
         &mut self,
         process: &Process,
@@ -117,7 +117,7 @@ impl Threads {
 
     /// Adds the cores that the threads whose name begins with `prefix` may run on, in rows.
     pub(super) fn cores(&self, prefix: &str, rows: &mut BTreeSet<(u32, u32)>) {
-        let named = |known: &&Known| known.name.starts_with(prefix);
+        let named = |known: &&KnownThread| known.name.starts_with(prefix);
         for known in self.known.values().filter(named) {
             rows.extend(&known.cores);
         }
@@ -125,7 +125,7 @@ impl Threads {
 
     /// The threads alive, each with its run time since it was first seen.
     pub(super) fn by_use(&self, pid: i32) -> impl Iterator<Item = (u64, Thread)> + '_ {
-        let used = |(_, known): (_, &Known)| known.run_ns.saturating_sub(known.before_ns);
+        let used = |(_, known): (_, &KnownThread)| known.run_ns.saturating_sub(known.before_ns);
         self.known.iter().map(used).zip(self.list(pid))
     }
 
@@ -148,7 +148,7 @@ pub(super) fn numbers(rows: &BTreeSet<(u32, u32)>) -> Vec<usize> {
     all.into_iter().collect()
 }
 
-impl Known {
+impl KnownThread {
     /// Name, state and context switches; `None` if the kernel does not count the latter.
     fn read_status(&mut self, task: &Task, missing: &mut Missing) -> Option<()> {
         let Ok(status) = task.status() else {
@@ -172,7 +172,7 @@ impl Known {
 }
 
 impl ThreadSums {
-    fn retire(&mut self, known: &Known) {
+    fn retire(&mut self, known: &KnownThread) {
         self.run_ns += known.run_ns;
         self.wait_ns += known.wait_ns;
         self.voluntary = Some(self.voluntary.unwrap_or_default() + known.voluntary);
@@ -185,17 +185,17 @@ impl ThreadSums {
 mod tests {
     use super::*;
 
-    fn known(run_ns: u64) -> Known {
-        Known {
+    fn known(run_ns: u64) -> KnownThread {
+        KnownThread {
             run_ns,
             voluntary: 2,
             seen: 1,
-            ..Known::default()
+            ..KnownThread::default()
         }
     }
 
     #[test]
-    fn what_a_thread_did_before_it_was_watched_is_no_use_of_it_now() {
+    fn run_time_before_the_watch_does_not_count() {
         let mut threads = Threads::default();
         let process = Process::myself().unwrap();
         threads.look(&process, &mut Missing::default()).unwrap();

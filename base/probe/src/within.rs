@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Core, Disk, Network, Probe, Sample, Server, Thread};
+use super::model::{Core, Disk, Network, Probe, Sample, Thread, WatchedServer};
 use super::summary::{
     CoreUse, DiskUse, NetworkUse, PressureUse, ServerUse, Summary, ThreadUse, ThrottleUse,
 };
@@ -10,7 +10,8 @@ use super::summary::{
 /// Threads that a summary names.
 const NAMED: usize = 8;
 
-/// A moment by one of the two clocks of a sample. The monotonic one is for the same machine since its last boot.
+/// A moment by one of the two clocks of a sample. The monotonic clock holds for the same machine
+/// since its last boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Nanoseconds of the monotonic clock.
@@ -20,8 +21,8 @@ pub enum Moment {
 }
 
 impl Probe {
-    /// What happened between two moments, from the first sample at or after `start` to the last one at or before
-    /// `end`. `None` if there are no two samples between them.
+    /// What happened between two moments, from the first sample at or after `start` to the last one
+    /// at or before `end`. `None` if there are no two samples between them.
     pub fn within(&self, start: Moment, end: Moment) -> Option<Summary> {
         let after = |sample: &Sample, moment: Moment| match moment {
             Moment::Monotonic(at) => sample.mono_ns >= at,
@@ -131,7 +132,7 @@ fn places(samples: &[Sample], of: fn(&Sample) -> &Vec<usize>) -> Vec<usize> {
     })
 }
 
-/// While the server was there: it may have come later, or have gone.
+/// While the server ran: it may have started later, or have ended.
 fn server(samples: &[Sample], ticks_per_second: u64) -> Option<ServerUse> {
     let with: Vec<&Sample> = samples
         .iter()
@@ -140,9 +141,10 @@ fn server(samples: &[Sample], ticks_per_second: u64) -> Option<ServerUse> {
     let (first, last) = (with.first()?, with.last()?);
     let (earlier, later) = (first.server?, last.server?);
     let hz = ticks_per_second.max(1) as f64;
-    let differ = |of: fn(&Server) -> u64| of(&later).saturating_sub(of(&earlier));
-    let maybe = |of: fn(&Server) -> Option<u64>| Some(of(&later)?.saturating_sub(of(&earlier)?));
-    let most = |of: fn(&Server) -> u64| {
+    let differ = |of: fn(&WatchedServer) -> u64| of(&later).saturating_sub(of(&earlier));
+    let maybe =
+        |of: fn(&WatchedServer) -> Option<u64>| Some(of(&later)?.saturating_sub(of(&earlier)?));
+    let most = |of: fn(&WatchedServer) -> u64| {
         let all = with.iter().filter_map(|sample| sample.server.as_ref());
         all.map(of).max().unwrap_or_default()
     };
@@ -169,8 +171,8 @@ fn server(samples: &[Sample], ticks_per_second: u64) -> Option<ServerUse> {
     })
 }
 
-/// From where a thread is first named to where it is last; one that was not named at first is counted from there, so
-/// it is never made busier than it was.
+/// From the first sample that names a thread to the last. A thread that is not named at first
+/// counts from its first naming, so it never looks busier than it was.
 fn threads(samples: &[Sample], span_s: f64, of: fn(&Sample) -> &Vec<Thread>) -> Vec<ThreadUse> {
     let mut ends: BTreeMap<(i32, i32), (&Thread, &Thread)> = BTreeMap::new();
     for thread in samples.iter().flat_map(of) {
@@ -236,7 +238,8 @@ fn disks(first: &Sample, last: &Sample, span_s: f64) -> Vec<DiskUse> {
         .collect()
 }
 
-/// Of the group whose quota was used up most often in this time, else of the one with the smallest quota.
+/// The group whose quota was used up most often in this time, else the group with the smallest
+/// quota.
 fn throttle(first: &Sample, last: &Sample) -> Option<ThrottleUse> {
     let (earlier, later) = (&first.throttles, &last.throttles);
     if earlier.len() != later.len() {
@@ -274,10 +277,10 @@ mod tests {
             mono_ns: number * 1_000_000_000,
             wall_ns: 5_000_000_000 + number * 1_000_000_000,
             cores: vec![core],
-            server: Some(Server {
+            server: Some(WatchedServer {
                 run_ns,
                 blocked: number,
-                ..Server::default()
+                ..WatchedServer::default()
             }),
             threads: vec![Thread {
                 pid: 1,
@@ -321,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_that_was_used_up_in_this_time_is_the_one_that_counts() {
+    fn the_most_exhausted_quota_counts() {
         let group = |quota, periods, throttled| Throttle {
             quota_cores: quota,
             periods,
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_came_late_and_left_is_counted_while_it_was_there() {
+    fn a_late_server_is_counted_while_it_runs() {
         let mut probe = probe();
         probe.samples[0].server = None;
         probe.samples[9].server = None;

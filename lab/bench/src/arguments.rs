@@ -14,12 +14,12 @@ impl Arguments {
         Self(words.collect())
     }
 
-    /// The next word, whatever it is.
+    /// The next word of any kind.
     pub(crate) fn word(&mut self) -> Option<String> {
         self.0.pop_front()
     }
 
-    /// Takes `--name VALUE` from wherever it stands.
+    /// Takes `--name VALUE` from any place.
     pub(crate) fn option<T: FromStr>(&mut self, name: &str) -> Result<Option<T>> {
         let Some(at) = self.0.iter().position(|word| word == name) else {
             return Ok(None);

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// What one comparison said of the server's CPU. One that was given up for an `INVALID` run has no figures, and has found nothing.
-pub(crate) struct Finding {
+/// The server's CPU by one comparison. A comparison abandoned for an `INVALID` run has no figures,
+/// and has found nothing.
+pub(crate) struct CpuComparison {
     pub(crate) decision: String,
     /// Ratio of B to A, and its 95 % interval.
     pub(crate) ratio: Option<[f64; 3]>,
@@ -20,8 +21,8 @@ pub(crate) struct Finding {
     reasons: Value,
 }
 
-/// Runs `millrace compare --metric cpu --json -` with the arguments that were given to `command` so far.
-pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
+/// Runs `millrace compare --metric cpu --json -` with the arguments already given to `command`.
+pub(crate) fn compare(command: &mut Command) -> Result<CpuComparison> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .args(["--metric", "cpu", "--json", "-"])
@@ -30,7 +31,7 @@ pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
     let finding = serde_json::from_slice(&output.stdout)
         .ok()
         .as_ref()
-        .and_then(Finding::read);
+        .and_then(CpuComparison::read);
     finding.ok_or_else(|| {
         format!(
             "millrace compare: {}\n{}",
@@ -40,7 +41,7 @@ pub(crate) fn compare(command: &mut Command) -> Result<Finding> {
     })
 }
 
-impl Finding {
+impl CpuComparison {
     /// From the JSON of `millrace compare`.
     fn read(json: &Value) -> Option<Self> {
         let effects = json.get("effects")?.as_array()?;
@@ -113,7 +114,7 @@ impl Finding {
 mod tests {
     use serde_json::json;
 
-    use super::Finding;
+    use super::CpuComparison;
 
     #[test]
     fn a_comparison_is_read_from_its_json() {
@@ -124,7 +125,7 @@ mod tests {
             "decision": "worse", "verdict": "VALID", "effects": [{"metric": "p50"}, effect],
             "within_limit": true
         });
-        let finding = Finding::read(&all).expect("a finding");
+        let finding = CpuComparison::read(&all).expect("a finding");
         assert_eq!(finding.ratio, Some([1.03, 1.02, 1.04]));
         assert_eq!(finding.within_limit, Some(true));
         assert!(!finding.flags_itself());
@@ -132,12 +133,12 @@ mod tests {
             finding.line(),
             "worse          +3.00 % (+2.00 to +4.00)   A/A  +0.10 % (-1.00 to +1.00)   could see 1.00 % in 60 blocks   VALID"
         );
-        assert!(Finding::read(&json!({"decision": "worse"})).is_none());
+        assert!(CpuComparison::read(&json!({"decision": "worse"})).is_none());
         let effect = json!({"metric": "cpu", "ratio": null, "baseline": own, "detectable": null});
         let given_up = json!({
             "decision": "undecided", "verdict": "INVALID", "reasons": ["late"], "effects": [effect]
         });
-        let finding = Finding::read(&given_up).expect("a finding too");
+        let finding = CpuComparison::read(&given_up).expect("a finding too");
         assert_eq!(finding.line(), "undecided     INVALID: [\"late\"]");
         assert!(!finding.flags_itself() && finding.within_limit.is_none());
     }

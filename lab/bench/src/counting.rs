@@ -10,16 +10,16 @@ use std::{
 static ALLOCATOR: Counting = Counting;
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that are allocated now, as they were asked for: what the allocator adds to each is not in them.
+/// Bytes allocated now, by their requested sizes: the allocator's own overhead is not included.
 pub(crate) fn allocated() -> usize {
     BYTES.load(Ordering::Relaxed)
 }
 
 struct Counting;
 
-// SAFETY: every call is handed to `System` with the arguments it came with, and what `System` gives is given back
-// unchanged; so what the caller promises holds for `System`, and what `System` promises holds for the caller. The count
-// is an atomic and neither allocates nor panics.
+// SAFETY: every call is passed to `System` with its arguments, and the result of `System` is
+// returned unchanged; so the caller's promises hold for `System`, and the promises of `System` hold
+// for the caller. The count is an atomic and neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
@@ -29,14 +29,16 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: `pointer` came from `alloc` or `realloc` above, so from `System`, with this `layout`.
+        // SAFETY: `pointer` came from `alloc` or `realloc` above, so from `System`, with this
+        // `layout`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         BYTES.fetch_add(size, Ordering::Relaxed);
         BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero and does not overflow.
+        // SAFETY: as for `dealloc`, and the caller promises that `size` is not zero and does not
+        // overflow.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

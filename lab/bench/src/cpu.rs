@@ -10,7 +10,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Result;
 
-/// Reading the clock takes a thirtieth of a microsecond, and an interrupt of the guest's own a few.
+/// Reading the clock takes a thirtieth of a microsecond, and an interrupt of the guest some
+/// microseconds.
 const GAP: Duration = Duration::from_micros(30);
 
 /// Binds this thread, and every process that it starts from now on, to one core.
@@ -26,8 +27,9 @@ pub(crate) fn run_time(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(threads.values().sum()))
 }
 
-/// The share of the time that a core is kept from a thread that does nothing but read the clock, for longer than [`GAP`] at a time. On a
-/// guest that is the hypervisor's doing, of which it may tell the kernel (steal) much less than it took, or nothing.
+/// The share of time for which a core is withheld from a thread that only reads the clock, for
+/// longer than [`GAP`] at a time. On a guest the hypervisor withholds it, and may report much less
+/// of that to the kernel (steal), or nothing.
 pub(crate) fn withheld(core: usize, time: Duration) -> Result<f64> {
     thread::scope(|scope| {
         let watch = scope.spawn(|| {
@@ -63,7 +65,7 @@ mod tests {
     use super::{in_gaps, run_time, withheld};
 
     #[test]
-    fn what_lies_between_distant_moments_is_withheld() {
+    fn long_gaps_count_as_withheld() {
         let moments = [1, 2, 49, 100, 99, 130, 400].map(Duration::from_micros);
         assert_eq!(
             in_gaps(moments.into_iter()),

@@ -78,7 +78,8 @@ impl Generator {
             Self::Millpond(_) => millpond_requests(&text),
             Self::Wrk => wrk_requests(&text),
         };
-        // `millrace load` says by its status that a run is not to be trusted; the server's cost is, if requests were counted.
+        // The status of `millrace load` says that a run is not to be trusted. The server's cost
+        // still is, if requests were counted.
         requests.filter(|&requests| requests > 0).ok_or_else(|| {
             format!(
                 "{} {url}: {}\n{text}{}",
@@ -97,7 +98,8 @@ fn millpond_requests(json: &str) -> Option<u64> {
         .as_u64()
 }
 
-/// The line `  123456 requests in 2.00s, 1.59GB read`; errors, which wrk counts apart, spoil the run.
+/// The line `  123456 requests in 2.00s, 1.59GB read`; any error, which wrk counts separately,
+/// makes the run invalid.
 fn wrk_requests(text: &str) -> Option<u64> {
     if text.contains("Non-2xx") || text.contains("Socket errors") {
         return None;

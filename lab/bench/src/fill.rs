@@ -80,7 +80,7 @@ pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>, tags: Vec<T
     }
 }
 
-/// What an entry with a key of `key` bytes, a weightless value and no tags takes of the store's memory.
+/// The store's memory for an entry with a key of `key` bytes, a weightless value and no tags.
 pub(crate) fn entry_weight(key: &[u8], now: Boottime) -> Result<usize> {
     let store = store(1 << 20, now);
     fill(&store, key, Arc::new(Stone(0)), Vec::new())?;

@@ -1,7 +1,7 @@
 //! Server CPU per request: the bare epoll loop, a hit, and the same page without the cache.
 //!
-//! All servers stand on core 0 and are driven in turn from core 1, so that a disturbance of the machine meets all of them:
-//! in each block forwards and then backwards (ABBA), which cancels a drift.
+//! All servers run on core 0 and are driven in turn from core 1, so a disturbance of the machine
+//! affects all of them: in each block forwards and then backwards (ABBA), which cancels a drift.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -12,27 +12,27 @@ use crate::{
     arguments::{Arguments, publish},
     cpu,
     drive::{self, Generator},
-    server::{self, Server},
-    spread::Spread,
+    server::{self, BenchServer},
+    spread::SampleSpread,
 };
 
 /// The server CPU of a hit may be this many times the floor's.
 const LIMIT: f64 = 1.25;
 
-struct Options {
+struct FloorOptions {
     connections: usize,
     seconds: u32,
     blocks: usize,
 }
 
 /// What one generator found out about one server.
-struct Finding {
+struct FloorFinding {
     generator: &'static str,
     server: &'static str,
     /// Microseconds of server CPU per request, one for each run.
-    cost: Spread,
+    cost: SampleSpread,
     /// The same over the floor's in the same block.
-    ratio: Spread,
+    ratio: SampleSpread,
     ratio_of_medians: f64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         .unwrap_or_else(|| "/".to_owned());
     let millpond: Option<PathBuf> = arguments.option("--millpond")?;
     let millpond = millpond.unwrap_or_else(|| "target/release/millpond".into());
-    let options = Options {
+    let options = FloorOptions {
         connections: arguments.option("--connections")?.unwrap_or(32),
         seconds: arguments.option("--seconds")?.unwrap_or(2).max(1),
         blocks: arguments.option("--blocks")?.unwrap_or(5).max(1),
@@ -85,9 +85,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 /// All blocks with one generator.
 fn measure(
     generator: &Generator,
-    servers: &[Server; 3],
-    options: &Options,
-) -> Result<Vec<Finding>> {
+    servers: &[BenchServer; 3],
+    options: &FloorOptions,
+) -> Result<Vec<FloorFinding>> {
     for server in servers {
         cost(generator, server, options)?;
     }
@@ -112,12 +112,12 @@ fn measure(
             .zip(&floor)
             .map(|(cost, floor)| cost / floor)
             .collect();
-        let spreads = Spread::new(costs)
-            .zip(Spread::new(ratios))
-            .zip(Spread::new(floor.clone()));
+        let spreads = SampleSpread::new(costs)
+            .zip(SampleSpread::new(ratios))
+            .zip(SampleSpread::new(floor.clone()));
         let ((cost, ratio), floor) = spreads.ok_or("no block was run")?;
         let ratio_of_medians = cost.median() / floor.median();
-        findings.push(Finding {
+        findings.push(FloorFinding {
             generator: generator.name(),
             server: server.name,
             cost,
@@ -129,14 +129,14 @@ fn measure(
 }
 
 /// One run: microseconds of the server's CPU for each request.
-fn cost(generator: &Generator, server: &Server, options: &Options) -> Result<f64> {
+fn cost(generator: &Generator, server: &BenchServer, options: &FloorOptions) -> Result<f64> {
     let before = cpu::run_time(server.pid())?;
     let requests = generator.run(&server.url, options.connections, options.seconds)?;
     let spent = cpu::run_time(server.pid())?.saturating_sub(before);
     Ok(spent.as_secs_f64() * 1e6 / requests as f64)
 }
 
-fn table(findings: &[Finding], bytes: usize, options: &Options, holds: bool) -> String {
+fn table(findings: &[FloorFinding], bytes: usize, options: &FloorOptions, holds: bool) -> String {
     let mut text = format!(
         "server CPU per request, µs; {bytes} bytes each, {} keep-alive connections, {} blocks of 2 × {} s\n",
         options.connections, options.blocks, options.seconds
@@ -146,7 +146,7 @@ fn table(findings: &[Finding], bytes: usize, options: &Options, holds: bool) -> 
         "{:14} {:20} {:>8} {:>17} {:>9} {:>15}",
         "generator", "server", "median", "min–max", "× floor", "min–max"
     );
-    for Finding {
+    for FloorFinding {
         generator,
         server,
         cost,
@@ -167,8 +167,8 @@ fn table(findings: &[Finding], bytes: usize, options: &Options, holds: bool) -> 
     text
 }
 
-fn as_json(findings: &[Finding], bytes: usize, options: &Options, holds: bool) -> Value {
-    let spread = |spread: &Spread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
+fn as_json(findings: &[FloorFinding], bytes: usize, options: &FloorOptions, holds: bool) -> Value {
+    let spread = |spread: &SampleSpread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
     let findings: Vec<Value> = findings
         .iter()
         .map(|finding| {

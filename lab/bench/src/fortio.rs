@@ -1,4 +1,5 @@
-//! The client's proportions and times against a server of somebody else's that makes known delays: `fortio server`.
+//! The client's shares and times against a server of another project that makes known delays:
+//! `fortio server`.
 
 use std::{
     env,
@@ -22,7 +23,7 @@ use crate::{
 
 /// How to get it. Later versions need a module that not every proxy has.
 const INSTALL: &str = "go install fortio.org/fortio@v1.66.0";
-/// What the server is asked to do: half of the requests take 5 ms, three tenths 10 ms, a fifth 20 ms.
+/// The requested delays: half of the requests take 5 ms, three tenths 10 ms, a fifth 20 ms.
 const DELAYS: &str = "5ms:50,10ms:30,20ms:20";
 /// Each delay with the share of requests that take it or longer, and a quantile in its middle.
 const STEPS: [(f64, f64, f64); 3] = [(5.0, 1.0, 0.25), (10.0, 0.5, 0.65), (20.0, 0.2, 0.9)];
@@ -135,8 +136,8 @@ fn start(binary: &PathBuf, port: u16) -> Result<Fortio> {
     Ok(server)
 }
 
-/// The share of good answers that took three quarters of `delay_ms` or more: there is nothing between that and the delay, so it
-/// does not matter that the histogram's bars are wide.
+/// The share of good answers that took three quarters of `delay_ms` or more. No answer lies between
+/// these two, so wide bars of the histogram do no harm.
 fn share_from(run: &Run, delay_ms: f64) -> f64 {
     let from = delay_ms * 750.0;
     let over = run.histogram.iter().filter(|bar| bar.to_us > from);

@@ -1,8 +1,9 @@
-//! What an open loop says of a server that stands still for two of ten seconds.
+//! The figures of an open loop when the server stands still for two of ten seconds.
 //!
-//! A client that waits for each answer would count one slow request on each connection. The two thousand visitors who came
-//! meanwhile waited too, and the figures must say so: a fifth of all requests wait from two seconds down to none, so the
-//! 99th percentile of the response time is at 1.9 s. The time from the actual send is short for all but those sixteen.
+//! A client that waits for each answer would count one slow request on each connection. Two
+//! thousand visitors arrive meanwhile and wait too, and the figures must show that: a fifth of all
+//! requests wait from two seconds down to none, so the 99th percentile of the response time is at
+//! 1.9 s. The time from the actual send is short for all but sixteen of them.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -19,7 +20,7 @@ use serde_json::json;
 use crate::{
     Result,
     arguments::{Arguments, publish},
-    server::{self, CLIENT_CORE, Server},
+    server::{self, BenchServer, CLIENT_CORE},
 };
 
 const RATE: f64 = 1_000.0;
@@ -34,8 +35,8 @@ const OFF_S: f64 = 0.1;
 /// The 99th percentile of the service time is below this.
 const SERVICE_MS: f64 = 10.0;
 
-/// What of a run is held against the limits.
-struct Found {
+/// The figures of a run that have limits.
+struct FrozenFigures {
     response_s: f64,
     service_ms: f64,
     verdict: Verdict,
@@ -48,7 +49,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let floor = server::compile_floor()?;
     let server = server::working(&floor, 0)?;
     let run = measure(&server)?;
-    let found = Found::of(&run)?;
+    let found = FrozenFigures::of(&run)?;
     let limits = found.limits();
     let holds = limits.iter().all(|(_, holds)| *holds);
     let mut table = format!(
@@ -72,7 +73,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 /// One run, in whose middle the server is stopped.
-fn measure(server: &Server) -> Result<Run> {
+fn measure(server: &BenchServer) -> Result<Run> {
     let plan = Plan {
         connections: CONNECTIONS,
         cores: Some(vec![CLIENT_CORE]),
@@ -98,7 +99,7 @@ fn measure(server: &Server) -> Result<Run> {
 }
 
 /// These times are the experiment.
-fn freeze(server: &Server) -> Result<()> {
+fn freeze(server: &BenchServer) -> Result<()> {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or("the server has no process id")?;
     let send = |signal| kill_process(pid, signal).map_err(|error| format!("{signal:?}: {error}"));
@@ -108,7 +109,7 @@ fn freeze(server: &Server) -> Result<()> {
     send(Signal::CONT)
 }
 
-impl Found {
+impl FrozenFigures {
     fn of(run: &Run) -> Result<Self> {
         let p99 = |times: Option<millrace_stats::Latency>| {
             let known = times.and_then(|times| times.p99);
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn each_limit_is_held_by_itself() {
         let holds = |response_s, service_ms, verdict, reason: &str| {
-            let found = Found {
+            let found = FrozenFigures {
                 response_s,
                 service_ms,
                 verdict,

@@ -19,7 +19,7 @@ const SIZES: [usize; 3] = [1, 10, 100];
 const LIMIT: f64 = 0.5;
 
 /// One trace at one size, hit ratios in per cent.
-struct Row {
+struct HitRatioRow {
     trace: &'static str,
     thousandths: usize,
     entries: usize,
@@ -50,7 +50,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
             } else {
                 None
             };
-            rows.push(Row {
+            rows.push(HitRatioRow {
                 trace: trace.name,
                 thousandths,
                 entries,
@@ -87,7 +87,7 @@ fn replay(trace: &Trace, entries: usize) -> Result<f64> {
 }
 
 /// Whether the limits hold, when there is something to hold them against.
-fn holds(rows: &[Row]) -> Option<bool> {
+fn holds(rows: &[HitRatioRow]) -> Option<bool> {
     let peers: Option<Vec<(f64, Ratios)>> =
         rows.iter().map(|row| Some((row.ours, row.peer?))).collect();
     let peers = peers?;
@@ -98,7 +98,7 @@ fn holds(rows: &[Row]) -> Option<bool> {
     Some(peers.iter().all(each) && gain > 0.0)
 }
 
-fn table(rows: &[Row], holds: Option<bool>) -> String {
+fn table(rows: &[HitRatioRow], holds: Option<bool>) -> String {
     let mut text = format!(
         "{:10} {:>7} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n",
         "trace", "keys %", "entries", "store", "same there", "differ", "LRU", "gain"
@@ -140,7 +140,7 @@ fn table(rows: &[Row], holds: Option<bool>) -> String {
     text
 }
 
-fn as_json(rows: &[Row], holds: Option<bool>) -> Value {
+fn as_json(rows: &[HitRatioRow], holds: Option<bool>) -> Value {
     let rows: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -164,7 +164,7 @@ pub(crate) fn target() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, holds, replay};
+    use super::{HitRatioRow, holds, replay};
     use crate::{libcachesim::Ratios, traces::Trace};
 
     /// LRU, as plain as it can be: per cent of hits.
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_limits_are_held_against_every_row() {
-        let row = |ours, s3_fifo, lru| Row {
+        let row = |ours, s3_fifo, lru| HitRatioRow {
             trace: "t",
             thousandths: 1,
             entries: 1,
@@ -232,7 +232,7 @@ mod tests {
         );
         assert_eq!(holds(&[row(40.0, 40.0, 40.1)]), Some(false));
         assert_eq!(
-            holds(&[Row {
+            holds(&[HitRatioRow {
                 peer: None,
                 ..row(40.0, 0.0, 0.0)
             }]),

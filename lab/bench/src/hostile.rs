@@ -1,4 +1,5 @@
-//! A million hostile requests, and again as many: nobody else notices, nothing panics, no memory stays behind.
+//! A million hostile requests, and again as many: other clients notice nothing, nothing panics, and
+//! no memory stays behind.
 
 use std::{
     fmt::Write as _,
@@ -7,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lab_torture::http::{BaselineClient, Campaign, Report, Visits, attack, repeat_flood};
+use lab_torture::http::{BaselineClient, Campaign, CampaignReport, Visits, attack, repeat_flood};
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,12 +17,12 @@ use crate::{
     victim::Victim,
 };
 
-/// Hostile requests before memory is looked at for the first time, so that whatever is made once has been made.
+/// Hostile requests before the first look at memory, so that one-time allocations are made.
 const WARM_UP: u64 = 50_000;
-/// Heads that are sent twice at a time, until what the server keeps of those that it knows has reached its bound: growth without
-/// one cannot hide behind it then.
+/// Heads that are sent twice each, until the server's memory of repeated requests has reached its
+/// bound: after that the bounded growth cannot hide an unbounded one.
 const KNOWN: usize = 32_000;
-/// The bound is reached where these heads leave no more than this behind, twice in turn.
+/// The bound is reached when these heads leave at most this much behind, twice in turn.
 const LEVEL: u64 = 512 << 10;
 /// So often at most: 1.3 million requests.
 const FILLINGS: usize = 20;
@@ -31,7 +32,7 @@ const GROWTH: u64 = 4 << 20;
 const ALONE: Duration = Duration::from_secs(3);
 
 /// All that was found out.
-struct Finding {
+struct HostileFinding {
     /// Before everything else.
     filled: Filled,
     campaigns: Vec<Carried>,
@@ -45,7 +46,7 @@ struct Finding {
 
 /// A campaign that was carried out.
 struct Carried {
-    report: Report,
+    report: CampaignReport,
     seconds: f64,
     /// Bytes of memory after it.
     resident: u64,
@@ -84,7 +85,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
             resident: victim.resident_when_quiet()?,
         });
     }
-    let finding = Finding {
+    let finding = HostileFinding {
         filled,
         campaigns,
         alone,
@@ -115,7 +116,7 @@ pub(crate) fn baseline_alone(victim: &Victim, pause: Duration) -> Result<Visits>
     Ok(baseline.stop())
 }
 
-/// What came of sending heads twice.
+/// The result of sending heads twice.
 #[derive(Default)]
 struct Filled {
     /// How many.
@@ -124,10 +125,10 @@ struct Filled {
     fault: Option<String>,
 }
 
-/// Has the server keep all it ever will of requests that it knows.
+/// Fills the server's memory of repeated requests to its bound.
 fn fill(victim: &Victim) -> Result<Filled> {
     let mut filled = Filled::default();
-    // By a sample that is low by chance nothing has come to an end.
+    // A single low sample does not end the wait.
     let (mut most, mut level) = (victim.resident_when_quiet()?, 0);
     while level < 2 {
         if filled.heads == FILLINGS * KNOWN {
@@ -159,14 +160,14 @@ fn fill(victim: &Victim) -> Result<Filled> {
     Ok(filled)
 }
 
-fn carry_out(campaign: &Campaign, what: &str) -> Result<(Report, f64)> {
+fn carry_out(campaign: &Campaign, what: &str) -> Result<(CampaignReport, f64)> {
     eprintln!("{what}: {} requests", campaign.requests);
     let began = Instant::now();
     let report = attack(campaign).map_err(|error| format!("{what}: {error}"))?;
     Ok((report, began.elapsed().as_secs_f64()))
 }
 
-impl Finding {
+impl HostileFinding {
     /// What does not hold, in words.
     fn faults(&self) -> Vec<String> {
         let mut faults = self.said.clone();
@@ -228,7 +229,7 @@ impl Finding {
             "{:18} {:>9} {:>9} {:>10}  answers by status",
             "attack", "hostile", "requests", "no answer"
         );
-        let all = Report::sum(self.campaigns.iter().map(|carried| &carried.report));
+        let all = CampaignReport::sum(self.campaigns.iter().map(|carried| &carried.report));
         for (attack, tally) in &all.tallies {
             let statuses: Vec<_> = tally
                 .statuses
@@ -339,24 +340,24 @@ fn mib(bytes: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use lab_torture::http::{Report, Visits};
+    use lab_torture::http::{CampaignReport, Visits};
 
-    use super::{Carried, Filled, Finding, GROWTH, verdict};
+    use super::{Carried, Filled, GROWTH, HostileFinding, verdict};
 
     fn carried() -> Carried {
         Carried {
-            report: Report::default(),
+            report: CampaignReport::default(),
             seconds: 1.0,
             resident: 101 << 20,
         }
     }
 
-    fn finding() -> Finding {
+    fn finding() -> HostileFinding {
         let visits = Visits {
             good: 10,
             ..Visits::default()
         };
-        Finding {
+        HostileFinding {
             filled: Filled::default(),
             campaigns: vec![carried(), carried()],
             alone: visits.clone(),
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_is_said() {
+    fn failed_claims_are_named() {
         assert!(finding().faults().is_empty());
         let mut grown = finding();
         grown.campaigns[1].resident += GROWTH + 1;

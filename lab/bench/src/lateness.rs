@@ -1,8 +1,9 @@
 //! How late the client sends, by its own account and by the null server's.
 //!
-//! Constant arrivals from one thread on the client's core to a null server on the server's. The client stamps each request before
-//! it is written. The kernel stamps it for the null server when it has received it, which is when it arrived, whatever the server's core
-//! does; the server itself stamps it when it has read it, and never sleeps. All count from when the request was due.
+//! Constant arrivals from one thread on the client's core to a null server on the server's core.
+//! The client stamps each request before writing it. The kernel stamps it on arrival, for any load
+//! of the server's core; the server stamps it after reading it, and never sleeps. All stamps count
+//! from when the request was due.
 
 use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
@@ -14,28 +15,29 @@ use crate::{
     arguments::{Arguments, publish},
     cpu,
     server::{CLIENT_CORE, SERVER_CORE},
-    spread::Spread,
+    spread::SampleSpread,
 };
 
 /// The 99th percentile of the client's lateness may be this.
 const LIMIT_US: f64 = 200.0;
-/// The rate may be this far from the one that was asked for.
+/// The rate may differ by this much from the requested one.
 const OFF: f64 = 0.001;
 /// Before each run, as the first requests meet cold caches.
 const WARMUP: Duration = Duration::from_secs(1);
 /// How long the client's core is watched before each run.
 const WATCH: Duration = Duration::from_secs(2);
-/// So many that while the server's core is taken for some milliseconds none has to wait for a connection: it would arrive late by no
-/// fault of the client's.
+/// Enough connections that no request waits for one while the server's core is withheld for some
+/// milliseconds: such a request would arrive late without a fault of the client.
 const CONNECTIONS: usize = 512;
 
 /// One run.
-struct Found {
+struct LatenessFigures {
     sent: f64,
     arrived: f64,
     read: f64,
     rate: f64,
-    /// What was kept of the client's core from a thread that only reads the clock, in percent of the seconds before the run.
+    /// The part of the client's core that was withheld from a thread that only reads the clock, in
+    /// percent of the seconds before the run.
     withheld: f64,
 }
 
@@ -50,11 +52,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         eprintln!("run {number} of {runs}");
         all.push(measure(rate, seconds)?);
     }
-    let median = |of: fn(&Found) -> f64| {
-        let spread = Spread::new(all.iter().map(of).collect());
+    let median = |of: fn(&LatenessFigures) -> f64| {
+        let spread = SampleSpread::new(all.iter().map(of).collect());
         spread.map_or(f64::NAN, |spread| spread.median())
     };
-    let found = Found {
+    let found = LatenessFigures {
         sent: median(|found| found.sent),
         arrived: median(|found| found.arrived),
         read: median(|found| found.read),
@@ -76,7 +78,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         within(is_seen),
         within(is_even),
     );
-    let runs: Vec<_> = all.iter().map(Found::json).collect();
+    let runs: Vec<_> = all.iter().map(LatenessFigures::json).collect();
     let holds = is_soon && is_seen && is_even;
     let value = json!({
         "offered_rate": rate, "run_s": seconds, "connections": CONNECTIONS, "runs": runs, "median": found.json(),
@@ -86,7 +88,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(holds)
 }
 
-impl Found {
+impl LatenessFigures {
     fn json(&self) -> Value {
         json!({
             "sent_p99_us": self.sent, "arrived_p99_us": self.arrived, "read_p99_us": self.read, "rate": self.rate,
@@ -95,8 +97,8 @@ impl Found {
     }
 }
 
-fn row(table: &mut String, name: &str, found: &Found) {
-    let Found {
+fn row(table: &mut String, name: &str, found: &LatenessFigures) {
+    let LatenessFigures {
         sent,
         arrived,
         read,
@@ -113,7 +115,7 @@ fn within(is: bool) -> &'static str {
     if is { "within" } else { "NOT WITHIN" }
 }
 
-fn measure(rate: f64, seconds: u64) -> Result<Found> {
+fn measure(rate: f64, seconds: u64) -> Result<LatenessFigures> {
     let withheld = cpu::withheld(CLIENT_CORE, WATCH)? * 100.0;
     let room = rate * (seconds as f64 + WARMUP.as_secs_f64()) * 1.1 + 1_000.0;
     let server = NullServer::start(&NullPlan {
@@ -158,7 +160,7 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
         return Err("the kernel did not say of each request when it came".to_owned());
     }
     let sent = run.latency_us.send_lag.and_then(|lag| lag.p99);
-    Ok(Found {
+    Ok(LatenessFigures {
         sent: sent.ok_or("too few requests for a 99th percentile")?,
         arrived: p99(|answer| answer.received_ns.unwrap_or(answer.arrived_ns))?,
         read: p99(|answer| answer.arrived_ns)?,
@@ -167,8 +169,9 @@ fn measure(rate: f64, seconds: u64) -> Result<Found> {
     })
 }
 
-/// How late each request was, in microseconds, without the first `warm`, by when it was stamped. One thread sends in the order in which
-/// requests are due, so the nth stamp is that of the nth that was due.
+/// The lateness of each request, in microseconds, without the first `warm`, from the stamps. One
+/// thread sends requests in the order in which they are due, so the nth stamp belongs to the nth
+/// due request.
 fn late(mut stamps: Vec<u64>, origin: f64, rate: f64, warm: usize) -> Vec<f64> {
     stamps.sort_unstable();
     let late =

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Result,
-    server::{self, Server},
+    server::{self, BenchServer},
 };
 
 /// The number of the first article.
@@ -24,20 +24,20 @@ pub(crate) fn page(article: u64) -> String {
     format!("/read?id={article}")
 }
 
-/// The magazine on a PostgreSQL database: its tables made by Millpond, its rows by SQL, the page of its first article asked for once.
-/// `settings` are further lines of `[database]`.
+/// The magazine on a PostgreSQL database, without the cache: Millpond makes its tables, SQL its
+/// rows; the page of its first article was requested once. `settings` are further lines of
+/// `[database]`.
 pub(crate) fn on_postgres(
     millpond: &Path,
     folder: &Path,
     database: &str,
     settings: &str,
     articles: u64,
-    cached: bool,
-) -> Result<Server> {
+) -> Result<BenchServer> {
     let site = copy(folder)?;
     let text = format!("[database]\nurl = \"{database}\"\n{settings}");
     write(&site.join("millpond.toml"), &text)?;
-    let server = server::millpond(millpond, &site, &page(FIRST), cached)?;
+    let server = server::millpond(millpond, &site, &page(FIRST), false)?;
     let mut fill = Command::new("psql");
     fill.args(["--quiet", "-v", "ON_ERROR_STOP=1", "-v"])
         .arg(format!("articles={articles}"))
@@ -49,45 +49,7 @@ pub(crate) fn on_postgres(
     Ok(server)
 }
 
-/// The magazine on SQLite, with a page of this project's documentation as its only article.
-pub(crate) fn on_sqlite(millpond: &Path, folder: &Path) -> Result<Server> {
-    let site = copy(folder)?;
-    let article = project().join("docs/reference/coherence.md");
-    let text =
-        fs::read_to_string(&article).map_err(|error| format!("{}: {error}", article.display()))?;
-    let rows = site.join("migrations/0003_article.sql");
-    write(&rows, &rows_of_article(&text))?;
-    let server = server::millpond(millpond, &site, &page(FIRST), true)?;
-    server::fetch(&server)?;
-    Ok(server)
-}
-
-/// The rows of one article with this text, as a migration of the site.
-fn rows_of_article(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    let escaped = quoted
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    let html = escaped.replace("\n\n", "</p>\n<p>");
-    let words = text.split_whitespace().count();
-    format!(
-        "insert into article (id, slug, title, published_at, words, body_html, body_text) values\n\
-         ({FIRST}, 'what-a-cache-promises', 'What a cache promises', '2026-01-15T00:00:00Z', {words},\n\
-         '<p>{html}</p>',\n'{quoted}');\n\
-         insert into author (id, slug, name) values (1, 'ann-author', 'Ann Author');\n\
-         insert into article_author (article_id, author_id, position) values ({FIRST}, 1, 0);\n\
-         insert into topic (id, slug, name) values (1, 'caches', 'Caches');\n\
-         insert into article_topic (article_id, topic_id, position) values ({FIRST}, 1, 0);\n"
-    )
-}
-
-/// The folder of a magazine's files.
-pub(crate) fn files(folder: &Path) -> PathBuf {
-    folder.join("site/static")
-}
-
-/// Its pages, without a database that somebody has tried it with.
+/// Its pages, without a database from an earlier trial.
 fn copy(folder: &Path) -> Result<PathBuf> {
     let site = folder.join("site");
     let mut copy = Command::new("cp");

@@ -1,8 +1,9 @@
-//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an allocator's count, and what measures
-//! against servers that know the truth; and what it stands when its clients are hostile.
+//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an
+//! allocator's count, and measuring tools against servers that know the truth. Also measures what
+//! Millpond withstands from hostile clients.
 //!
-//! No part of the product, and nothing here runs in `cargo ci` but the unit tests. `lab/README.md` says how to read the
-//! results.
+//! Not part of the product. `cargo ci` runs only the unit tests. `lab/README.md` says how to read
+//! the results.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,7 +19,6 @@ mod fill;
 mod floor;
 mod fortio;
 mod frozen;
-mod hit;
 mod hit_ratio;
 mod hostile;
 mod lateness;
@@ -121,12 +121,6 @@ usage: lab-bench COMMAND
       --blocks N         ABBA blocks (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
-  hit                  server CPU of a page from memory beside a file with the same bytes, at 32 and 256 connections
-      --database KIND    of the pages: postgres or sqlite (default postgres)
-      --runs N           each with a new server (default 3)
-      --blocks N         ABBA blocks of a comparison at least (default 60; at most ten times as many)
-      --millpond FILE    (default target/release/millpond)
-      --json FILE
   invalidation         server CPU of a change in PostgreSQL with few and with many results in memory
       --objects N        many (default 100000; few are 1000)
       --updates N        changes in one round (default 500)
@@ -135,7 +129,7 @@ usage: lab-bench COMMAND
       --json FILE
 ";
 
-/// What can go wrong is said to the person who measures; nobody decides anything by its type.
+/// Errors are sentences for the person who measures; no code decides by their type.
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
@@ -146,7 +140,6 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("overhead") => overhead::run(arguments),
-        Some("hit") => hit::run(arguments),
         Some("misses") => misses::run(arguments),
         Some("planted") => planted::run(arguments),
         Some("lateness") => lateness::run(arguments),

@@ -1,7 +1,8 @@
 //! Pages that are made from PostgreSQL for every request, beside pgbench with the same queries.
 //!
-//! pgbench does nothing with the rows; Millpond renders them. Both have the database on their own core 0, and eight
-//! connections. Millpond is asked from core 1, for another article each time, so that no two requests share a fill.
+//! pgbench discards the rows; Millpond renders them. Both have the database on their own core 0,
+//! and eight connections. Millpond is asked from core 1, for another article each time, so no two
+//! requests share a fill.
 
 use std::{fmt::Write as _, path::Path, path::PathBuf, process::Command};
 
@@ -13,15 +14,15 @@ use crate::{
     arguments::{Arguments, publish},
     cpu,
     magazine::{self, FIRST, output, write},
-    server::{self, Server},
-    spread::{Outcome, Spread},
+    server::{self, BenchServer},
+    spread::{Outcome, SampleSpread},
 };
 
 /// Millpond's pages per second over pgbench's transactions per second, at least.
 const LIMIT: f64 = 0.7;
 const QUERIES: &str = include_str!("misses.pgbench");
 
-struct Options {
+struct MissesOptions {
     millpond: PathBuf,
     articles: u64,
     connections: usize,
@@ -31,22 +32,22 @@ struct Options {
 
 /// What is measured, and the folder of its files.
 struct Scene<'a> {
-    options: &'a Options,
+    options: &'a MissesOptions,
     folder: &'a Path,
     database: String,
-    millpond: Server,
+    millpond: BenchServer,
 }
 
 /// Pages and transactions per second, and in each block the one over the other.
-struct Finding {
-    pgbench: Spread,
-    millpond: Spread,
-    ratio: Spread,
+struct MissesFinding {
+    pgbench: SampleSpread,
+    millpond: SampleSpread,
+    ratio: SampleSpread,
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let millpond: Option<PathBuf> = arguments.option("--millpond")?;
-    let options = Options {
+    let options = MissesOptions {
         millpond: millpond.unwrap_or_else(|| "target/release/millpond".into()),
         articles: arguments.option("--articles")?.unwrap_or(1000).max(100),
         connections: arguments.option("--connections")?.unwrap_or(8).max(1),
@@ -75,7 +76,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 impl<'a> Scene<'a> {
-    fn new(options: &'a Options, folder: &'a Path, database: String) -> Result<Self> {
+    fn new(options: &'a MissesOptions, folder: &'a Path, database: String) -> Result<Self> {
         write(
             &folder.join("plan.toml"),
             &plan(FIRST, FIRST + options.articles - 1),
@@ -88,7 +89,6 @@ impl<'a> Scene<'a> {
             &database,
             &settings,
             options.articles,
-            false,
         )?;
         Ok(Self {
             options,
@@ -126,7 +126,7 @@ impl<'a> Scene<'a> {
             .arg("--duration")
             .arg(format!("{}s", self.options.seconds))
             .args(["--json", "-"]);
-        // Its status says whether the run may be trusted; what is asked here is whether every answer was good.
+        // The exit status says whether the run can be trusted; here only good answers matter.
         let run = command
             .output()
             .map_err(|error| format!("millrace load: {error}"))?;
@@ -139,7 +139,7 @@ impl<'a> Scene<'a> {
 }
 
 /// All blocks, forwards and backwards (ABBA), after one run of each that does not count.
-fn measure(scene: &Scene<'_>) -> Result<Finding> {
+fn measure(scene: &Scene<'_>) -> Result<MissesFinding> {
     scene.pgbench()?;
     scene.pages()?;
     let (mut transactions, mut pages, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -152,11 +152,11 @@ fn measure(scene: &Scene<'_>) -> Result<Finding> {
         transactions.extend([first, fourth]);
         pages.extend([second, third]);
     }
-    let spreads = Spread::new(transactions)
-        .zip(Spread::new(pages))
-        .zip(Spread::new(ratios));
+    let spreads = SampleSpread::new(transactions)
+        .zip(SampleSpread::new(pages))
+        .zip(SampleSpread::new(ratios));
     let ((pgbench, millpond), ratio) = spreads.ok_or("no block was run")?;
-    Ok(Finding {
+    Ok(MissesFinding {
         pgbench,
         millpond,
         ratio,
@@ -179,7 +179,8 @@ fn on_core<T>(core: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
     done
 }
 
-/// The line `tps = 346.615940 (without initial connection time)`; a transaction that failed spoils the run.
+/// The line `tps = 346.615940 (without initial connection time)`; a failed transaction makes the
+/// run invalid.
 fn transactions_per_second(text: &str) -> Option<f64> {
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -197,7 +198,7 @@ fn good_rate(json: &str) -> Option<f64> {
     (failed == 0 && rate > 0.0).then_some(rate)
 }
 
-fn table(finding: &Finding, options: &Options, outcome: Outcome) -> String {
+fn table(finding: &MissesFinding, options: &MissesOptions, outcome: Outcome) -> String {
     let mut text = format!(
         "one of {} articles from PostgreSQL each time, {} connections, {} blocks of 2 × {} s\n{:32} {:>10} {:>19}\n",
         options.articles,
@@ -224,8 +225,8 @@ fn table(finding: &Finding, options: &Options, outcome: Outcome) -> String {
     text
 }
 
-fn as_json(finding: &Finding, options: &Options, outcome: Outcome) -> Value {
-    let spread = |spread: &Spread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
+fn as_json(finding: &MissesFinding, options: &MissesOptions, outcome: Outcome) -> Value {
+    let spread = |spread: &SampleSpread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
     json!({
         "articles": options.articles,
         "connections": options.connections,
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_article_may_be_asked_for() {
+    fn every_article_can_be_requested() {
         let plan = plan(50_000_001, 50_001_000);
         assert!(plan.contains("range = [50000001, 50001000]"));
         assert!(plan.contains("\"/read?id={{article}}\""));

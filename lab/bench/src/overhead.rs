@@ -1,4 +1,4 @@
-//! What an entry takes beside its key and its value: the allocator's count beside the store's own.
+//! Memory of an entry beside its key and its value: the allocator's count beside the store's own.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Bytes for one entry.
-struct Row {
+struct OverheadRow {
     what: &'static str,
     /// By the allocator, without key and value.
     allocated: f64,
@@ -58,7 +58,7 @@ fn measure(
     entries: usize,
     room: usize,
     tags: impl Fn(u64) -> Vec<Tag>,
-) -> Result<Row> {
+) -> Result<OverheadRow> {
     let now = Boottime::now();
     let weight = fill::entry_weight(&0u64.to_le_bytes(), now)?;
     let memory = room.max(1).saturating_mul(weight).min(1 << 40);
@@ -71,7 +71,7 @@ fn measure(
     }
     let allocated = counting::allocated() - before - empty;
     let kept = store.stats().entries.max(1) as f64;
-    Ok(Row {
+    Ok(OverheadRow {
         what,
         allocated: allocated as f64 / kept - KEY,
         accounted: accounted(&store, kept),
@@ -84,7 +84,7 @@ fn accounted(store: &TestStore, kept: f64) -> f64 {
     store.stats().bytes as f64 / kept - KEY
 }
 
-fn table(rows: &[Row], entries: usize) -> String {
+fn table(rows: &[OverheadRow], entries: usize) -> String {
     let mut text = format!(
         "bytes for an entry beside key and value, {entries} stored\n{:30} {:>10} {:>10}\n",
         "", "allocator", "store says"
@@ -99,7 +99,7 @@ fn table(rows: &[Row], entries: usize) -> String {
     text
 }
 
-fn as_json(rows: &[Row], entries: usize) -> Value {
+fn as_json(rows: &[OverheadRow], entries: usize) -> Value {
     let rows: Vec<Value> = rows
         .iter()
         .map(|row| json!({ "entries": row.what, "allocated_bytes": row.allocated, "accounted_bytes": row.accounted }))
@@ -111,7 +111,8 @@ fn as_json(rows: &[Row], entries: usize) -> Value {
 mod tests {
     use super::measure;
 
-    /// The allocator's count is of all threads, so beside other tests only the store's own figure is certain.
+    /// The allocator counts all threads, so beside other tests only the store's own figure is
+    /// certain.
     #[test]
     fn a_small_measurement_works() {
         let few = measure("all stay", 500, usize::MAX, |_| Vec::new()).expect("measured");

@@ -1,8 +1,9 @@
 //! Does `millrace compare` find a planted cost?
 //!
-//! Two servers do the same but for the rounds of hashing that each request costs: B's CPU for a request is a known share
-//! above A's, of the whole and not of the hashing alone. Each comparison has new processes, so that luck with the
-//! layout of memory is drawn anew, and goes on until it could see two thirds of what is planted.
+//! Two servers do the same except for the rounds of hashing of each request: B's CPU for a request
+//! is a known share above A's, of the whole and not of the hashing alone. Each comparison has new
+//! processes, so the random layout of memory differs, and goes on until it could detect two thirds
+//! of the planted share.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,17 +13,17 @@ use serde_json::{Value, json};
 
 use crate::Result;
 use crate::arguments::{Arguments, publish};
-use crate::compared::{self, Finding};
+use crate::compared::{self, CpuComparison};
 use crate::cpu;
 use crate::drive::Generator;
 use crate::hit_ratio;
-use crate::server::{CLIENT_CORE, Server, compile_floor, working};
-use crate::spread::Spread;
+use crate::server::{BenchServer, CLIENT_CORE, compile_floor, working};
+use crate::spread::SampleSpread;
 
-/// Of ten comparisons at least so many must find it.
+/// At least this number of ten comparisons must find it.
 const FOUND_OF_TEN: usize = 9;
-/// What a comparison is to see four times out of five, as a part of what is planted: the planted itself is then found more
-/// than nineteen times out of twenty.
+/// The effect that a comparison must find four times out of five, as a part of the planted share:
+/// the planted share itself is then found more than nineteen times out of twenty.
 const DETECT: f64 = 2.0 / 3.0;
 /// The same where nothing is planted.
 const DETECT_NOTHING: f64 = 0.02;
@@ -33,7 +34,7 @@ const PROBE_ROUNDS: u64 = 50_000;
 /// Measurements of each server while calibrating; the median counts.
 const PROBES: usize = 5;
 
-struct Options {
+struct PlantedOptions {
     extra: f64,
     runs: usize,
     work_us: f64,
@@ -58,7 +59,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let json: Option<String> = arguments.option("--json")?;
     let extra = arguments.option("--extra")?.unwrap_or(3.0) / 100.0;
     let fewest = arguments.option("--blocks")?.unwrap_or(60);
-    let options = Options {
+    let options = PlantedOptions {
         extra,
         runs: arguments.option("--runs")?.unwrap_or(10),
         work_us: arguments.option("--work")?.unwrap_or(100.0),
@@ -105,7 +106,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(holds)
 }
 
-impl Options {
+impl PlantedOptions {
     fn check(&self) -> Result<()> {
         let busy = self.work_us * 1e-6 * self.rate;
         if !(0.0..=1.0).contains(&self.extra) {
@@ -132,8 +133,9 @@ impl Options {
     }
 }
 
-/// Finds the rounds that make a request of the wanted cost, and those of one that costs more by the wanted share.
-fn calibrate(floor: &Path, options: &Options) -> Result<Calibration> {
+/// Finds the rounds for a request of the wanted cost, and those for one that costs more by the
+/// planted share.
+fn calibrate(floor: &Path, options: &PlantedOptions) -> Result<Calibration> {
     let servers = [working(floor, 0)?, working(floor, PROBE_ROUNDS)?];
     let generator = Generator::Millpond(options.millpond.clone());
     let mut costs = [const { Vec::new() }; 2];
@@ -142,7 +144,8 @@ fn calibrate(floor: &Path, options: &Options) -> Result<Calibration> {
             costs.push(cost(&generator, server)?);
         }
     }
-    let [bare, loaded] = costs.map(|costs| Spread::new(costs).map_or(0.0, |costs| costs.median()));
+    let [bare, loaded] =
+        costs.map(|costs| SampleSpread::new(costs).map_or(0.0, |costs| costs.median()));
     let round_us = (loaded - bare) / PROBE_ROUNDS as f64;
     if !(round_us > 0.0 && options.work_us > bare) {
         return Err(format!(
@@ -162,7 +165,7 @@ fn calibrate(floor: &Path, options: &Options) -> Result<Calibration> {
 }
 
 /// Microseconds of the server's CPU for a request, over a second of a closed loop.
-fn cost(generator: &Generator, server: &Server) -> Result<f64> {
+fn cost(generator: &Generator, server: &BenchServer) -> Result<f64> {
     let before = cpu::run_time(server.pid())?;
     let requests = generator.run(&server.url, 8, 1)?;
     let spent = cpu::run_time(server.pid())?.saturating_sub(before);
@@ -170,7 +173,11 @@ fn cost(generator: &Generator, server: &Server) -> Result<f64> {
 }
 
 /// One comparison of two new processes.
-fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result<Finding> {
+fn compare(
+    floor: &Path,
+    calibration: &Calibration,
+    options: &PlantedOptions,
+) -> Result<CpuComparison> {
     let [a, b] = calibration.rounds;
     let (a, b) = (working(floor, a)?, working(floor, b)?);
     let mut command = Command::new(crate::drive::millrace(&options.millpond));
@@ -188,8 +195,8 @@ fn compare(floor: &Path, calibration: &Calibration, options: &Options) -> Result
     compared::compare(&mut command)
 }
 
-/// B is found dearer; where nothing was planted, either way is a find of what is not there.
-fn has_found(finding: &Finding, options: &Options) -> bool {
+/// True if B is found to cost more; without a planted cost, either direction is a false find.
+fn has_found(finding: &CpuComparison, options: &PlantedOptions) -> bool {
     match finding.decision.as_str() {
         "worse" => true,
         "better" => options.extra == 0.0,
@@ -198,10 +205,10 @@ fn has_found(finding: &Finding, options: &Options) -> bool {
 }
 
 fn table(
-    findings: &[Finding],
+    findings: &[CpuComparison],
     found: usize,
     calibration: &Calibration,
-    options: &Options,
+    options: &PlantedOptions,
 ) -> String {
     let [a, b] = calibration.rounds;
     let mut text = format!(
@@ -231,12 +238,12 @@ fn table(
 }
 
 fn as_json(
-    findings: &[Finding],
+    findings: &[CpuComparison],
     found: usize,
     calibration: &Calibration,
-    options: &Options,
+    options: &PlantedOptions,
 ) -> Value {
-    let each = findings.iter().map(Finding::as_json);
+    let each = findings.iter().map(CpuComparison::as_json);
     json!({
         "extra": options.extra,
         "work_us": options.work_us,

@@ -1,7 +1,9 @@
-//! From which size on `sendfile` is cheaper than a write from memory: the default of `static.sendfile_from`.
+//! The size from which `sendfile` is cheaper than a write from memory: the default of
+//! `static.sendfile_from`.
 //!
-//! One site of files of one size each, served three times on core 0: from copies in memory, from copies in files by
-//! `sendfile`, and from disk (an `fstat` and `sendfile`). They are driven in turn, forwards and backwards (ABBA).
+//! One site of files of one size each, served three times on core 0: from copies in memory, from
+//! copies in files by `sendfile`, and from disk (an `fstat` and `sendfile`). They are driven in
+//! turn, forwards and backwards (ABBA).
 
 use std::{
     fmt::Write as _,
@@ -17,8 +19,8 @@ use crate::{
     cpu,
     drive::Generator,
     hit_ratio,
-    server::{self, Server},
-    spread::Spread,
+    server::{self, BenchServer},
+    spread::SampleSpread,
 };
 
 /// The sizes in KiB.
@@ -30,19 +32,19 @@ const WAYS: [(&str, &str); 3] = [
     ("disk", "in_memory = 0\n"),
 ];
 
-struct Options {
+struct SendfileOptions {
     connections: usize,
     seconds: u32,
     blocks: usize,
 }
 
 /// Microseconds of server CPU per request of one size, by way.
-struct Row {
+struct SendfileRow {
     kib: usize,
-    costs: [Spread; WAYS.len()],
+    costs: [SampleSpread; WAYS.len()],
 }
 
-impl Row {
+impl SendfileRow {
     /// What sendfile costs beside a write from memory.
     fn ratio(&self) -> f64 {
         self.costs[1].median() / self.costs[0].median()
@@ -52,7 +54,7 @@ impl Row {
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let millpond: Option<PathBuf> = arguments.option("--millpond")?;
     let millpond = millpond.unwrap_or_else(|| "target/release/millpond".into());
-    let options = Options {
+    let options = SendfileOptions {
         connections: arguments.option("--connections")?.unwrap_or(32),
         seconds: arguments.option("--seconds")?.unwrap_or(1).max(1),
         blocks: arguments.option("--blocks")?.unwrap_or(3).max(1),
@@ -70,7 +72,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         servers.push(server::millpond(&millpond, &site, "", true)?);
     }
     let generator = Generator::Millpond(millpond);
-    let rows: Vec<Row> = sizes
+    let rows: Vec<SendfileRow> = sizes
         .iter()
         .map(|&kib| measure(&generator, &servers, kib, &options))
         .collect::<Result<_>>()?;
@@ -82,7 +84,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(true)
 }
 
-/// A site with a file of each size, whose content no compressor can shorten and no ending calls text.
+/// A site with a file of each size. No compressor can shorten the content, and no file extension
+/// says that it is text.
 fn make_site(folder: &Path, settings: &str, sizes: &[usize]) -> std::io::Result<PathBuf> {
     for part in ["pages", "static"] {
         fs::create_dir_all(folder.join(part))?;
@@ -101,10 +104,10 @@ fn make_site(folder: &Path, settings: &str, sizes: &[usize]) -> std::io::Result<
 
 fn measure(
     generator: &Generator,
-    servers: &[Server],
+    servers: &[BenchServer],
     kib: usize,
-    options: &Options,
-) -> Result<Row> {
+    options: &SendfileOptions,
+) -> Result<SendfileRow> {
     eprintln!("{kib} KiB");
     let urls: Vec<String> = servers
         .iter()
@@ -122,24 +125,24 @@ fn measure(
             }
         }
     }
-    let [memory, sendfile, disk] = costs.map(Spread::new);
+    let [memory, sendfile, disk] = costs.map(SampleSpread::new);
     memory
         .zip(sendfile)
         .zip(disk)
-        .map(|((memory, sendfile), disk)| Row {
+        .map(|((memory, sendfile), disk)| SendfileRow {
             kib,
             costs: [memory, sendfile, disk],
         })
         .ok_or_else(|| "no block was run".to_owned())
 }
 
-/// The smallest size from which on `sendfile` is never dearer, in KiB.
-fn threshold(rows: &[Row]) -> Option<usize> {
+/// The smallest size from which `sendfile` never costs more, in KiB.
+fn threshold(rows: &[SendfileRow]) -> Option<usize> {
     let cheaper = rows.iter().rev().take_while(|row| row.ratio() <= 1.0);
     cheaper.last().map(|row| row.kib)
 }
 
-fn table(rows: &[Row], options: &Options) -> String {
+fn table(rows: &[SendfileRow], options: &SendfileOptions) -> String {
     let mut text = format!(
         "server CPU per request, µs, median (min–max); {} keep-alive connections, {} blocks of 2 × {} s\n{:>8}",
         options.connections, options.blocks, options.seconds, "KiB"
@@ -165,8 +168,8 @@ fn table(rows: &[Row], options: &Options) -> String {
     text
 }
 
-fn as_json(rows: &[Row], options: &Options) -> Value {
-    let spread = |spread: &Spread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
+fn as_json(rows: &[SendfileRow], options: &SendfileOptions) -> Value {
+    let spread = |spread: &SampleSpread| json!({ "min": spread.min(), "median": spread.median(), "max": spread.max() });
     let findings: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -188,12 +191,13 @@ fn as_json(rows: &[Row], options: &Options) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, table, threshold};
-    use crate::spread::Spread;
+    use super::{SendfileRow, table, threshold};
+    use crate::spread::SampleSpread;
 
-    fn row(kib: usize, memory: f64, sendfile: f64) -> Row {
-        let costs = [memory, sendfile, sendfile].map(|cost| Spread::new(vec![cost]).expect("one"));
-        Row { kib, costs }
+    fn row(kib: usize, memory: f64, sendfile: f64) -> SendfileRow {
+        let costs =
+            [memory, sendfile, sendfile].map(|cost| SampleSpread::new(vec![cost]).expect("one"));
+        SendfileRow { kib, costs }
     }
 
     #[test]
@@ -206,7 +210,7 @@ mod tests {
         ];
         assert_eq!(threshold(&rows), Some(64));
         assert_eq!(threshold(&rows[..2]), None);
-        let options = super::Options {
+        let options = super::SendfileOptions {
             connections: 1,
             seconds: 1,
             blocks: 1,

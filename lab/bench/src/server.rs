@@ -18,19 +18,19 @@ pub(crate) const SERVER_CORE: usize = 0;
 pub(crate) const CLIENT_CORE: usize = 1;
 
 /// A server that ends with this value.
-pub(crate) struct Server {
+pub(crate) struct BenchServer {
     pub(crate) name: &'static str,
     pub(crate) url: String,
     child: Child,
 }
 
-impl Server {
+impl BenchServer {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // It may have ended by itself; either way nothing of it is left.
         let _ = self.child.kill();
@@ -55,14 +55,14 @@ fn build_floor(binary: &Path) -> Result<()> {
 }
 
 /// Starts the floor with the bytes of `response`.
-pub(crate) fn floor(response: &[u8], path: &str) -> Result<Server> {
+pub(crate) fn floor(response: &[u8], path: &str) -> Result<BenchServer> {
     let binary = compile_floor()?;
     let file = hit_ratio::target().join("floor.response");
     fs::write(&file, response).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut command = Command::new(binary);
     command.arg("0").arg(file).stdout(Stdio::piped());
     let child = start(&mut command)?;
-    said_port(child, path)
+    printed_port(child, path)
 }
 
 /// Compiles the floor into the target folder, for [`working`].
@@ -73,20 +73,20 @@ pub(crate) fn compile_floor() -> Result<PathBuf> {
 }
 
 /// The floor with 1 kB of body, which hashes `rounds` times for each request.
-pub(crate) fn working(floor: &Path, rounds: u64) -> Result<Server> {
+pub(crate) fn working(floor: &Path, rounds: u64) -> Result<BenchServer> {
     let mut command = Command::new(floor);
     command
         .args(["0", "200", "1000", &rounds.to_string()])
         .stdout(Stdio::piped());
-    said_port(start(&mut command)?, "/")
+    printed_port(start(&mut command)?, "/")
 }
 
 /// The floor whose process is `child`, once it has said its port.
-fn said_port(mut child: Child, path: &str) -> Result<Server> {
+fn printed_port(mut child: Child, path: &str) -> Result<BenchServer> {
     let mut port = String::new();
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut port));
-    let server = Server {
+    let server = BenchServer {
         name: "floor",
         url: format!("http://127.0.0.1:{}{path}", port.trim()),
         child,
@@ -98,7 +98,12 @@ fn said_port(mut child: Child, path: &str) -> Result<Server> {
 }
 
 /// Starts `millpond serve` on `site` with one worker and waits until it answers.
-pub(crate) fn millpond(binary: &Path, site: &Path, path: &str, cached: bool) -> Result<Server> {
+pub(crate) fn millpond(
+    binary: &Path,
+    site: &Path,
+    path: &str,
+    cached: bool,
+) -> Result<BenchServer> {
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let listen = format!("127.0.0.1:{port}");
     let mut command = Command::new(binary);
@@ -116,7 +121,7 @@ pub(crate) fn millpond(binary: &Path, site: &Path, path: &str, cached: bool) -> 
     } else {
         "millpond --no-cache"
     };
-    let mut server = Server {
+    let mut server = BenchServer {
         name,
         url: format!("http://{listen}{path}"),
         child,
@@ -127,7 +132,8 @@ pub(crate) fn millpond(binary: &Path, site: &Path, path: &str, cached: bool) -> 
     Ok(server)
 }
 
-/// Waits for the first byte of an answer, whatever it says: a server takes connections before it has opened its site.
+/// Waits for the first byte of any answer: a server accepts connections before it has opened its
+/// site.
 fn until_it_answers(address: &str) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -145,7 +151,7 @@ pub(crate) fn until_it_listens(child: &mut Child, address: &str, what: &str) -> 
         if Instant::now() > deadline {
             return Err(format!("{what} does not listen on {address}"));
         }
-        // Another program's listening socket announces itself to nobody.
+        // There is no event for another program's listening socket.
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -163,13 +169,8 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
 }
 
 /// One whole response of `server`, head and all, as it is sent on a connection that stays open.
-pub(crate) fn fetch(server: &Server) -> Result<Vec<u8>> {
-    get(&server.url)
-}
-
-/// As [`fetch`], of any address.
-pub(crate) fn get(url: &str) -> Result<Vec<u8>> {
-    let address = url.trim_start_matches("http://");
+pub(crate) fn fetch(server: &BenchServer) -> Result<Vec<u8>> {
+    let address = server.url.trim_start_matches("http://");
     let (host, path) = address.split_once('/').unwrap_or((address, ""));
     let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let exchange = || -> std::io::Result<Vec<u8>> {
@@ -186,20 +187,21 @@ pub(crate) fn get(url: &str) -> Result<Vec<u8>> {
         }
         Ok(response)
     };
-    let response = exchange().map_err(|error| format!("{url}: {error}"))?;
+    let response = exchange().map_err(|error| format!("{}: {error}", server.url))?;
     if response.starts_with(b"HTTP/1.1 200 ") {
         Ok(response)
     } else {
         let head = String::from_utf8_lossy(&response);
         Err(format!(
-            "{url}: {}",
+            "{}: {}",
+            server.url,
             head.lines().next().unwrap_or("no answer")
         ))
     }
 }
 
-/// The bytes of the response that begins here, once its head is there. Without a Content-Length the head is all: such a
-/// page would not be the same for the floor.
+/// The bytes of the response that begins here, once its head is complete. Without a Content-Length
+/// only the head counts: such a page would differ from the floor's.
 pub(crate) fn length(response: &[u8]) -> Option<usize> {
     let head = response
         .windows(4)
@@ -222,11 +224,11 @@ mod tests {
         process::{Command, Stdio},
     };
 
-    use super::{Server, build_floor, fetch, length, said_port};
+    use super::{BenchServer, build_floor, fetch, length, printed_port};
     use crate::cpu;
 
     /// A floor that is bound to no core: a test machine may have only one.
-    fn floor(head: &str, body: &str) -> Server {
+    fn floor(head: &str, body: &str) -> BenchServer {
         let folder = tempfile::tempdir().expect("a folder");
         let binary = folder.path().join("floor");
         build_floor(&binary).expect("cc");
@@ -234,7 +236,7 @@ mod tests {
             .args(["0", head, body])
             .stdout(Stdio::piped())
             .spawn();
-        said_port(child.expect("a process"), "/").expect("a port")
+        printed_port(child.expect("a process"), "/").expect("a port")
     }
 
     #[test]
@@ -273,7 +275,8 @@ mod tests {
                 .trim_end_matches('/'),
         )
         .expect("connects");
-        // 30 MB: far more than the socket's buffers hold, so the floor has to stop and go on within a response.
+        // 30 MB: far more than the socket's buffers hold, so the floor must pause and continue
+        // within a response.
         stream
             .write_all("\r\n\r\n".repeat(300).as_bytes())
             .expect("sent");
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_answer_is_an_error() {
+    fn a_server_without_an_answer_is_an_error() {
         let mut server = floor("100", "1");
         server.child.kill().expect("killed");
         server.child.wait().expect("ended");

@@ -1,4 +1,5 @@
-//! `slowhttptest` in its four modes against the real program, with a well-behaved client beside it that is served normally.
+//! `slowhttptest` in its four modes against the real program, with a well-behaved client beside it
+//! that must be served normally.
 
 use std::{
     fmt::Write as _,
@@ -19,7 +20,8 @@ use crate::{
     victim::Victim,
 };
 
-/// What the well-behaved client waits between two requests: it is to notice the server, not to load it.
+/// The well-behaved client's pause between two requests: it observes the server and must not load
+/// it.
 const PAUSE: Duration = Duration::from_millis(1);
 /// How much longer than it was told `slowhttptest` may take to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,7 +60,7 @@ const MODES: [Mode; 4] = [
 ];
 
 /// What one mode came to.
-struct Finding {
+struct SlowFinding {
     mode: &'static str,
     /// Connections that the tool had open at once, at most.
     connected: u64,
@@ -67,7 +69,7 @@ struct Finding {
     visits: Visits,
 }
 
-struct Options {
+struct SlowOptions {
     connections: u32,
     rate: u32,
     seconds: u32,
@@ -76,7 +78,7 @@ struct Options {
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let millpond: Option<PathBuf> = arguments.option("--millpond")?;
     let millpond = millpond.unwrap_or_else(|| "target/release/millpond".into());
-    let options = Options {
+    let options = SlowOptions {
         connections: arguments.option("--connections")?.unwrap_or(1000).max(1),
         rate: arguments.option("--rate")?.unwrap_or(200).max(1),
         seconds: arguments.option("--seconds")?.unwrap_or(30).max(10),
@@ -89,11 +91,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let mut findings = Vec::new();
     for mode in MODES {
         eprintln!("{}, {} s", mode.name, options.seconds);
-        findings.push(beside(&victim, &mode, &options)?);
+        findings.push(measure_beside_baseline(&victim, &mode, &options)?);
     }
     let memory = victim.resident_when_quiet()?;
     let mut faults = victim.stop()?;
-    faults.extend(findings.iter().filter_map(Finding::fault));
+    faults.extend(findings.iter().filter_map(SlowFinding::fault));
     publish(
         &table(&alone, &findings, &options, memory, &faults),
         &as_json(&alone, &findings, &options, memory, &faults),
@@ -103,7 +105,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 /// One mode from beginning to end, with the client beside it.
-fn beside(victim: &Victim, mode: &Mode, options: &Options) -> Result<Finding> {
+fn measure_beside_baseline(
+    victim: &Victim,
+    mode: &Mode,
+    options: &SlowOptions,
+) -> Result<SlowFinding> {
     let baseline = start_baseline(victim, PAUSE)?;
     let mut command = Command::new("slowhttptest");
     command
@@ -130,7 +136,7 @@ fn beside(victim: &Victim, mode: &Mode, options: &Options) -> Result<Finding> {
             mode.name
         )
     })?;
-    Ok(Finding {
+    Ok(SlowFinding {
         mode: mode.name,
         connected,
         available,
@@ -151,7 +157,7 @@ fn until_it_ends(mut child: Child, limit: Duration) -> Result<String> {
     let ended = loop {
         match child.try_wait() {
             Ok(Some(_)) => break true,
-            // A wait for a child's end that has an end itself is not to be had from the standard library.
+            // The standard library has no wait for a child's end with a time limit.
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
             _ => break false,
         }
@@ -171,7 +177,7 @@ fn until_it_ends(mut child: Child, limit: Duration) -> Result<String> {
     }
 }
 
-/// From the tool's status reports: the most connections that it had, and whether its probe was always served.
+/// From the tool's status reports: its most connections, and whether its probe was always served.
 fn read_report(report: &str) -> Option<(u64, bool)> {
     let plain = without_colours(report);
     let values = |label: &'static str| {
@@ -197,7 +203,7 @@ fn without_colours(text: &str) -> String {
     plain + rest
 }
 
-impl Finding {
+impl SlowFinding {
     fn fault(&self) -> Option<String> {
         let Self { mode, visits, .. } = self;
         if visits.errors > 0 || visits.good == 0 {
@@ -213,8 +219,8 @@ impl Finding {
 
 fn table(
     alone: &Visits,
-    findings: &[Finding],
-    options: &Options,
+    findings: &[SlowFinding],
+    options: &SlowOptions,
     memory: u64,
     faults: &[String],
 ) -> String {
@@ -251,8 +257,8 @@ fn table(
 
 fn as_json(
     alone: &Visits,
-    findings: &[Finding],
-    options: &Options,
+    findings: &[SlowFinding],
+    options: &SlowOptions,
     memory: u64,
     faults: &[String],
 ) -> Value {

@@ -2,7 +2,7 @@
 
 /// Measurements in ascending order, at least one.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Spread(Vec<f64>);
+pub(crate) struct SampleSpread(Vec<f64>);
 
 /// What measurements say of a limit: it is decided by the bound of an interval, not by the median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Outcome {
     }
 }
 
-impl Spread {
+impl SampleSpread {
     /// `None` if there are none.
     pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -44,8 +44,9 @@ impl Spread {
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
-    /// Where the median lies, in 95 of 100 cases at least, whatever the distribution: between two order statistics (Conover, Practical
-    /// Nonparametric Statistics, 1999, 3.2). `None` for fewer than six values.
+    /// The interval of the median, in at least 95 of 100 cases, for any distribution: between two
+    /// order statistics (Conover, Practical Nonparametric Statistics, 1999, 3.2). `None` for fewer
+    /// than six values.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         let count = self.0.len();
         // The chance that at most `below` of all lie below the median.
@@ -99,11 +100,11 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Spread};
+    use super::{Outcome, SampleSpread};
 
     #[test]
     fn a_limit_is_decided_by_the_interval_of_the_median() {
-        let of = |count: u8| Spread::new((1..=count).map(f64::from).collect()).expect("some");
+        let of = |count: u8| SampleSpread::new((1..=count).map(f64::from).collect()).expect("some");
         // Ranks 1 and 6, 2 and 9, 6 and 15: of tables of the sign test.
         assert_eq!(of(5).interval(), None);
         assert_eq!(of(6).interval(), Some((1.0, 6.0)));
@@ -121,19 +122,19 @@ mod tests {
 
     #[test]
     fn the_median_is_in_the_middle() {
-        let odd = Spread::new(vec![3.0, 1.0, 2.0]).expect("some");
+        let odd = SampleSpread::new(vec![3.0, 1.0, 2.0]).expect("some");
         assert_eq!((odd.min(), odd.median(), odd.max()), (1.0, 2.0, 3.0));
         assert_eq!(
-            Spread::new(vec![4.0, 1.0, 2.0, 3.0])
+            SampleSpread::new(vec![4.0, 1.0, 2.0, 3.0])
                 .expect("some")
                 .median(),
             2.5
         );
-        let hundred = Spread::new((1..=100).map(f64::from).collect()).expect("some");
+        let hundred = SampleSpread::new((1..=100).map(f64::from).collect()).expect("some");
         assert_eq!(
             (hundred.quantile(0.99), hundred.quantile(1.0)),
             (99.0, 100.0)
         );
-        assert_eq!(Spread::new(Vec::new()), None);
+        assert_eq!(SampleSpread::new(Vec::new()), None);
     }
 }

@@ -1,6 +1,8 @@
-//! The traces `web07`, `web12` and `orm-busy` of the cache2k project, out of the simulator of the Caffeine project.
+//! The traces `web07`, `web12` and `orm-busy` of the cache2k project, from the simulator of the
+//! Caffeine project.
 //!
-//! A trace is a file of keys, 32 bits each, most significant byte first; here the keys are numbered in order of appearance.
+//! A trace is a file of keys, 32 bits each, most significant byte first; here the keys are numbered
+//! in order of appearance.
 
 use std::{
     collections::HashMap,

@@ -12,14 +12,15 @@ use crate::{
     server::{CLIENT_CORE, SERVER_CORE},
 };
 
-/// Poisson arrivals at this rate, and exponential delays of this mean: four requests in flight on average.
+/// Poisson arrivals at this rate, and exponential delays of this mean: four requests in flight on
+/// average.
 const RATE: f64 = 2_000.0;
 const MEAN: Duration = Duration::from_millis(2);
-/// More than will ever be in flight, so that none waits for a connection.
+/// More than are ever in flight, so no request waits for a connection.
 const CONNECTIONS: usize = 64;
 /// The histogram's resolution: three digits.
 const RESOLUTION: f64 = 0.001;
-/// What the kernel may take to bring a request and its answer and to wake both sides, without being asked.
+/// The kernel's time to carry a request and its answer and to wake both sides.
 const KERNEL_US: f64 = 300.0;
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
@@ -103,7 +104,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(holds)
 }
 
-/// A service time is a delay with the way there and back: never less, but for the resolution.
+/// A service time is a delay plus the way there and back: never less, up to the resolution.
 fn is_within(made: f64, reported: f64, bound: f64) -> bool {
     (made * (1.0 - RESOLUTION)..=made * (1.0 + RESOLUTION) + bound).contains(&reported)
 }
@@ -113,7 +114,7 @@ mod tests {
     use super::is_within;
 
     #[test]
-    fn less_than_was_made_is_wrong() {
+    fn less_than_the_made_delay_is_wrong() {
         assert!(is_within(1_000.0, 1_100.0, 300.0) && is_within(1_000.0, 999.5, 300.0));
         assert!(!is_within(1_000.0, 998.0, 300.0) && !is_within(1_000.0, 1_302.0, 300.0));
     }

@@ -1,4 +1,4 @@
-//! The server that is attacked: the real program with a small site, what it says, and what it holds.
+//! The server under attack: the real program with a small site, its output, and its resources.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,8 @@ use tempfile::TempDir;
 
 use crate::{Result, server};
 
-/// How long the server may take to notice that its clients have gone. It reads on for two seconds where it has refused.
+/// Limit for the server to notice that its clients have gone. It reads on for two seconds after a
+/// refusal.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// A server on all cores, killed when dropped.
@@ -54,7 +55,8 @@ impl Victim {
             dir,
             idle_sockets: usize::MAX,
         };
-        // The connection that showed it listening may be among them; one more than there are does not matter later.
+        // The connection of the readiness check may be included; one more than there are does no
+        // harm later.
         victim.idle_sockets = victim.sockets()?;
         Ok(victim)
     }
@@ -63,8 +65,8 @@ impl Victim {
         self.address
     }
 
-    /// Bytes of memory that it has in use for itself, once it has closed what its clients have left. What is mapped of files, its own
-    /// program among them, is not counted: the system can take it back.
+    /// Bytes of memory in use for itself, after it has closed what its clients left open. Mapped
+    /// files, its own program among them, are not counted: the system can take them back.
     pub(crate) fn resident_when_quiet(&self) -> Result<u64> {
         let deadline = Instant::now() + QUIET;
         while self.sockets()? > self.idle_sockets {
@@ -76,7 +78,7 @@ impl Victim {
                     self.idle_sockets
                 ));
             }
-            // Another process closing a socket announces itself to nobody.
+            // There is no event for another process closing a socket.
             thread::sleep(Duration::from_millis(20));
         }
         self.resident()
@@ -99,7 +101,7 @@ impl Victim {
         Ok(entries.filter_map(is_socket).count())
     }
 
-    /// Asks it to end; gives what it wrote to standard error. An unclean end or a panic is a fault, and named.
+    /// Asks it to end; returns its standard error. An unclean end or a panic is a fault, and named.
     pub(crate) fn stop(mut self) -> Result<Vec<String>> {
         kill_process(Pid::from_child(&self.child), Signal::TERM)
             .map_err(|error| format!("the server cannot be asked to end: {error}"))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::command_line;
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 use crate::measure::{self, ArticleCost, CONNECTIONS, ChosenArticle, LoadComparison, Servers};
 use crate::output::{ProgressLine, say};
 use crate::show::{self, GrowingTable};
@@ -35,7 +35,7 @@ impl Experiment<'_> {
         let html = show::report(&costs, &comparisons, about, workers, &command);
         let shown = report.display();
         fs::write(report, html)
-            .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
+            .map_err(|error| DemoFailure::new(format!("cannot write {shown}: {error}")))?;
         say(format_args!("The same with graphs: {shown}"));
         Ok(())
     }

@@ -8,15 +8,15 @@ use crate::output::note;
 
 /// A failure with an optional remedy.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct DemoFailure {
     message: String,
     hint: Option<String>,
 }
 
 /// The result of a part of the demo.
-pub(crate) type DemoResult<T = ()> = Result<T, Failure>;
+pub(crate) type DemoResult<T = ()> = Result<T, DemoFailure>;
 
-impl Failure {
+impl DemoFailure {
     /// A failure without a remedy; `message` is a sentence without a full stop.
     pub(crate) fn new(message: impl Display) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Failure {
     }
 }
 
-impl From<Vec<Problem>> for Failure {
+impl From<Vec<Problem>> for DemoFailure {
     fn from(problems: Vec<Problem>) -> Self {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Self::new(lines.join("\nerror: "))
     }
 }
 
-impl From<Problem> for Failure {
+impl From<Problem> for DemoFailure {
     fn from(problem: Problem) -> Self {
         Self::new(problem)
     }

@@ -1,8 +1,8 @@
-//! `cargo demo`: a magazine about the crates of a build, filled, measured and served by one command.
+//! `cargo demo`: one command fills, measures and serves a magazine about the crates of a build.
 //!
 //! It knows the example site, the programs `millpond` and `millrace`, Markdown, Cargo's metadata
 //! and the tables of the example. It must not know how pages are served or how load is made: both
-//! programs run as child processes, and the demo reads what they print.
+//! programs run as child processes, and the demo reads their output.
 //!
 //! `programs` finds the two programs, `site_folder` writes the site, `server_process` serves it
 //! twice (with the cache and without), `import` fills its database, `measure` runs the experiment,
@@ -33,7 +33,7 @@ use clap::Parser;
 use millpond_site::{Config, DatabaseUrl};
 
 use crate::experiment::Experiment;
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 use crate::import::ArticleDatabase;
 use crate::measure::Servers;
 use crate::output::{ProgressLine, say};
@@ -83,7 +83,7 @@ impl Demo {
     fn run(self) -> DemoResult {
         let stop = signals::stop_flag()?;
         let here = env::current_dir()
-            .map_err(|error| Failure::new(format!("the current folder is gone: {error}")))?;
+            .map_err(|error| DemoFailure::new(format!("the current folder is gone: {error}")))?;
         let manifest =
             manifest_above(&here).unwrap_or_else(|| programs::workspace().join("Cargo.toml"));
         let programs = Programs::beside()?;
@@ -91,7 +91,7 @@ impl Demo {
         let folder = SiteFolder::prepare(self.dir.as_deref())?;
         let config = self.config(folder.path(), &here)?;
         let mut magazine = Magazine::start(&self, &programs, folder.path())?;
-        let mut database = ArticleDatabase::open(&config.database).map_err(Failure::new)?;
+        let mut database = ArticleDatabase::open(&config.database).map_err(DemoFailure::new)?;
         let about = fill(&mut database, &manifest)?;
         signals::check(&stop)?;
         let articles = measure::choose(&mut database)?;
@@ -116,7 +116,7 @@ impl Demo {
         let mut config = Config::read(site)?;
         if let Some(url) = &self.database {
             config.database = DatabaseUrl::parse(url, here).map_err(|message| {
-                Failure::new(format!("--database: {message}"))
+                DemoFailure::new(format!("--database: {message}"))
                     .hint("for example: --database sqlite:site.db or --database env:DATABASE_URL")
             })?;
         }
@@ -159,7 +159,7 @@ fn fill(database: &mut ArticleDatabase, manifest: &Path) -> DemoResult<String> {
     let summary =
         import::crates(database, manifest, &mut |what| progress.show(what)).map_err(|error| {
             let is_from_cargo = matches!(error, import::ImportError::Cargo(_));
-            let failure = Failure::new(error);
+            let failure = DemoFailure::new(error);
             match is_from_cargo {
                 true => failure.hint("`cargo fetch` in this workspace downloads what cargo needs"),
                 false => failure,

@@ -9,7 +9,7 @@ use millrace_runs::Run;
 
 use crate::client::{TimedResponse, TimingClient};
 use crate::experiment::Experiment;
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 use crate::import::ArticleDatabase;
 use crate::signals::check;
 
@@ -41,7 +41,7 @@ pub(crate) struct Servers {
     pub(crate) uncached: SocketAddr,
 }
 
-/// An article that is asked for.
+/// An article that the measurement requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChosenArticle {
     /// Its number in the database.
@@ -80,12 +80,14 @@ pub(crate) struct LoadComparison {
 pub(crate) fn choose(database: &mut ArticleDatabase) -> DemoResult<Vec<ChosenArticle>> {
     let all: Vec<ChosenArticle> = database
         .articles()
-        .map_err(|error| Failure::new(format!("the articles cannot be listed: {error}")))?
+        .map_err(|error| DemoFailure::new(format!("the articles cannot be listed: {error}")))?
         .into_iter()
         .map(|(id, title)| ChosenArticle { id, title })
         .collect();
     let Some(last) = all.len().checked_sub(1) else {
-        return Err(Failure::new("the database has no article to measure with"));
+        return Err(DemoFailure::new(
+            "the database has no article to measure with",
+        ));
     };
     let mut chosen: Vec<ChosenArticle> = Vec::new();
     for quantile in QUANTILES {
@@ -129,7 +131,7 @@ fn ask_memory(server: SocketAddr, path: &str, stop: &AtomicBool) -> DemoResult<V
             None => return Ok(responses),
         }
     }
-    Err(Failure::new(format!(
+    Err(DemoFailure::new(format!(
         "{path} does not stay in memory ({missed}): does another program write to the database?"
     )))
 }
@@ -141,7 +143,7 @@ fn ask(
     times: usize,
     stop: &AtomicBool,
 ) -> DemoResult<Vec<TimedResponse>> {
-    let failed = |error| Failure::new(format!("GET {path}: {error}"));
+    let failed = |error| DemoFailure::new(format!("GET {path}: {error}"));
     let mut client = TimingClient::connect(server).map_err(failed)?;
     client.get(path).map_err(failed)?;
     let mut responses = Vec::with_capacity(times);
@@ -149,7 +151,7 @@ fn ask(
         check(stop)?;
         let response = client.get(path).map_err(failed)?;
         if response.status != 200 {
-            return Err(Failure::new(format!(
+            return Err(DemoFailure::new(format!(
                 "GET {path} was responseed with {}",
                 response.status
             )));
@@ -199,18 +201,20 @@ fn load(millrace: &Path, server: SocketAddr, path: &str, connections: usize) -> 
         .args(["--requests", &REQUESTS.to_string()])
         .args(["--threads", "1", "--no-probe", "--json", "-"])
         .output()
-        .map_err(|error| Failure::new(format!("{} cannot be run: {error}", millrace.display())))?;
+        .map_err(|error| {
+            DemoFailure::new(format!("{} cannot be run: {error}", millrace.display()))
+        })?;
     if !output.status.success() {
-        return Err(Failure::new(format!(
+        return Err(DemoFailure::new(format!(
             "millrace load failed ({}):\n{}",
             output.status,
             String::from_utf8_lossy(&output.stderr).trim_end()
         )));
     }
     let run: Run = serde_json::from_slice(&output.stdout)
-        .map_err(|error| Failure::new(format!("the result of millrace load: {error}")))?;
+        .map_err(|error| DemoFailure::new(format!("the result of millrace load: {error}")))?;
     if run.errors.total() > 0 {
-        return Err(Failure::new(format!(
+        return Err(DemoFailure::new(format!(
             "{} of {REQUESTS} requests for {path} failed",
             run.errors.total()
         )));
@@ -224,7 +228,7 @@ fn middle(mut runs: Vec<Run>) -> DemoResult<Run> {
     let middle = runs.len() / 2;
     runs.into_iter()
         .nth(middle)
-        .ok_or_else(|| Failure::new("nothing was measured"))
+        .ok_or_else(|| DemoFailure::new("nothing was measured"))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 
 /// The paths of the two programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Programs {
     /// The programs beside this one: cargo builds all three into one folder.
     pub(crate) fn beside() -> DemoResult<Self> {
         let demo = env::current_exe()
-            .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+            .map_err(|error| DemoFailure::new(format!("cannot find this program: {error}")))?;
         Self::in_folder(demo.parent().unwrap_or(Path::new("")))
     }
 
@@ -28,7 +28,7 @@ impl Programs {
             match path.is_file() {
                 true => Ok(path),
                 false => Err(
-                    Failure::new(format!("there is no program {}", path.display()))
+                    DemoFailure::new(format!("there is no program {}", path.display()))
                         .hint("`cargo demo` builds it"),
                 ),
             }

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 use crate::output::note;
 
 /// Ports that are tried after the requested one.
@@ -35,8 +35,8 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `program serve SITE --listen LISTEN`, followed by `arguments`, and waits until it says
-    /// its address.
+    /// Starts `program serve SITE --listen LISTEN`, followed by `arguments`, and waits until the
+    /// program prints its address.
     pub(crate) fn start(
         program: &Path,
         site: &Path,
@@ -55,7 +55,7 @@ impl ServerProcess {
             .process_group(0)
             .spawn()
             .map_err(|error| {
-                Failure::new(format!("{} cannot be run: {error}", program.display()))
+                DemoFailure::new(format!("{} cannot be run: {error}", program.display()))
             })?;
         let log = Arc::<ServerLog>::default();
         let reader = child.stderr.take().map(|stderr| log.follow(stderr));
@@ -85,13 +85,13 @@ impl ServerProcess {
     pub(crate) fn check(&mut self) -> DemoResult {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Failure::new(format!("the server ended: {status}"))),
-            Err(error) => Err(Failure::new(format!("the server is lost: {error}"))),
+            Ok(Some(status)) => Err(DemoFailure::new(format!("the server ended: {status}"))),
+            Err(error) => Err(DemoFailure::new(format!("the server is lost: {error}"))),
         }
     }
 
     /// The failure of a server that closed its standard output before it said an address.
-    fn failed(mut self, reader: Option<JoinHandle<()>>) -> Failure {
+    fn failed(mut self, reader: Option<JoinHandle<()>>) -> DemoFailure {
         let status = self.child.wait();
         if let Some(reader) = reader {
             // The thread ends with the pipe, and does not panic.
@@ -100,7 +100,7 @@ impl ServerProcess {
         let last = self.log.last.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = last.iter().map(String::as_str).collect();
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        Failure::new(format!(
+        DemoFailure::new(format!(
             "the server did not start ({status}):\n{}",
             lines.join("\n")
         ))
@@ -119,7 +119,7 @@ impl Drop for ServerProcess {
 }
 
 impl ServerLog {
-    /// Reads `stderr` to its end on a thread of its own, so that the server never waits for a full pipe.
+    /// Reads `stderr` to its end on a thread of its own, so the server never waits for a full pipe.
     fn follow(self: &Arc<Self>, stderr: ChildStderr) -> JoinHandle<()> {
         let log = Arc::clone(self);
         thread::spawn(move || {
@@ -165,8 +165,10 @@ pub(crate) fn free_near(address: SocketAddr) -> DemoResult<SocketAddr> {
                 next.set_port(next.port() + 1);
             }
             Err(error) => {
-                return Err(Failure::new(format!("cannot listen on {next}: {error}"))
-                    .hint("name another address with --listen; port 0 is any free port"));
+                return Err(
+                    DemoFailure::new(format!("cannot listen on {next}: {error}"))
+                        .hint("name another address with --listen; port 0 is any free port"),
+                );
             }
         }
     }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_in_use_is_passed_over() {
+    fn a_port_in_use_is_skipped() {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let in_use = TcpListener::bind(any).unwrap();
         let address = in_use.local_addr().unwrap();

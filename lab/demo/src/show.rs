@@ -14,7 +14,8 @@ pub(crate) const TITLE: usize = 28;
 /// Letters that a time or a rate takes at most.
 const VALUE: usize = 8;
 
-/// Prints `table` row by row: what is there at first, then each row as it is measured. The first column is `room` letters wide.
+/// Prints `table` row by row: first the existing rows, then each row when it is measured. The first
+/// column is `room` letters wide.
 pub(crate) struct GrowingTable {
     widths: Vec<usize>,
     printed: usize,
@@ -138,7 +139,8 @@ fn latency(run: &Run) -> String {
     median.map_or_else(|| "–".to_owned(), micros)
 }
 
-/// The whole experiment as one HTML file. `about` says what the site is made of, `command` how it was started.
+/// The whole experiment as one HTML file. `about` describes the content of the site, `command` how
+/// the demo was started.
 pub(crate) fn report(
     costs: &[ArticleCost],
     comparisons: &[LoadComparison],

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{DemoResult, Failure};
+use crate::failure::{DemoFailure, DemoResult};
 use crate::programs::workspace;
 
 /// What marks a folder as one that the demo made earlier.
@@ -19,7 +19,8 @@ pub(crate) struct SiteFolder {
 }
 
 impl SiteFolder {
-    /// Writes the site into `dir`, or into a temporary folder. A folder from an earlier demo keeps what is in it.
+    /// Writes the site into `dir`, or into a temporary folder. A folder from an earlier demo keeps
+    /// its content.
     pub(crate) fn prepare(dir: Option<&Path>) -> DemoResult<Self> {
         let folder = match dir {
             Some(dir) => {
@@ -31,13 +32,13 @@ impl SiteFolder {
             }
             None => Self {
                 path: temporary()
-                    .map_err(|error| Failure::new(format!("no temporary folder: {error}")))?,
+                    .map_err(|error| DemoFailure::new(format!("no temporary folder: {error}")))?,
                 is_temporary: true,
             },
         };
         let example = workspace().join("examples/articles");
         copy(&example, &folder.path).map_err(|error| {
-            Failure::new(format!(
+            DemoFailure::new(format!(
                 "cannot copy {} to {}: {error}",
                 example.display(),
                 folder.path.display()
@@ -73,13 +74,13 @@ fn check_free(dir: &Path) -> DemoResult {
         Ok(_) if dir.join(MARK).is_file() => Ok(()),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Failure::new(format!(
+            Some(_) => Err(DemoFailure::new(format!(
                 "{shown} has something else in it than the demo's site"
             ))
             .hint("name an empty folder, or one that does not exist")),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Failure::new(format!("{shown}: {error}"))),
+        Err(error) => Err(DemoFailure::new(format!("{shown}: {error}"))),
     }
 }
 

@@ -14,13 +14,13 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// In a few words.
     pub(crate) what: &'static str,
-    kind: Kind,
+    kind: CaseKind,
 }
 
-enum Kind {
+enum CaseKind {
     /// Makes the work; it is done once before it is counted.
     Work(fn() -> Box<dyn FnMut()>),
-    /// Serves so many requests over a socket; the worker's whole thread is counted.
+    /// Serves this number of requests over a socket; the worker's whole thread is counted.
     Served(fn(u32)),
 }
 
@@ -28,7 +28,7 @@ const fn work(name: &'static str, what: &'static str, make: fn() -> Box<dyn FnMu
     Case {
         name,
         what,
-        kind: Kind::Work(make),
+        kind: CaseKind::Work(make),
     }
 }
 
@@ -36,7 +36,7 @@ const fn served(name: &'static str, what: &'static str, serve: fn(u32)) -> Case 
     Case {
         name,
         what,
-        kind: Kind::Served(serve),
+        kind: CaseKind::Served(serve),
     }
 }
 
@@ -107,25 +107,26 @@ pub(crate) static CASES: &[Case] = &[
 ];
 
 impl Case {
-    /// Two numbers of repetitions, whose difference is what counts: all that is done once is in both.
+    /// Two numbers of repetitions. Only their difference counts: one-time work is in both.
     pub(crate) const fn repetitions(&self) -> (u32, u32) {
         match self.kind {
             // Multiples of 1,000, so that each file and entry is met equally often.
-            Kind::Work(_) => (1000, 11_000),
-            // Multiples of 16, for the pipeline; and not before each of 1,000 files was asked for so often that its answer is kept.
-            Kind::Served(_) => (3072, 7168),
+            CaseKind::Work(_) => (1000, 11_000),
+            // Multiples of 16, for the pipeline; large enough that each of 1,000 files has been
+            // requested often enough to be cached.
+            CaseKind::Served(_) => (3072, 7168),
         }
     }
 
     /// Does it `times` times, counted.
     pub(crate) fn run(&self, times: u32) {
         match self.kind {
-            Kind::Work(make) => {
+            CaseKind::Work(make) => {
                 let mut work = make();
                 work();
                 counted_instructions(times, &mut *work);
             }
-            Kind::Served(serve) => serve(times),
+            CaseKind::Served(serve) => serve(times),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-/// Does `work` `times` times. `cargo xtask instructions` knows this function by its name, and callgrind counts what the
-/// thread does between its beginning and its end.
+/// Does `work` `times` times. `cargo xtask instructions` knows this function by its name, and
+/// callgrind counts what the thread does between the function's beginning and its end.
 #[inline(never)]
 pub(crate) fn counted_instructions(times: u32, work: &mut dyn FnMut()) {
     for _ in 0..times {

@@ -1,7 +1,8 @@
-//! The steps of a hit, each done so many times, for valgrind to count the instructions of.
+//! The steps of a hit, each repeated, so that valgrind can count their instructions.
 //!
-//! `cargo xtask instructions` builds this, runs each case under callgrind with two numbers of repetitions, and holds the
-//! difference against `budgets.toml`. What a case makes ready, and what it does once before, is not counted.
+//! `cargo xtask instructions` builds this, runs each case under callgrind with two numbers of
+//! repetitions, and compares the difference with `budgets.toml`. Preparation and one-time work of a
+//! case are not counted.
 
 mod cases;
 mod counted;
@@ -53,7 +54,7 @@ mod tests {
     use super::{CASES, find};
 
     #[test]
-    fn every_case_runs_and_has_a_name_of_its_own() {
+    fn every_case_runs_and_has_a_unique_name() {
         for case in CASES {
             assert!(std::ptr::eq(find(case.name).expect("a case"), case));
             case.run(20);

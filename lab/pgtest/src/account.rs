@@ -42,7 +42,8 @@ impl Account {
         }
     }
 
-    /// Lets a command run as the account. The standard library drops the supplementary groups of root then.
+    /// Lets a command run as the account. The standard library then drops the supplementary groups
+    /// of root.
     pub(crate) fn run(self, command: &mut Command) -> &mut Command {
         match self.0 {
             Some((user, group)) => command.uid(user).gid(group),

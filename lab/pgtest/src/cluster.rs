@@ -116,7 +116,7 @@ impl Cluster {
         command
             .current_dir(self.folder())
             .stdin(Stdio::null())
-            // The tester's own settings of PostgreSQL and language are not the test's.
+            // The test must not see the tester's settings of PostgreSQL and language.
             .env_clear()
             .env("LC_ALL", "C.UTF-8")
             // Out of reach of the Ctrl-C that ends the test: the watchdog sees to the end.

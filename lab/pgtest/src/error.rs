@@ -1,4 +1,4 @@
-//! What can go wrong, as sentences for whoever reads the failed test.
+//! Errors, as sentences for the reader of a failed test.
 
 use std::fmt;
 use std::io;

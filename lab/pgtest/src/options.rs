@@ -44,7 +44,8 @@ impl Options {
     /// Makes the cluster and starts the server.
     ///
     /// # Errors
-    /// PostgreSQL is not installed, or the cluster could not be made or started; the message has the end of the log.
+    /// PostgreSQL is not installed, or the cluster could not be made or started; the message has
+    /// the end of the log.
     pub fn start(self) -> Result<Postgres, Error> {
         Postgres::with(&self)
     }
@@ -54,7 +55,7 @@ impl Options {
         let usual = [
             ("fsync", "off"),
             ("full_page_writes", "off"),
-            // A test reads the log when something is wrong; nobody rotates it.
+            // A test reads the log after a failure; the log is never rotated.
             ("logging_collector", "off"),
             ("log_destination", "stderr"),
         ];
@@ -72,7 +73,7 @@ mod tests {
     use super::Options;
 
     #[test]
-    fn later_settings_stand_last_where_the_server_takes_them() {
+    fn later_settings_override_earlier_ones() {
         let arguments = Options::new().durable().max_connections(7).arguments();
         let at = |text: &str| arguments.iter().position(|argument| argument == text);
         assert!(at("fsync=off").unwrap() < at("fsync=on").unwrap());

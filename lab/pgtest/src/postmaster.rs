@@ -75,7 +75,7 @@ impl Postmaster {
         }
     }
 
-    /// Stops every process where it stands: connections stay open and nobody answers.
+    /// Freezes every process of the server: connections stay open and get no answer.
     pub(crate) fn freeze(&self) {
         self.signal_all(Signal::STOP);
     }

@@ -10,7 +10,8 @@ use crate::Error;
 /// Where Debian keeps each major version's programs: `VERSION/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// The folder with `initdb` and `postgres`: from the `PATH`, else Debian's newest, else what `pg_config` says.
+/// The folder with `initdb` and `postgres`: from the `PATH`, else Debian's newest, else the folder
+/// from `pg_config`.
 pub(crate) fn folder() -> Result<PathBuf, Error> {
     let mut looked_in: Vec<PathBuf> = env::var_os("PATH")
         .map(|path| env::split_paths(&path).collect())

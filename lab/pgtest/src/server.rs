@@ -17,7 +17,7 @@ use base_clock::Deadline;
 
 /// How long a server may take until it answers.
 const STARTUP: Duration = Duration::from_secs(60);
-/// How often somebody else may take the port between the kernel's choice and the server's start.
+/// Attempts to start: another process may take the port between the kernel's choice and the start.
 const ATTEMPTS: usize = 5;
 
 /// A private server. It ends, and its files go, when this is dropped.
@@ -40,11 +40,11 @@ impl Postgres {
         Options::new().start()
     }
 
-    /// The one server that all tests of this process share; each takes a [`database`](Self::database) of its own. It
-    /// ends with the process.
+    /// The one server that all tests of this process share; each test takes a
+    /// [`database`](Self::database) of its own. The server ends with the process.
     ///
     /// # Errors
-    /// It could not be started, now or when it was first asked for.
+    /// The server could not be started, now or at the first call.
     pub fn shared() -> Result<&'static Self, &'static Error> {
         static SHARED: LazyLock<Result<Postgres, Error>> = LazyLock::new(Postgres::start);
         SHARED.as_ref()
@@ -54,11 +54,12 @@ impl Postgres {
         Self::on(Cluster::make()?, options.arguments())
     }
 
-    /// A standby of this server, with the same options: it has replayed what was committed here when this returns, and follows. For
-    /// it this server needs a `max_wal_senders`, as [`Options::logical`] gives it.
+    /// A standby of this server, with the same options. On return the standby has replayed what was
+    /// committed here, and it follows. This server needs a `max_wal_senders`, as
+    /// [`Options::logical`] gives it.
     ///
     /// # Errors
-    /// The cluster could not be copied, or the standby not be started.
+    /// The cluster could not be copied, or the standby could not be started.
     pub fn standby(&self) -> Result<Self, Error> {
         Self::on(Cluster::copy(self.port)?, self.arguments.clone())
     }
@@ -119,7 +120,7 @@ impl Postgres {
         self.cluster.log_tail()
     }
 
-    /// A new empty database, which is dropped with its value, whoever is still connected to it.
+    /// A new empty database. It is dropped with its value, even if clients are still connected.
     ///
     /// # Errors
     /// The server refused to create it.
@@ -132,7 +133,7 @@ impl Postgres {
     pub fn stop(&mut self) {
         if let Some(mut postmaster) = self.postmaster.take() {
             postmaster.shut_down();
-            // A watchdog that is gone has nobody to end.
+            // An ended watchdog has no server to end.
             let _ = self.cluster.watchdog.watch(None);
         }
     }
@@ -154,7 +155,7 @@ impl Postgres {
         }
     }
 
-    /// SIGSTOP to every process of the server: connections stay open, and nobody answers.
+    /// SIGSTOP to every process of the server: connections stay open and get no answer.
     ///
     /// # Errors
     /// The server is stopped.
@@ -189,7 +190,8 @@ impl Postgres {
         }
     }
 
-    /// Connects until the server answers. A server that starts or recovers refuses at once, hence the pause.
+    /// Connects until the server answers. A server that starts or recovers refuses at once, hence
+    /// the pause.
     fn ready(&self, postmaster: &mut Postmaster) -> Result<(), Error> {
         let deadline = Deadline::after(STARTUP);
         let mut config: postgres::Config = self.url().parse().map_err(|source| Error::Sql {
@@ -211,7 +213,8 @@ impl Postgres {
                     format!("it takes no connection within {STARTUP:?} ({refusal})")
                 }
                 None => {
-                    // A server that recovers refuses connections and tells nobody when it no longer does.
+                    // A recovering server refuses connections, and there is no event for the end of
+                    // recovery.
                     thread::sleep(Duration::from_millis(10));
                     continue;
                 }

@@ -1,8 +1,9 @@
-//! What ends the server when the test cannot: a process that waits for the end of a pipe.
+//! Ends the server when the test cannot: a process that waits for the end of a pipe.
 //!
-//! A signal at the parent's death (`PR_SET_PDEATHSIG`) would come when the *thread* that started the server ends, and
-//! each test is a thread of its own; and it could be asked for only between fork and exec. The write end of a pipe is
-//! closed by the kernel however the whole process ends, SIGKILL included, and no other program inherits it.
+//! A signal at the parent's death (`PR_SET_PDEATHSIG`) would arrive when the *thread* that started
+//! the server ends, and each test is a thread of its own; also, it can be requested only between
+//! fork and exec. The kernel closes the write end of a pipe at every end of the process, SIGKILL
+//! included, and no other program inherits it.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -14,8 +15,9 @@ use rustix::process::Pid;
 use crate::Error;
 use crate::error::system;
 
-/// Each line is the process to end at the end of input, an empty one none. SIGCONT wakes a frozen postmaster; SIGQUIT
-/// is PostgreSQL's immediate shutdown, which ends its children too. Whoever is there after ten seconds is killed.
+/// Each line is the process to end at the end of input; an empty line is none. SIGCONT wakes a
+/// frozen postmaster; SIGQUIT is PostgreSQL's immediate shutdown, which ends its children too. A
+/// process that is alive after ten seconds is killed.
 const SCRIPT: &str = r#"
 pid=
 while read -r line; do pid=$line; done
@@ -53,7 +55,7 @@ impl Watchdog {
         Ok(Self { child, pipe })
     }
 
-    /// Whom to end; `None`: nobody is left.
+    /// Sets the process to end; `None` for no process.
     pub(crate) fn watch(&mut self, pid: Option<Pid>) -> Result<(), Error> {
         let line = pid.map_or_else(String::new, |pid| pid.as_raw_nonzero().to_string());
         match &mut self.pipe {

@@ -32,8 +32,9 @@ impl Response {
     }
 }
 
-/// A keep-alive connection whose errors are values, for clients that expect failures. Bytes are sent as they are
-/// given. A response body has a Content-Length or is chunked; a response with neither has no body.
+/// A keep-alive connection whose errors are values, for clients that expect failures. Bytes are
+/// sent unchanged. A response body has a Content-Length or is chunked; a response with neither has
+/// no body.
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<TcpStream>,
@@ -238,7 +239,7 @@ mod tests {
     use super::Connection;
 
     #[test]
-    fn bodies_end_where_their_framing_says() {
+    fn bodies_end_where_their_framing_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut connection = Connection::open(listener.local_addr().unwrap());
         let (mut server, _) = listener.accept().unwrap();

@@ -10,8 +10,8 @@ const MEMORY: &str = "/dev/shm";
 /// Free bytes that it must have: test binaries run side by side, and each has several databases.
 const ENOUGH: u64 = 1 << 30;
 
-/// A temporary folder for a database whose durability is not under test: in memory where 1 GiB is free, because a test must not
-/// depend on the speed of a disk, and else in the usual temporary folder.
+/// A temporary folder for a database whose durability is not under test: in memory if 1 GiB is
+/// free, because a test must not depend on the speed of a disk, else in the usual temporary folder.
 ///
 /// # Panics
 /// The folder cannot be made.

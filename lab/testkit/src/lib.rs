@@ -1,8 +1,9 @@
-//! What tests of several crates need: a server as a child process, a client, a terminal,
-//! random numbers, folders.
+//! Shared tools of tests: a server as a child process, a client, a terminal, random numbers,
+//! folders.
 //!
-//! It knows processes, sockets and folders. It must not know any other crate of the project, so that
-//! a fault of theirs cannot hide in it. Everything but [`Client`] panics where a test should fail.
+//! It knows processes, sockets and folders. It must not know any other crate of the project, so a
+//! fault of another crate cannot hide in it. Everything but [`Client`] panics where a test should
+//! fail.
 
 mod client;
 mod folder;
@@ -24,8 +25,9 @@ pub use terminal::terminal;
 /// it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program `name` of another package, in the folder of `program`. Cargo names only the programs of
-/// the package under test; `cargo test --workspace` and `cargo build` put all into one folder.
+/// The program `name` of another package, in the folder of `program`. Cargo names only the programs
+/// of the package under test; `cargo test --workspace` and `cargo build` put all programs into one
+/// folder.
 ///
 /// # Panics
 /// The program is not built.

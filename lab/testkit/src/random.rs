@@ -1,6 +1,7 @@
 //! Numbers that look random and are the same for the same seed.
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): every seed, also 0, gives a full period of 2^64 numbers.
+/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014): every seed, also 0, gives a full period of
+/// 2^64 numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -20,7 +21,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 if `bound` is 0. Small numbers are more likely by at most `bound / 2^64`.
+    /// A number below `bound`; 0 if `bound` is 0. Small numbers are more likely by at most `bound /
+    /// 2^64`.
     pub const fn below(&mut self, bound: u64) -> u64 {
         let number = self.number();
         if bound == 0 { 0 } else { number % bound }

@@ -4,32 +4,32 @@ use lab_testkit::Random;
 
 /// Gives one choice after the other. The same bytes, or the same seed, give the same choices.
 #[derive(Clone, Debug)]
-pub struct Choices<'a>(Source<'a>);
+pub struct Choices<'a>(ChoiceSource<'a>);
 
 #[derive(Clone, Debug)]
-enum Source<'a> {
+enum ChoiceSource<'a> {
     Bytes(&'a [u8]),
     Seed(Random),
 }
 
 impl<'a> Choices<'a> {
-    /// Choices that `bytes` make; when they are used up, every choice is the first. So an engine that shrinks its bytes
-    /// makes what comes of them simpler.
+    /// Choices from `bytes`; after the last byte every choice is the first option. So an engine
+    /// that shrinks its bytes gets simpler inputs.
     #[must_use]
     pub const fn of(bytes: &'a [u8]) -> Self {
-        Self(Source::Bytes(bytes))
+        Self(ChoiceSource::Bytes(bytes))
     }
 
     /// Endless choices from a seed.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
-        Self(Source::Seed(Random::new(seed)))
+        Self(ChoiceSource::Seed(Random::new(seed)))
     }
 
     /// A number below `bound`; 0 if there is none.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = match &mut self.0 {
-            Source::Bytes(bytes) => {
+            ChoiceSource::Bytes(bytes) => {
                 let wanted = match bound {
                     0..=0x100 => 1,
                     0x101..=0x1_0000 => 2,
@@ -39,7 +39,7 @@ impl<'a> Choices<'a> {
                 *bytes = rest;
                 taken.iter().fold(0, |sum, &b| sum << 8 | u64::from(b))
             }
-            Source::Seed(random) => random.number(),
+            ChoiceSource::Seed(random) => random.number(),
         };
         if bound == 0 {
             return 0;
@@ -75,7 +75,7 @@ mod tests {
     use super::Choices;
 
     #[test]
-    fn bytes_are_choices_and_then_everything_is_the_first() {
+    fn bytes_are_choices_and_then_all_are_the_first() {
         let mut choices = Choices::of(&[7, 1, 2, 255]);
         assert_eq!(choices.below(5), 2);
         assert_eq!(choices.below(1000), 0x102);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_choices_again_and_all_of_them() {
+    fn a_seed_gives_the_same_choices_and_reaches_all() {
         let draw = |seed| -> Vec<usize> {
             let mut choices = Choices::seeded(seed);
             (0..200).map(|_| choices.below(10)).collect()

@@ -1,11 +1,13 @@
-//! Hostile clients and faults for tests. A test tool: other crates have it among their dev-dependencies only, and `lab-bench`
-//! attacks with it.
+//! Hostile clients and faults for tests. A test tool: other crates have it among their
+//! dev-dependencies only, and `lab-bench` attacks with it.
 //!
-//! It knows what attackers of a web server do, and what the server promises. It must not know how the server works: it has bytes,
-//! sockets, a program to start and a database, so that no mistake of the server can hide in it.
+//! It knows what attackers of a web server do, and what the server promises. It must not know how
+//! the server works: it has bytes, sockets, a program to start and a database, so a mistake of the
+//! server cannot hide in it.
 //!
 //! - [`http`]: broken bytes for fuzz targets, and hostile clients over sockets, each answer judged;
-//! - [`coherence`]: three nodes on PostgreSQL while feeds, server, nodes and network fail, each page judged;
+//! - [`coherence`]: three nodes on PostgreSQL while feeds, server, nodes and network fail, each
+//!   page judged;
 //! - [`Choices`]: the choices of both, from a fuzzing engine's bytes or from a seed.
 
 mod choices;

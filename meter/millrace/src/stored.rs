@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use base_probe::Probe;
-use millrace_report::Found;
+use millrace_report::StoredResult;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -26,7 +26,7 @@ struct Shape {
 }
 
 /// Reads a result; what it is, is seen from its content.
-pub(crate) fn read(path: &Path) -> Outcome<Found> {
+pub(crate) fn read(path: &Path) -> Outcome<StoredResult> {
     let bytes = bytes_of(path)?;
     found(&bytes).map_err(|trouble| match trouble {
         Trouble::Json(error) => misread(path, &error),
@@ -71,26 +71,26 @@ enum Trouble {
     Unknown,
 }
 
-fn found(bytes: &[u8]) -> Result<Found, Trouble> {
+fn found(bytes: &[u8]) -> Result<StoredResult, Trouble> {
     let shape: Shape = parse(bytes)?;
     if shape.kind.is_some() {
-        return Ok(Found::Run(parse(bytes)?));
+        return Ok(StoredResult::Run(parse(bytes)?));
     }
     // An experiment has a baseline too.
     if shape.servers.is_some() {
-        return Ok(Found::Lab(parse(bytes)?));
+        return Ok(StoredResult::Lab(parse(bytes)?));
     }
     if shape.ladder.is_some() {
-        return Ok(Found::Sweep(parse(bytes)?));
+        return Ok(StoredResult::Sweep(parse(bytes)?));
     }
     if shape.baseline.is_some() {
-        return Ok(Found::Comparison(parse(bytes)?));
+        return Ok(StoredResult::Comparison(parse(bytes)?));
     }
     if shape.trials.is_some() {
-        return Ok(Found::Capacity(parse(bytes)?));
+        return Ok(StoredResult::Capacity(parse(bytes)?));
     }
     if shape.remarks.is_some() {
-        return Ok(Found::Diagnosis(parse(bytes)?));
+        return Ok(StoredResult::Diagnosis(parse(bytes)?));
     }
     Err(Trouble::Unknown)
 }

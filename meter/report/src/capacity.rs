@@ -1,7 +1,7 @@
 //! A search for the capacity as a report.
 
 use millrace_runs::Capacity;
-use millrace_stats::{CapacityTrial, Found, Stage, Verdict};
+use millrace_stats::{CapacityTrial, SearchEnd, Stage, Verdict};
 
 use crate::number::{count, micros, percent, rate};
 use crate::{
@@ -79,7 +79,7 @@ pub fn capacity_table(capacity: &Capacity) -> Table {
 
 fn banner(capacity: &Capacity) -> Banner {
     let bad = capacity.verdict == Verdict::Invalid
-        || capacity.found == Found::BelowFrom
+        || capacity.found == SearchEnd::BelowFrom
         || capacity.is_at_least == Some(false);
     let mut reasons = vec![format!("The search is {}.", capacity.verdict)];
     if let (Some(least), Some(met)) = (capacity.at_least, capacity.is_at_least) {
@@ -156,7 +156,8 @@ fn shares(capacity: &Capacity) -> LineChart {
     }
 }
 
-/// The crossing, by the share that is bad: there the objective is a line in the middle and not at the upper edge.
+/// The crossing, by the share of bad requests: the objective is a line in the middle, not at the
+/// upper edge.
 fn near(capacity: &Capacity) -> LineChart {
     let is_near = |trial: &CapacityTrial| trial.stage == Stage::Refine;
     let trials = measured(&capacity.trials, is_near);

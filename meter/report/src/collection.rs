@@ -16,7 +16,7 @@ pub use summary::summary_csv;
 
 /// What a measuring command has found.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum StoredResult {
     /// One run.
     Run(Box<Run>),
     /// A sweep.
@@ -31,7 +31,7 @@ pub enum Found {
     Lab(Box<Lab>),
 }
 
-impl Found {
+impl StoredResult {
     /// What it is, in a word or two.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Found {
 }
 
 /// A report of several results, each with a name; of one alone it is the report of that one.
-pub fn collection_report(found: &[(String, Found)]) -> Report {
+pub fn collection_report(found: &[(String, StoredResult)]) -> Report {
     if let [(_, one)] = found {
         return one.report();
     }
@@ -82,7 +82,7 @@ pub fn collection_report(found: &[(String, Found)]) -> Report {
     let runs: Vec<(&str, &Run)> = found
         .iter()
         .filter_map(|(name, found)| match found {
-            Found::Run(run) => Some((name.as_str(), run.as_ref())),
+            StoredResult::Run(run) => Some((name.as_str(), run.as_ref())),
             _ => None,
         })
         .collect();
@@ -101,8 +101,8 @@ pub fn collection_report(found: &[(String, Found)]) -> Report {
 }
 
 /// A line for each result. For a terminal too.
-pub fn collection_table(found: &[(String, Found)]) -> Table {
-    let row = |(name, one): &(String, Found)| {
+pub fn collection_table(found: &[(String, StoredResult)]) -> Table {
+    let row = |(name, one): &(String, StoredResult)| {
         let [achieved, median, tail] = key_figures(one);
         vec![
             name.clone(),
@@ -130,11 +130,11 @@ pub fn collection_table(found: &[(String, Found)]) -> Table {
     }
 }
 
-fn key_figures(found: &Found) -> [String; 3] {
+fn key_figures(found: &StoredResult) -> [String; 3] {
     let none = || "–".to_owned();
     let known = |value: Option<f64>, of: fn(f64) -> String| value.map_or_else(none, of);
     match found {
-        Found::Run(run) => {
+        StoredResult::Run(run) => {
             let latency = run.latency_us.response.or(run.latency_us.service);
             [
                 rate(run.achieved_rate),
@@ -142,15 +142,17 @@ fn key_figures(found: &Found) -> [String; 3] {
                 known(latency.and_then(|latency| latency.p99), micros),
             ]
         }
-        Found::Sweep(sweep) => [known(sweep.top.map(|top| top.rate), rate), none(), none()],
-        Found::Capacity(capacity) => [known(capacity.rate.or(capacity.low), rate), none(), none()],
-        Found::Diagnosis(diagnosis) => {
+        StoredResult::Sweep(sweep) => [known(sweep.top.map(|top| top.rate), rate), none(), none()],
+        StoredResult::Capacity(capacity) => {
+            [known(capacity.rate.or(capacity.low), rate), none(), none()]
+        }
+        StoredResult::Diagnosis(diagnosis) => {
             let rates = diagnosis.levels.iter();
             let highest = rates.map(|level| level.run.achieved_rate).reduce(f64::max);
             [known(highest, rate), none(), none()]
         }
-        Found::Lab(_) => [none(), none(), none()],
-        Found::Comparison(comparison) => {
+        StoredResult::Lab(_) => [none(), none(), none()],
+        StoredResult::Comparison(comparison) => {
             let effect = comparison.decisive();
             let ratio = effect.and_then(|effect| effect.ratio.map(|ratio| ratio.ratio));
             [

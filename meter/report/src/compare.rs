@@ -34,7 +34,8 @@ pub fn compare_report(comparison: &Comparison) -> Report {
     report
 }
 
-/// What was found for each metric: the spread of A against itself first, then B against A. For a terminal too.
+/// The result of each metric: the spread of A against itself first, then B against A. For a
+/// terminal too.
 pub fn compare_table(comparison: &Comparison) -> Table {
     let (a, b) = (&comparison.a.name, &comparison.b.name);
     let row = |effect: &Effect| {

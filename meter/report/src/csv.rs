@@ -1,16 +1,18 @@
-//! What was found as comma-separated values (RFC 4180, with line feeds alone), for a spreadsheet or a plot.
+//! Results as comma-separated values (RFC 4180, with line feeds alone), for a spreadsheet or a
+//! plot.
 //!
-//! Times are in microseconds, a value that is not known is empty, and each file begins with a line of column names.
+//! Times are in microseconds, an unknown value is empty, and each file begins with a line of column
+//! names.
 
 use std::fmt::Write as _;
 
 use millrace_runs::{Capacity, Comparison, Diagnosis, Lab, Level, Run};
 use millrace_stats::{Block, Side, Stage};
 
-use crate::{Found, summary_csv};
+use crate::{StoredResult, summary_csv};
 
-/// A run over time, a line for each interval. Its times are service times, in an open loop response times, with service times and
-/// send lags in the last columns.
+/// A run over time, a line for each interval. Its times are service times. In an open loop they are
+/// response times, with service times and send lags in the last columns.
 pub fn run_csv(run: &Run) -> String {
     let mut text =
         "at_s,interval_s,requests,errors,p50_us,p99_us,max_us,service_p50_us,service_p99_us,\
@@ -101,7 +103,7 @@ pub fn lab_csv(lab: &Lab) -> String {
 pub fn diagnosis_csv(diagnosis: &Diagnosis) -> String {
     let level = |level: &Level| {
         let name = format!("{} in flight", level.in_flight);
-        (name, Found::Run(Box::new(level.run.clone())))
+        (name, StoredResult::Run(Box::new(level.run.clone())))
     };
     summary_csv(&diagnosis.levels.iter().map(level).collect::<Vec<_>>())
 }
@@ -149,7 +151,8 @@ fn block_lines(text: &mut String, phase: &str, number: usize, block: &Block, nam
     }
 }
 
-/// The times of a run and the client's CPU time: mean, 50, 90, 95, 99, 99.9 %, longest, CPU for each request.
+/// The times of a run and the client's CPU time: mean, 50, 90, 95, 99, 99.9 %, longest, CPU for
+/// each request.
 pub(crate) fn times(run: &Run) -> [Option<f64>; 8] {
     let latency = run.latency_us.response.or(run.latency_us.service);
     let cpu = run.client.cpu_us_per_request;

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_database_is_told_where_the_throughput_is_highest() {
+    fn the_database_is_described_at_the_highest_throughput() {
         let level = |in_flight, achieved_rate| Level {
             in_flight,
             run: Run {

@@ -258,7 +258,8 @@ fn line_table(chart: &LineChart) -> Table {
     let columns = std::iter::once(Column::number(&chart.x.title))
         .chain(names)
         .collect();
-    // The points are in order, so each line is walked once; of several at one place the last is shown.
+    // The points are in order, so each line is walked once; of several points at one place the last
+    // is shown.
     let mut at = vec![0; chart.lines.len()];
     let mut row = |x: f64| {
         let cells = chart.lines.iter().zip(&mut at).map(|(line, at)| {

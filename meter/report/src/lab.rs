@@ -75,8 +75,8 @@ pub fn lab_report(lab: &Lab) -> Report {
     report
 }
 
-/// The figures of every server, two tables for each level and those over several, those of the other client, and the limits.
-/// For a terminal too.
+/// The figures of every server: two tables for each level, those over several levels, those of the
+/// other client, and the limits. For a terminal too.
 pub fn lab_tables(lab: &Lab) -> Vec<Table> {
     let mut all = Vec::new();
     for level in &lab.levels {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_said_with_what_was_found() {
+    fn a_limit_is_shown_with_the_finding() {
         let found = LabInterval {
             mean: 0.6,
             low: 0.58,

@@ -1,9 +1,9 @@
 //! Reports: figures, tables and graphs as one self-contained HTML file, and tables for a terminal.
 //!
-//! It knows how results are shown, and of `millrace-runs` only its stored format. It must not know how anything was
-//! measured or served, and it does no IO: a report goes out as a `String`. The HTML needs no script and no network,
-//! follows the reader's light or dark preference, fits a phone, prints, and has every graph as a table too. All text
-//! that is handed in is escaped.
+//! It knows how results are shown, and of `millrace-runs` only its stored format. It must not know
+//! how results were measured or served, and it does no IO: a report is a `String`. The HTML needs
+//! no script and no network, follows the reader's light or dark preference, fits a phone, prints,
+//! and has every graph as a table too. All text passed in is escaped.
 //!
 //! ```
 //! use millrace_report::{Figure, Report, Section};
@@ -42,7 +42,7 @@ pub use base_chart::{
     text_table,
 };
 pub use capacity::{capacity_report, capacity_table};
-pub use collection::{Found, collection_report, collection_table, summary_csv};
+pub use collection::{StoredResult, collection_report, collection_table, summary_csv};
 pub use compare::{compare_report, compare_table};
 pub use csv::{capacity_csv, compare_csv, diagnosis_csv, lab_csv, run_csv};
 pub use diagnosis::{diagnosis_report, diagnosis_text};

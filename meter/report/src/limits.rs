@@ -1,4 +1,4 @@
-//! What limits a server: the findings, what a request takes of each resource, and what the host did.
+//! What limits a server: the findings, what a request takes of each resource, and the host's work.
 
 use millrace_runs::{Capacity, Probe, Probed, Run, Summary, Sweep};
 use millrace_stats::{Demand, Demands, Finding, PerRequest};
@@ -38,7 +38,7 @@ const NOTHING: &str = "nothing that shows: the server was not at its limit, or w
 const UNSEEN: &str = "not known: the server's processes were not seen, and nothing else on the machine shows a limit";
 const TOO_SHORT: &str = "the measured part was too short for two samples of the host";
 
-/// Why there is no finding: of a server that nobody watched it cannot be said that it was idle.
+/// Why there is no finding: a server without a probe cannot be called idle.
 fn none_named(probed: &Probed) -> &'static str {
     let is_seen = |summary: &Summary| summary.server.is_some();
     if probed.summary.as_ref().is_some_and(is_seen) {
@@ -338,7 +338,7 @@ mod tests {
     use super::{NOTHING, UNSEEN, none_named};
 
     #[test]
-    fn of_a_server_that_was_not_seen_nothing_is_said() {
+    fn an_unseen_server_gets_no_statement() {
         let mut probed = Probed {
             summary: Some(Summary::default()),
             ..Probed::default()

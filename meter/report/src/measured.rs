@@ -51,7 +51,8 @@ pub fn run_sections(run: &Run) -> Vec<Section> {
     sections
 }
 
-/// The intervals of a run or of a class in it that are complete: the last is not, and neither are those of late answers.
+/// The complete intervals of a run or of one of its classes. The last interval and those of late
+/// answers are incomplete.
 fn complete(series: &Timeline, run: &Run) -> Vec<Point> {
     let ends_in_time =
         |point: &&Point| point.at_s + series.interval_s <= run.duration_s * 1.000_001;
@@ -110,7 +111,7 @@ fn client_cpu(run: &Run) -> String {
     }
 }
 
-/// The rate, with the one that was asked for.
+/// The rate beside the requested rate.
 fn achieved(run: &Run) -> String {
     match run.offered_rate {
         Some(offered) => format!("{} of {}", rate(run.achieved_rate), rate(offered)),

@@ -70,7 +70,7 @@ pub enum Section {
         /// The text.
         text: String,
     },
-    /// The same, folded away until somebody wants to read it.
+    /// The same, folded until the reader opens it.
     Folded {
         /// The line that is always seen.
         summary: String,
@@ -87,7 +87,7 @@ pub enum Section {
     Bars(BarChart),
     /// Lines.
     Lines(LineChart),
-    /// Bars in groups, those of a group one after the other in one: parts of a whole. Always from zero.
+    /// Bars in groups; the bars of a group are stacked as parts of a whole. Always from zero.
     Stacks(BarChart),
 }
 

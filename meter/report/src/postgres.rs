@@ -186,7 +186,7 @@ mod tests {
     use crate::text_table;
 
     #[test]
-    fn what_is_missing_is_said_and_no_row_is_made_up() {
+    fn missing_values_are_named_and_have_no_row() {
         let mut probe = PgProbe {
             gaps: vec![PgGap {
                 from_s: 2.0,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_never_seen_has_a_table_that_says_so() {
+    fn a_server_without_samples_has_a_table_that_says_so() {
         let tables = postgres_tables(&Postgres::default());
         assert!(text_table(&tables[0]).contains("nothing was seen"));
     }

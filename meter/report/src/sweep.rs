@@ -156,7 +156,7 @@ pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
     lines
 }
 
-/// Where the objective began to fail for a backlog, whatever the times were.
+/// The rate from which a growing backlog fails the objective, with any times.
 fn grown(sweep: &Sweep) -> Option<String> {
     let grown = sweep.steps.iter().filter_map(|step| {
         let backlog = step.run.backlog.filter(|_| step.complete)?;

@@ -137,7 +137,8 @@ pub(crate) fn client(sweep: &Sweep) -> LineChart {
     }
 }
 
-/// A line over the levels for the way up, and one for the way down if there was any; the mean of the repeats.
+/// A line over the levels for the way up, and one for the way down if there was one; the mean of
+/// the repeats.
 pub(crate) fn ways(sweep: &Sweep, name: &str, of: impl Fn(&Run) -> Option<f64>) -> Vec<Line> {
     let goes_down = sweep
         .steps

@@ -6,8 +6,8 @@ use millrace_runs::{Direction, Step, Sweep};
 
 use crate::csv::{cell, times};
 
-/// The columns, in order. Times are in microseconds, from the scheduled send where there is one; a value that is not
-/// known is empty.
+/// The columns, in order. Times are in microseconds, from the scheduled send if there is one; an
+/// unknown value is empty.
 const COLUMNS: &str = "level,direction,repeat,complete,verdict,offered_rate,achieved_rate,good_rate,requests,issued,\
                        good,errors,mean_us,p50_us,p90_us,p95_us,p99_us,p999_us,max_us,client_cpu_us_per_request";
 

@@ -1,4 +1,5 @@
-//! The levels of a sweep that are good for something: the highest X/R, and where an objective ceases to hold.
+//! The optimal levels of a sweep: the highest X/R, and the level at which an objective begins to
+//! fail.
 
 use millrace_runs::{Attained, By, Edge, Power, Sweep};
 use millrace_stats::Met;

@@ -180,7 +180,7 @@ fn the_findings_are_sentences() {
 }
 
 #[test]
-fn where_the_highest_x_over_r_is_not_sure_is_said() {
+fn an_uncertain_optimum_is_named() {
     let mut sweep = sweep();
     let Some(power) = &mut sweep.power else {
         panic!("there is one");
@@ -268,7 +268,7 @@ fn probed() -> Sweep {
 }
 
 #[test]
-fn what_limits_the_server_stands_behind_the_steps() {
+fn the_limit_follows_the_steps() {
     assert!(sweep_limits_text(&sweep()).is_none());
     let mut sweep = probed();
     sweep.find_limits();
@@ -314,7 +314,7 @@ fn a_sweep_says_under_which_conditions_its_steps_were() {
 }
 
 #[test]
-fn rates_of_sessions_are_called_so() {
+fn rates_of_sessions_are_labelled() {
     let sweep = Sweep {
         by: By::Rate,
         sessions: true,

@@ -98,7 +98,8 @@ pub(crate) fn rows(run: &Run) -> Vec<[String; 2]> {
             0 => String::new(),
             missed => format!(", {} missed", count(missed)),
         };
-        // Only a closed loop has pauses before its requests; the sessions of an open one have theirs in the schedule.
+        // Only a closed loop has pauses before its requests; in an open loop the schedule holds the
+        // pauses.
         let mean = match pauses.mean_us > 0.0 {
             true => format!("; {} on average", micros(pauses.mean_us)),
             false => String::new(),

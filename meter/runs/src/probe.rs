@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 
-use base_probe::{Moment, Options, Probe, Prober, Summary};
+use base_probe::{Moment, Probe, Prober, ProberOptions, Summary};
 use serde::{Deserialize, Serialize};
 use socket2::SockAddr;
 
@@ -41,7 +41,7 @@ pub(crate) fn start(plan: &Plan, address: &SockAddr) -> Result<Option<Probing>, 
         Some(address) if !explicit => vec![address.port()],
         _ => wanted.ports.clone(),
     };
-    let options = Options {
+    let options = ProberOptions {
         interval: wanted.interval,
         pids: wanted.pids.clone(),
         ports,

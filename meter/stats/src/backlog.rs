@@ -1,7 +1,8 @@
-//! Whether the requests in flight became more and more: then the server does not keep up with its schedule, and no objective is
-//! met, however short the times are that were seen until then.
+//! Finds a growing number of requests in flight: the server does not keep up with its schedule.
+//! Then no objective is met, however short the measured times are.
 //!
-//! Of a server with two thirds of what is asked of it the median of ten seconds is below two; a day later it would be hours.
+//! A server that has two thirds of the needed capacity shows a median below two seconds over ten
+//! seconds; after a day the median would be hours.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::series::{Series, Slot};
 use crate::stationary::{mean_cycle, parts};
 use base_clock::Nanos;
 
-/// Share of the requests that may be in flight at the end and were not at the beginning before that is a backlog.
+/// Share of the requests that may be newly in flight at the end before that counts as a backlog.
 const SLACK: f64 = 0.05;
 /// Standard deviations of a Poisson number that are allowed too.
 const CHANCE: f64 = 5.0;
@@ -22,9 +23,9 @@ const FEW: f64 = 10.0;
 /// Requests in flight, sent or not, that became more and more during an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Backlog {
-    /// How many there were at the beginning of the measured part, on average over the time that was compared.
+    /// The mean number at the beginning of the measured part.
     pub from: f64,
-    /// How many at its end.
+    /// The mean number at its end.
     pub to: f64,
 }
 
@@ -38,8 +39,9 @@ impl fmt::Display for Backlog {
     }
 }
 
-/// The backlog that grew in the first `steady` nanoseconds, in which `rate` requests a second were due. Where arrivals need not be
-/// even, only one that is a good part of all of them: more that are in flight may be more that arrive.
+/// The backlog that grew in the first `steady` nanoseconds, in which `rate` requests a second were
+/// due. If arrivals need not be even, only a backlog that is a large part of all requests counts:
+/// more in flight may mean more arrivals.
 pub fn judge(series: &Series, steady: Nanos, rate: f64, is_even: bool) -> Option<Backlog> {
     let (parts, seconds) = parts(series, steady)?;
     let parts = &parts[filling(&parts, seconds)..];
@@ -47,21 +49,23 @@ pub fn judge(series: &Series, steady: Nanos, rate: f64, is_even: bool) -> Option
     rising.or_else(|| left_over(parts, seconds, rate))
 }
 
-/// Requests in flight that became more all the time, which speaks against a run whatever the reason.
+/// A number of requests in flight that grew all the time. It speaks against a run for any cause.
 pub fn rises(series: &Series, steady: Nanos) -> Option<Backlog> {
     let (parts, seconds) = parts(series, steady)?;
     rising(&parts[filling(&parts, seconds)..], seconds)
 }
 
-/// Parts at the beginning in which, without a warm-up, as many requests came to be in flight as there must be: as many as two mean
-/// times reach into. A backlog that grows makes these times long too, so half of the parts stay in any case.
+/// Parts at the beginning in which, without a warm-up, the requests in flight rise to their normal
+/// number: two mean times long. A growing backlog makes these times long too, so half of the parts
+/// stay in any case.
 fn filling(parts: &[&[Slot]], seconds: f64) -> usize {
     let filling = (2.0 * mean_cycle(parts) / seconds).round() as usize;
     filling.min(parts.len() / 2)
 }
 
-/// Requests in flight in each third: more in each, and in every part of the last more than twice as many as at first. ✗ *A pause
-/// of a moment, after which nothing waits any more, makes the mean of the last third many times that of the first.*
+/// Compares the requests in flight of the thirds: each third has more, and every part of the last
+/// third has more than twice as many as the first third. *Counterexample: a short pause, after
+/// which no request waits any more, makes the mean of the last third many times that of the first.*
 fn rising(parts: &[&[Slot]], seconds: f64) -> Option<Backlog> {
     let third = parts.len() / 3;
     let last = &parts[parts.len() - third..];
@@ -73,7 +77,8 @@ fn rising(parts: &[&[Slot]], seconds: f64) -> Option<Backlog> {
     grows.then_some(Backlog { from, to })
 }
 
-/// Requests in flight in the last part against the first: of those that were due in between, too many were left over.
+/// Compares the requests in flight in the last part with the first: too many of those due in
+/// between were left over.
 fn left_over(parts: &[&[Slot]], seconds: f64, rate: f64) -> Option<Backlog> {
     let ends = [parts.first()?, parts.last()?];
     let [from, to] = ends.map(|part| in_flight(&[part], seconds));
@@ -93,7 +98,8 @@ mod tests {
     use crate::timings::Timing;
     use base_clock::{MS, SECOND};
 
-    /// Ten seconds at 1,000 requests a second with so many in flight, each of which takes so long.
+    /// Ten seconds at 1,000 requests a second with this number in flight, each of which takes
+    /// `cycle`.
     fn series(in_flight: impl Fn(u64) -> u64, cycle: Nanos) -> Series {
         let mut series = Series::new(Some(10 * SECOND), true);
         for n in 0..100 {
@@ -120,7 +126,7 @@ mod tests {
             }
         };
         assert_eq!(judged(&series(frozen, 5 * MS)), None);
-        // A pause whose queue is gone a moment later, whenever it falls.
+        // A pause at any time, whose queue is empty a moment later.
         for pause in [5, 25, 50, 75, 83, 97] {
             let paused = |n| if n == pause { 400 } else { 3 };
             assert_eq!(judged(&series(paused, 5 * MS)), None, "{pause}");
@@ -132,7 +138,8 @@ mod tests {
         // One in a hundred is left over: one more each tenth of a second.
         let slow = judged(&series(|n| 5 + n, 5 * MS)).unwrap();
         assert!(slow.from < 30.0 && slow.to > 80.0, "{slow}");
-        // A third is left over, on top of a backlog that the warm-up has left; the mean answer is late by two seconds.
+        // A third is left over, in addition to a backlog from the warm-up; the mean answer is two
+        // seconds late.
         let fast = series(|n| 2_000 + 33 * n, 2 * SECOND);
         let grown = judged(&fast).unwrap();
         assert!(grown.to > grown.from + 1_000.0, "{grown}");
@@ -141,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_warm_up_those_that_must_be_in_flight_are_no_backlog() {
+    fn filling_without_a_warm_up_is_no_backlog() {
         // Each takes two seconds, so there are 2,000 after two.
         let slow = series(|n| (100 * n).min(2_000), 2 * SECOND);
         assert_eq!(judged(&slow), None);
     }
 
     #[test]
-    fn of_uneven_arrivals_more_in_flight_may_be_more_that_arrived() {
+    fn more_in_flight_of_uneven_arrivals_is_no_backlog() {
         let busier = series(|n| 5 + n, 5 * MS);
         assert_eq!(judge(&busier, 10 * SECOND, 1_000.0, false), None);
         assert!(rises(&busier, 10 * SECOND).is_some());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What the client found against the null server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Answers a second in a closed loop with the connections, the depth and the threads of the plan.
+    /// Answers a second in a closed loop with the connections, depth and threads of the plan.
     pub ceiling_per_s: f64,
     /// Median service time of one request at a time.
     pub floor_us: f64,
@@ -15,7 +15,7 @@ pub struct Calibration {
     pub response_bytes: u64,
     /// Whether the null server had to run on cores that the client uses.
     pub same_core: bool,
-    /// Whether the client could do more than the ceiling: the null server took cores from it that the subject will not take,
-    /// or was itself the limit.
+    /// True if the client could do more than the ceiling: the null server took cores from it that
+    /// the subject will not take, or the null server was the limit.
     pub lower_bound: bool,
 }

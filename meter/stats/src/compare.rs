@@ -1,7 +1,8 @@
-//! The arithmetic of a comparison: the design of its blocks, how many there are, and the judgement.
+//! The arithmetic of a comparison: the design of its blocks, their number, and the judgement.
 //!
-//! The run is the unit, and runs alternate in blocks of four, A B B A: a drift that is linear within a block adds the same
-//! to both sides. Each block gives one log ratio; the interval comes from how the blocks differ.
+//! The run is the unit, and runs alternate in blocks of four, A B B A: a drift that is linear
+//! within a block adds the same to both sides. Each block gives one log ratio; the interval comes
+//! from the differences between blocks.
 
 pub mod design;
 pub mod judge;
@@ -20,7 +21,7 @@ use crate::Verdict;
 pub const BLOCKS: usize = 10;
 /// Blocks without which there is no interval.
 pub const FEWEST_BLOCKS: usize = 3;
-/// Blocks of each half that nobody waits for the end of.
+/// Most blocks of each half; no comparison needs more.
 pub const MOST_BLOCKS: usize = 10_000;
 
 /// A figure of a run by which two servers are compared.
@@ -62,7 +63,7 @@ impl Metric {
 pub struct Subject {
     /// What it is called.
     pub name: String,
-    /// What is asked for.
+    /// The requested URL.
     pub url: String,
     /// Its processes on this machine, for the CPU time; may be empty.
     pub pids: Vec<u32>,
@@ -80,7 +81,7 @@ pub enum Side {
 /// The order of the runs in a block.
 pub const PATTERN: [Side; 4] = [Side::A, Side::B, Side::B, Side::A];
 
-/// What one run gave; `None` where it had too few samples or nobody could look.
+/// The figures of one run; `None` where it had too few samples or the probe had no access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Good answers a second.
@@ -122,14 +123,15 @@ pub struct Trial {
     pub client_at_fault: bool,
 }
 
-/// Four runs in the order of [`PATTERN`]; fewer only in the last block of a comparison that did not come to its end.
+/// Four runs in the order of [`PATTERN`]; fewer only in the last block of an unfinished comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// The runs.
     pub trials: Vec<Trial>,
 }
 
-/// A block that does not count, because what befell the client made a run of it `INVALID`. It was measured again.
+/// A block that does not count, because a disturbance of the client made one of its runs `INVALID`.
+/// The block was measured again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aside {
     /// Whether it was one of A against itself.
@@ -146,7 +148,8 @@ impl Block {
         self.trials.len() == PATTERN.len()
     }
 
-    /// The geometric mean of a metric over the two runs of a side, if the block is complete and both have it.
+    /// The geometric mean of a metric over the two runs of a side, if the block is complete and
+    /// both have it.
     pub fn mean(&self, metric: Metric, side: Side) -> Option<f64> {
         let runs = || self.trials.iter().filter(|trial| trial.side == side);
         let logs: Option<f64> = runs()
@@ -199,12 +202,12 @@ pub struct Effect {
     pub baseline: Option<Ratio>,
     /// B against A.
     pub ratio: Option<Ratio>,
-    /// The smallest share of change that would be found four times out of five (two-sided, 5 %), by the wider
-    /// of the two spreads and the blocks of the comparison.
+    /// The smallest share of change that would be found four times out of five (two-sided, 5 %),
+    /// from the wider of the two spreads and the blocks of the comparison.
     pub detectable: Option<f64>,
 }
 
-/// What a comparison comes to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {

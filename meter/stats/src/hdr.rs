@@ -1,7 +1,8 @@
-//! Histograms as they are stored, so that runs can be merged: HDR V2, in base64.
+//! Stored histograms, which can be merged over runs: HDR V2, in base64.
 //!
-//! The format is that of HdrHistogram, "V2" without compression: <http://hdrhistogram.org>, `V2EncodedHistogram` in its
-//! Java sources, which any HdrHistogram library reads. Values are nanoseconds, from 1 ns to one hour.
+//! The format is "V2" of HdrHistogram without compression: <http://hdrhistogram.org>,
+//! `V2EncodedHistogram` in its Java sources. Any HdrHistogram library reads it. Values are
+//! nanoseconds, from 1 ns to one hour.
 
 use std::fmt;
 
@@ -22,8 +23,8 @@ pub(crate) const COARSE: u8 = 2;
 /// Bytes before the counts: cookie, length, offset, digits, lowest, highest, ratio.
 const HEAD: usize = 40;
 
-/// A histogram of nanoseconds as HDR V2 in base64. Whoever holds one holds a histogram that can be read: text that is none is
-/// refused where it is deserialized.
+/// A histogram of nanoseconds as HDR V2 in base64. The text is always readable: deserialization
+/// refuses text that is no histogram.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Hdr(String);
@@ -55,7 +56,7 @@ impl Hdr {
         self.histogram().len()
     }
 
-    /// One histogram with the samples of several of the same resolution; `None` where there are none.
+    /// One histogram with the samples of several of the same resolution; `None` if there are none.
     pub fn merge<'a>(all: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let mut all = all.into_iter();
         let mut sum = all.next()?.histogram();
@@ -88,8 +89,8 @@ impl From<Hdr> for String {
     }
 }
 
-/// Reads what `Hdr::of` wrote. Bounds and length are looked at before anything is allocated by them: the text may come
-/// from anywhere.
+/// Reads what `Hdr::of` wrote. Bounds and length are checked before anything of their size is
+/// allocated: the text comes from outside.
 fn read(text: &str) -> Result<Histogram<u64>, String> {
     let bytes = BASE64_STANDARD
         .decode(text)
@@ -117,12 +118,12 @@ fn read(text: &str) -> Result<Histogram<u64>, String> {
         .map_err(|error| format!("a histogram cannot be read: {error}"))
 }
 
-/// The histograms of a run, each as HDR V2 in base64, in nanoseconds; `None` where there is nothing to measure. What each
-/// one counts is said at [`Latencies`].
+/// The histograms of a run, each as HDR V2 in base64, in nanoseconds; `None` if there is nothing to
+/// measure. [`Latencies`] says what each one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Histograms {
-    /// Their resolution: a value is told apart from its neighbours by so many decimal digits.
+    /// Their resolution: values that differ in this number of decimal digits are distinguished.
     pub significant_digits: u8,
     /// From the scheduled send to the complete answer.
     pub response: Option<Hdr>,
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_comes_back_as_it_went() {
+    fn a_histogram_survives_encoding() {
         for digits in [FINE, COARSE] {
             let mut times = histogram(digits);
             for value in [0, 1, 999, 123_456, 7_000_000_000, LONGEST] {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_is_refused_without_memory_for_it() {
+    fn invalid_text_is_refused_without_allocating() {
         let mut times = histogram(FINE);
         times.record(5).unwrap();
         let bytes = BASE64_STANDARD

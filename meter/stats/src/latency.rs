@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// A distribution of times in microseconds, to three significant digits. A percentile with fewer than ten samples
-/// beyond it is `None`.
+/// A distribution of times in microseconds, to three significant digits. A percentile with fewer
+/// than ten samples beyond it is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Number of samples.
@@ -34,10 +34,10 @@ pub struct Latencies {
     pub service: Option<Latency>,
     /// From the scheduled to the actual send.
     pub send_lag: Option<Latency>,
-    /// The part of the send lag that was spent waiting for a connection with room, or for a new one.
+    /// The part of the send lag spent waiting for a connection with room, or for a new one.
     #[serde(default)]
     pub waiting: Option<Latency>,
-    /// The rest of the send lag, which is the client's own: only this speaks against it.
+    /// The rest of the send lag, caused by the client: only this part speaks against the client.
     #[serde(default)]
     pub lateness: Option<Latency>,
     /// From asking for a connection to having it, for every connection opened.

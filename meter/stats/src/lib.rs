@@ -1,8 +1,9 @@
-//! The arithmetic of measuring: distributions, verdicts, comparisons, and the search for a capacity.
+//! The arithmetic of measuring: distributions, verdicts, comparisons, and the search for a
+//! capacity.
 //!
-//! It knows figures and what may be concluded from them. It must not know sockets, threads, clocks or files, nor how
-//! anything was measured: every function here gives the same answer for the same arguments, random numbers included, which
-//! come from seeds.
+//! It knows figures and the conclusions from them. It must not know sockets, threads, clocks or
+//! files, nor how figures were measured: every function here gives the same answer for the same
+//! arguments. Random numbers come from seeds.
 
 pub mod analysis;
 pub mod backlog;
@@ -25,7 +26,7 @@ pub use analysis::demand::{Demand, Demands, PerRequest};
 pub use analysis::usl::{CurvePoint, Estimate, Observation, Refusal, Resampled, Usl};
 pub use backlog::Backlog;
 pub use calibration::Calibration;
-pub use capacity::outcome::{CapacityTrial, Curve, Found, Stage};
+pub use capacity::outcome::{CapacityTrial, Curve, SearchEnd, Stage};
 pub use compare::{
     Aside, BLOCKS, Block, Decision, Detect, Effect, FEWEST_BLOCKS, MOST_BLOCKS, Metric, PATTERN,
     Ratio, Sample, Side, Subject, Trial,

@@ -9,8 +9,9 @@ use crate::{Latency, Quantile, span};
 
 /// A share of all requests that must have a good answer within a time.
 ///
-/// The denominator is every request that was due in the measured part: one that failed, timed out or was shed had no
-/// good answer. No objective is met while a [`Backlog`](crate::Backlog) grows: what was seen until then is not what comes after.
+/// The denominator is every request that was due in the measured part: a request that failed, timed
+/// out or was shed had no good answer. No objective is met while a [`Backlog`](crate::Backlog)
+/// grows: later answers would take longer than the measured ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// The share, from 0 to 1.
@@ -31,7 +32,7 @@ pub enum Met {
     Undecided,
 }
 
-/// What an objective is held against: the requests of one run.
+/// The requests of one run, which are judged by an objective.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// Whether no objective can be met: the run is `INVALID`, or a backlog grew.
@@ -66,8 +67,9 @@ impl Objective {
         }
     }
 
-    /// Bounds of the share of good answers that came in time, from the percentiles that the run has. The upper one is not
-    /// reached: a percentile is the shortest time within which its share came.
+    /// Bounds of the share of good answers in time, from the percentiles that the run has. The
+    /// upper bound is not reached: a percentile is the shortest time within which its share
+    /// arrived.
     fn within(&self, observed: &Observed<'_>) -> (f64, f64) {
         let Some(latency) = observed.latency else {
             return (0.0, 0.0);

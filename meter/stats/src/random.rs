@@ -1,8 +1,8 @@
-//! Random numbers for simulations and resampling: fast, repeatable from a seed, and of no use for secrets.
+//! Random numbers for simulations and resampling: fast, repeatable from a seed, not for secrets.
 //!
-//! The generator is xoshiro256++ 1.0, its state filled by splitmix64, both by David Blackman and Sebastiano Vigna
-//! (public domain, <https://prng.di.unimi.it/>; "Scrambled linear pseudorandom number generators", ACM TOMS 47:4,
-//! 2021).
+//! The generator is xoshiro256++ 1.0, its state filled by splitmix64, both by David Blackman and
+//! Sebastiano Vigna (public domain, <https://prng.di.unimi.it/>; "Scrambled linear pseudorandom
+//! number generators", ACM TOMS 47:4, 2021).
 
 /// A generator of random numbers; the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
@@ -37,14 +37,16 @@ impl Random {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A whole number below `n`, every one as likely as the next to within `n`/2⁶⁴; 0 for an `n` of 0. It is the high
-    /// half of a product (Lemire, ACM TOMACS 29:1, 2019), without the rejection that no simulation here can notice.
+    /// A whole number below `n`, uniform to within `n`/2⁶⁴; 0 for an `n` of 0. It is the high half
+    /// of a product (Lemire, ACM TOMACS 29:1, 2019), without the rejection, whose absence no
+    /// simulation here can notice.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 }
 
-/// The `n`th number of splitmix64 from `seed`, without those before it: threads need no generator of their own.
+/// The `n`th number of splitmix64 from `seed`, without computing those before it: threads need no
+/// generator of their own.
 pub fn mix(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GAMMA));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

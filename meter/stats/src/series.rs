@@ -1,7 +1,7 @@
 //! The run over time: counts and latencies in intervals of equal length.
 //!
-//! The number of intervals is bounded whatever the length of the run: when there are too many, neighbours are joined
-//! and the interval doubles.
+//! The number of intervals is bounded for any length of the run: if there are too many, neighbours
+//! are joined and the interval doubles.
 
 use hdrhistogram::Histogram;
 
@@ -11,8 +11,8 @@ use base_clock::{MS, Nanos};
 
 /// Intervals past which neighbours are joined.
 pub const MOST: usize = 120;
-/// The same of a class, however many there are. Up to ten have together as many as the run, which bounds what their histograms
-/// take.
+/// The same for one class of several. Up to ten classes together have as many as the run, which
+/// bounds the memory of their histograms.
 const FEWEST: usize = 12;
 /// The longest latency that an interval's histogram tells apart: an hour.
 pub const LONGEST: Nanos = 3_600_000_000_000;
@@ -36,9 +36,10 @@ pub struct Slot {
     pub finished: u64,
     /// Those that ended otherwise than with a good answer.
     pub errors: u64,
-    /// Time from when a request was due to its end, summed over `finished`. In a closed loop it is due when its place is free.
+    /// Time from when a request was due to its end, summed over `finished`. In a closed loop a
+    /// request is due when its place is free.
     pub cycle: u128,
-    /// Requests in flight times the time that they were, in nanoseconds, from samples; only of an open loop.
+    /// Requests in flight times their duration, in nanoseconds, from samples; only of an open loop.
     pub in_flight: u128,
     /// Their times, to two digits; none where nothing ended.
     pub times: Option<Timings>,
@@ -50,7 +51,7 @@ impl Series {
         Self::of_at_most(MOST, duration, is_open)
     }
 
-    /// For one of so many classes.
+    /// For one of `classes` classes.
     pub fn of_class(classes: usize, duration: Option<Nanos>, is_open: bool) -> Self {
         let most = (MOST / classes.max(1)).max(FEWEST);
         Self::of_at_most(most, duration, is_open)
@@ -66,8 +67,8 @@ impl Series {
         }
     }
 
-    /// A request ended `at` after the start, with a good answer if it has a service time. The first one of an interval
-    /// brings the histograms.
+    /// A request ended `at` after the start, with a good answer if it has a service time. The first
+    /// request of an interval allocates the histograms.
     pub fn record(&mut self, at: Nanos, cycle: Nanos, timing: &Timing) {
         let is_open = self.is_open;
         let slot = self.slot(at);

@@ -7,7 +7,8 @@ pub fn micros(text: &str) -> Option<f64> {
     read(text).filter(|micros| *micros > 0.0)
 }
 
-/// The length, which may be nothing; `None` if it is not understood, negative, or too long for the type.
+/// The length, which may be zero; `None` if it cannot be read, is negative, or is too long for the
+/// type.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(read(text)? / 1e6).ok()

@@ -1,4 +1,4 @@
-//! Whether an open loop was the same throughout: as many answers in each part as were asked for.
+//! Checks that an open loop was the same throughout: each part has as many answers as were due.
 
 use crate::series::{Series, Slot};
 use base_clock::Nanos;
@@ -7,12 +7,12 @@ use base_clock::Nanos;
 const PARTS: usize = 10;
 /// Share by which a part may differ from the schedule, beyond what chance does.
 const SLACK: f64 = 0.1;
-/// Standard deviations that are chance. The number of Poisson arrivals in a part has a variance equal to its mean, and that is more
-/// than answers to equal distances have.
+/// Standard deviations that count as chance. The number of Poisson arrivals in a part has a
+/// variance equal to its mean; answers at equal distances vary less.
 const CHANCE: f64 = 5.0;
 
-/// Why the first `steady` nanoseconds were not stationary at `rate` requests a second; `None` if nothing speaks against it. A
-/// backlog that grew is [`crate::backlog`]'s to see.
+/// The reason why the first `steady` nanoseconds were not stationary at `rate` requests a second;
+/// `None` if nothing speaks against it. [`crate::backlog`] judges a growing backlog.
 pub fn judge(series: &Series, steady: Nanos, rate: f64) -> Option<String> {
     let (parts, seconds) = parts(series, steady)?;
     unevenness(&parts, seconds, rate)
@@ -31,8 +31,8 @@ pub fn parts(series: &Series, steady: Nanos) -> Option<(Vec<&[Slot]>, f64)> {
     })
 }
 
-/// Parts at the beginning that lack the answers to requests of before the measured time, which are not recorded: as many as two mean
-/// times reach into, if what is lacking shows.
+/// Parts at the beginning that lack the answers to requests sent before the measured time, which
+/// are not recorded: two mean times long, if the lack shows.
 fn incomplete(parts: &[&[Slot]], seconds: f64, rate: f64, tolerance: f64) -> usize {
     let mean = mean_cycle(parts);
     if rate * mean > tolerance / 2.0 {
@@ -75,7 +75,8 @@ mod tests {
     use crate::timings::Timing;
     use base_clock::MS;
 
-    /// A minute in milliseconds, 1,000 requests in each; `change` gives the number that ended and the number in flight.
+    /// A minute in milliseconds, 1,000 requests in each; `change` gives the number that ended and
+    /// the number in flight.
     fn series(change: impl Fn(u64) -> (u64, u64)) -> Series {
         let mut series = Series::new(Some(60 * MS), true);
         for n in 0..60 {

@@ -13,16 +13,18 @@ use crate::timings::Timings;
 pub struct Timeline {
     /// Length of one interval.
     pub interval_s: f64,
-    /// The intervals in order. The last may be incomplete, and may lie after the end, where late answers are.
+    /// The intervals in order. The last may be incomplete, and may lie after the end, with late
+    /// answers.
     pub points: Vec<Point>,
-    /// For each interval the times of good answers, to two significant digits; `None` where there are none. They are service
-    /// times, in an open loop response times.
+    /// For each interval the times of good answers, to two significant digits; `None` where there
+    /// are none. They are service times, in an open loop response times.
     #[serde(default)]
     pub histograms: Vec<Option<Hdr>>,
     /// The same of service times; only of an open loop, and empty in results that do not have them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub service: Vec<Option<Hdr>>,
-    /// The same of send lags, of all requests that were sent and ended in the interval; where `service` is.
+    /// The same of send lags, of all requests that were sent and ended in the interval; present
+    /// where `service` is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub send_lag: Vec<Option<Hdr>>,
 }
@@ -36,7 +38,8 @@ pub struct Point {
     pub requests: u64,
     /// Those that ended otherwise than with a good answer.
     pub errors: u64,
-    /// Median service time, in an open loop response time, with ten samples beyond it or not at all.
+    /// Median service time, in an open loop response time; `None` with fewer than ten samples
+    /// beyond it.
     pub p50_us: Option<f64>,
     /// 99th percentile of the same, with ten samples beyond it or not at all.
     pub p99_us: Option<f64>,
@@ -48,7 +51,8 @@ pub struct Point {
     /// 99th percentile of the same.
     #[serde(default)]
     pub service_p99_us: Option<f64>,
-    /// In an open loop the 99th percentile of the send lag, with ten samples beyond it or not at all.
+    /// In an open loop the 99th percentile of the send lag; `None` with fewer than ten samples
+    /// beyond it.
     #[serde(default)]
     pub send_lag_p99_us: Option<f64>,
 }

@@ -12,7 +12,7 @@ pub struct Timing {
     pub service: Option<Nanos>,
     /// From when it was due to the complete answer, if that was a good one; only of an open loop.
     pub response: Option<Nanos>,
-    /// From when it was due to its send, whatever came of it; only of an open loop.
+    /// From when it was due to its send, with any result; only of an open loop.
     pub send_lag: Option<Nanos>,
 }
 
@@ -28,13 +28,15 @@ impl Timing {
         }
     }
 
-    /// The time that a run shows of a good answer: from the schedule where there is one, else from the send.
+    /// The time that a run shows of a good answer: from the schedule if there is one, else from the
+    /// send.
     pub fn main(&self) -> Option<Nanos> {
         self.response.or(self.service)
     }
 }
 
-/// Histograms of the three times. All of one loop have the same bounds and the same members, so they can be added.
+/// Histograms of the three times. All histograms of one loop have the same bounds and the same
+/// members, so they can be added.
 pub struct Timings {
     /// Service times.
     pub service: Histogram<u64>,
@@ -45,8 +47,8 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Empty ones: with two significant digits 36 KiB each, with three 270 KiB, of which only those pages take memory that times
-    /// fall on.
+    /// Empty ones: with two significant digits 36 KiB each, with three 270 KiB. Only pages that
+    /// hold a recorded time take memory.
     pub fn new(digits: u8, is_open: bool) -> Self {
         Self {
             service: histogram(digits),
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_what_was_recorded_together() {
+    fn added_histograms_equal_those_recorded_together() {
         let timing = |n: u64| {
             let is_good = !n.is_multiple_of(3);
             Timing::of([n, n + n * n, 1_000_000 + n], is_good, true)

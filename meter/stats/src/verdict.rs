@@ -46,20 +46,22 @@ pub struct Accounting {
     /// Those that were past their deadline before they could be sent, and were not.
     #[serde(default)]
     pub shed: u64,
-    /// Those of sessions which arrived by a schedule and ended before it was their turn, because a request before them
-    /// had no good answer.
+    /// Requests of sessions that arrived by a schedule and ended early, because a request before
+    /// these had no good answer.
     #[serde(default)]
     pub abandoned: u64,
     /// Those still open when the run was stopped.
     pub in_flight: u64,
-    /// Requests sent again, because the server closed the connection in good order after an earlier answer.
+    /// Requests sent again, because the server closed the connection in good order after an earlier
+    /// answer.
     pub resent: u64,
 }
 
-/// Little's law: what rate and time multiply to, against the requests that are in flight by another count.
+/// Little's law: rate times time, against the requests in flight by another count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Little {
-    /// In a closed loop connections times depth; in an open loop the mean of what was counted, some two hundred times a second.
+    /// In a closed loop connections times depth; in an open loop the mean of samples, about two
+    /// hundred a second.
     pub expected: f64,
     /// Rate times mean cycle (send lag and service time), mean of the windows.
     pub found: f64,
@@ -82,9 +84,9 @@ pub struct Evidence<'a> {
     pub accounting: &'a Accounting,
     /// Measured requests that had no good answer.
     pub errors: u64,
-    /// Places for a connection that tried and never had one.
+    /// Places of connections that never connected.
     pub never_established: usize,
-    /// Connections that were asked for.
+    /// Connections requested by the plan.
     pub asked: usize,
     /// Share of one core that the busiest client thread used.
     pub busiest_thread: f64,
@@ -96,7 +98,7 @@ pub struct Evidence<'a> {
     pub latency_us: &'a Latencies,
     /// Why an open loop was not stationary.
     pub unsteady: Option<String>,
-    /// Somebody stopped the run before its end.
+    /// The run was stopped before its end.
     pub cut_short: bool,
     /// Complete answers a second.
     pub achieved_rate: f64,
@@ -130,7 +132,7 @@ impl Judgement {
 
 /// The verdict with its reasons.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
-    let mut invalid = worthless(evidence);
+    let mut invalid = invalidating_reasons(evidence);
     let is_worthless = !invalid.is_empty();
     let mut suspect = Vec::new();
     for (verdict, reason) in client::judge(evidence) {
@@ -154,7 +156,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
 }
 
 /// Why the figures mean nothing.
-fn worthless(evidence: &Evidence<'_>) -> Vec<String> {
+fn invalidating_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     let Accounting {
         issued,
@@ -193,7 +195,7 @@ fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
         in_flight,
         ..
     } = *evidence.accounting;
-    // Of a server that gives no answers there is no more to say.
+    // A server without answers needs no further reason.
     reasons.extend(evidence.unsteady.clone().filter(|_| good > 0));
     if evidence.cut_short {
         reasons.push(format!(
@@ -222,8 +224,8 @@ fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     reasons
 }
 
-/// Checks Little's law over the first `steady` nanoseconds, while no place was empty for want of requests. `None` if
-/// that is less than three windows.
+/// Checks Little's law over the first `steady` nanoseconds, while no place was empty for lack of
+/// requests. `None` if that is less than three windows.
 pub fn little(series: &Series, steady: Nanos, expected: f64) -> Option<Little> {
     let products: Vec<f64> = windows(series, steady)?
         .map(|(window, length)| in_flight_by_time(window, length))
@@ -237,8 +239,9 @@ pub fn little(series: &Series, steady: Nanos, expected: f64) -> Option<Little> {
     })
 }
 
-/// Checks Little's law over the first `steady` nanoseconds of an open loop, against the requests in flight that were counted:
-/// the two sides come from different places, the ends of requests and the clock.
+/// Checks Little's law over the first `steady` nanoseconds of an open loop, against the counted
+/// requests in flight: the two sides come from different places, the ends of requests and the
+/// clock.
 pub fn little_sampled(series: &Series, steady: Nanos) -> Option<Little> {
     let pairs: Vec<(f64, f64)> = windows(series, steady)?
         .map(|(window, length)| {

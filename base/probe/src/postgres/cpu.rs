@@ -1,29 +1,32 @@
 //! CPU time of a PostgreSQL server on this machine: the postmaster and its children.
 //!
-//! A process that has ended is nowhere in `/proc`, but its postmaster has waited for it, and the kernel has added its
-//! time to the postmaster's `cutime` and `cstime` (proc_pid_stat(5)). Those are read in clock ticks, of mostly 10 ms,
-//! and all together: the error is at most two ticks however many children have ended. The time of those that live is
-//! that of the scheduler, in nanoseconds. PostgreSQL's processes have one thread each.
+//! An ended process is no longer in `/proc`. But its postmaster has waited for it, and the kernel
+//! has added its time to the postmaster's `cutime` and `cstime` (proc_pid_stat(5)). These count in
+//! clock ticks, of mostly 10 ms, all children together: the error is at most two ticks for any
+//! number of ended children. The time of living processes is that of the scheduler, in nanoseconds.
+//! PostgreSQL's processes have one thread each.
 
 use procfs::ProcError;
 use procfs::process::{Process, Stat};
 
 /// How often children may end while they are counted before the count is given up.
 const ATTEMPTS: usize = 5;
-/// How far the age of a process may be from that which the server tells, in seconds.
+/// The most by which the age of a process may differ from the age that the server reports, in
+/// seconds.
 const SAME_AGE: f64 = 0.5;
 
 /// The processes of one server.
 #[derive(Debug)]
-pub(super) struct Processes {
+pub(super) struct PgProcesses {
     postmaster: i32,
     /// When it started, in ticks since boot: its number may be another's by now.
     started: u64,
 }
 
-impl Processes {
-    /// The server of a backend with this process number, which says that it is `age` seconds old. The number may be of
-    /// another machine or another container: then no process of that name is as old.
+impl PgProcesses {
+    /// The server of a backend with this process number, which reports an age of `age` seconds. If
+    /// the number belongs to another machine or container, no local process with the number is that
+    /// old.
     pub(super) fn of_backend(pid: i32, age: f64) -> Result<Self, String> {
         const ELSEWHERE: &str = "another machine, or processes that cannot be seen from here";
         let backend = Process::new(pid).and_then(|process| process.stat());
@@ -39,7 +42,7 @@ impl Processes {
             postmaster: postmaster.pid,
             started: postmaster.starttime,
         };
-        // Whatever will be in the way at each sample is said now.
+        // An obstacle that every sample would meet is reported now.
         processes.run_time().map(|_| processes)
     }
 
@@ -83,13 +86,13 @@ fn ended(postmaster: &Stat) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Processes;
+    use super::PgProcesses;
 
     #[test]
     fn another_process_of_that_number_is_not_the_server() {
         let me = std::process::id().cast_signed();
         for pid in [me, i32::MAX] {
-            let error = Processes::of_backend(pid, 0.0).unwrap_err();
+            let error = PgProcesses::of_backend(pid, 0.0).unwrap_err();
             assert!(error.contains("another machine"), "{error}");
         }
     }

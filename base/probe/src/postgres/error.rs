@@ -47,7 +47,8 @@ impl std::error::Error for PgError {
     }
 }
 
-/// What the driver's error says: its own text is often only "db error", the server's words are its source.
+/// The text of the driver's error: its own text is often only "db error", the server's text is its
+/// source.
 pub(super) fn words(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     if let Some(said) = error.as_db_error() {

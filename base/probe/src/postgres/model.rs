@@ -35,7 +35,8 @@ pub struct PgServer {
 pub struct PgSample {
     /// When, in seconds from the beginning of the measured part.
     pub at_s: f64,
-    /// The connection of the probe, from 0: between two connections the server may have started anew.
+    /// The number of the probe's connection, from 0: the server may restart between two
+    /// connections.
     pub connection: u64,
     /// Its sessions.
     pub sessions: PgSessions,
@@ -50,16 +51,18 @@ pub struct PgSample {
 /// Client sessions at one moment, the probe's own left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgSessions {
-    /// How many are in each state: `active`, `idle`, `idle in transaction`…; `not visible` for those of other accounts
-    /// where the probe's may not see them.
+    /// The number of sessions in each state: `active`, `idle`, `idle in transaction`…; `not
+    /// visible` for sessions of other accounts that the probe's account may not see.
     pub by_state: BTreeMap<String, u64>,
-    /// What active sessions and background processes wait for, as `Type:event`; `none` for those that are at work.
+    /// What active sessions and background processes wait for, as `Type:event`; `none` for those
+    /// that work.
     pub waits: BTreeMap<String, u64>,
     /// Age of the oldest open transaction, in seconds; none if there is none, or none is visible.
     pub longest_transaction_s: Option<f64>,
 }
 
-/// Counters. Those of transactions, blocks and rows are of one database, the others of the whole server.
+/// Counters. Those of transactions, blocks and rows count one database, the others the whole
+/// server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PgCounters {
     /// Transactions committed, the probe's own (one a second) included.
@@ -82,7 +85,7 @@ pub struct PgCounters {
     pub wal_bytes: Option<u64>,
     /// Whole pages written to the WAL after a checkpoint; from version 14 on.
     pub wal_full_pages: Option<u64>,
-    /// Checkpoints, timed and asked for.
+    /// Checkpoints, timed and requested.
     pub checkpoints: Option<u64>,
     /// CPU time of all its processes in nanoseconds, those that have ended included.
     pub cpu_ns: Option<u64>,
@@ -121,8 +124,8 @@ impl PgSessions {
 }
 
 impl PgCounters {
-    /// What happened from `earlier` to this. `None` if a counter has gone back: the server has started anew, or somebody
-    /// has reset it.
+    /// What happened from `earlier` to this. `None` if a counter has fallen: the server was
+    /// restarted, or its counters were reset.
     pub(super) fn since(&self, earlier: &Self) -> Option<Self> {
         let mut went_back = false;
         let mut less = |of: fn(&Self) -> Option<u64>| {
@@ -172,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_stays_unknown_and_a_reset_spoils_the_difference() {
+    fn unknown_stays_unknown_and_a_reset_gives_no_difference() {
         let before = PgCounters {
             commits: Some(10),
             cpu_ns: Some(5),

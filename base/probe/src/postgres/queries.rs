@@ -1,7 +1,8 @@
-//! What the server is asked, and how its answers are read.
+//! The queries of a sample, and how their answers are read.
 //!
-//! Everything goes in one simple query, and so in one transaction and one round trip: the figures of a sample are of one
-//! moment. A part that the server refuses is left out from then on, and said.
+//! All queries go in one simple query, and so in one transaction and one round trip: the figures of
+//! a sample belong to one moment. A query that the server refuses is left out from then on and
+//! reported.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::model::{PgCounters, PgSample};
 
 /// One statement of a sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct SampleQuery {
     /// What is missing without it.
     pub(super) name: &'static str,
     /// Columns are read by name.
@@ -19,9 +20,9 @@ pub(super) struct Part {
     read: fn(&SimpleQueryRow, &mut PgSample),
 }
 
-/// Client sessions without the probe's own. Where the account may not see a session, its state and type are null; that it
-/// has a user and a database tells it from background processes.
-const SESSIONS: Part = Part {
+/// Client sessions without the probe's own. The state and type of a session are null if the account
+/// may not see it. A session has a user and a database; a background process has none.
+const SESSIONS: SampleQuery = SampleQuery {
     name: "sessions",
     sql: "select coalesce(state, 'not visible') as state, count(*) as n, \
           extract(epoch from max(clock_timestamp() - xact_start)) as oldest \
@@ -37,8 +38,9 @@ const SESSIONS: Part = Part {
     },
 };
 
-/// Idle sessions wait for their clients, and background processes of type `Activity` for work: neither says anything.
-const WAITS: Part = Part {
+/// Idle sessions wait for their clients, and background processes of type `Activity` wait for work:
+/// both say nothing about the load.
+const WAITS: SampleQuery = SampleQuery {
     name: "waits",
     sql: "select coalesce(wait_event_type || ':' || wait_event, 'none') as event, count(*) as n \
           from pg_stat_activity where pid <> pg_backend_pid() and (state = 'active' or \
@@ -50,13 +52,13 @@ const WAITS: Part = Part {
     },
 };
 
-const LOCKS: Part = Part {
+const LOCKS: SampleQuery = SampleQuery {
     name: "locks",
     sql: "select count(*) as n from pg_locks where not granted",
     read: |row, sample| sample.locks_waiting = number(row, "n"),
 };
 
-const DATABASE: Part = Part {
+const DATABASE: SampleQuery = SampleQuery {
     name: "transactions, blocks and rows",
     sql: "select xact_commit, xact_rollback, blks_read, blks_hit, tup_returned, \
           tup_inserted + tup_updated + tup_deleted as written, temp_bytes, deadlocks \
@@ -77,31 +79,31 @@ const DATABASE: Part = Part {
     },
 };
 
-const WAL: Part = Part {
+const WAL: SampleQuery = SampleQuery {
     name: "WAL bytes",
     sql: "select case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0') \
           else pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') end as bytes",
     read: |row, sample| sample.counters.wal_bytes = number(row, "bytes"),
 };
 
-const WAL_PAGES: Part = Part {
+const WAL_PAGES: SampleQuery = SampleQuery {
     name: "full pages in the WAL",
     sql: "select wal_fpi from pg_stat_wal",
     read: |row, sample| sample.counters.wal_full_pages = number(row, "wal_fpi"),
 };
 
-const CHECKPOINTS: Part = Part {
+const CHECKPOINTS: SampleQuery = SampleQuery {
     name: "checkpoints",
     sql: "select checkpoints_timed + checkpoints_req as n from pg_stat_bgwriter",
     read: |row, sample| sample.counters.checkpoints = number(row, "n"),
 };
 
-const CHECKPOINTS_17: Part = Part {
+const CHECKPOINTS_17: SampleQuery = SampleQuery {
     sql: "select num_timed + num_requested as n from pg_stat_checkpointer",
     ..CHECKPOINTS
 };
 
-const SLOTS: Part = Part {
+const SLOTS: SampleQuery = SampleQuery {
     name: "replication slots",
     sql: "select slot_name, greatest(0, case when pg_is_in_recovery() \
           then pg_wal_lsn_diff(pg_last_wal_replay_lsn(), restart_lsn) \
@@ -115,7 +117,7 @@ const SLOTS: Part = Part {
 };
 
 /// The parts that a version has (`server_version_num`, such as 150018), and what it lacks.
-pub(super) fn parts(version: u32, unavailable: &mut BTreeMap<String, String>) -> Vec<Part> {
+pub(super) fn parts(version: u32, unavailable: &mut BTreeMap<String, String>) -> Vec<SampleQuery> {
     let mut parts = vec![SESSIONS, WAITS, LOCKS, DATABASE, WAL, SLOTS];
     parts.push(if version >= 170_000 {
         CHECKPOINTS_17
@@ -132,12 +134,12 @@ pub(super) fn parts(version: u32, unavailable: &mut BTreeMap<String, String>) ->
 }
 
 /// The parts as one query.
-pub(super) fn together(parts: &[Part]) -> String {
+pub(super) fn together(parts: &[SampleQuery]) -> String {
     let statements: Vec<&str> = parts.iter().map(|part| part.sql).collect();
     statements.join(";\n")
 }
 
-impl Part {
+impl SampleQuery {
     /// Takes a row of its answer into the sample.
     pub(super) fn read(&self, row: &SimpleQueryRow, sample: &mut PgSample) {
         (self.read)(row, sample);
@@ -157,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_version_is_asked_what_it_knows() {
+    fn each_version_gets_queries_that_it_knows() {
         let mut unavailable = BTreeMap::new();
         let sql = together(&parts(130_011, &mut unavailable));
         assert!(sql.contains("pg_stat_bgwriter") && !sql.contains("pg_stat_wal"));

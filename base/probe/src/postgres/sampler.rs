@@ -11,7 +11,7 @@ use tokio_postgres::Config;
 
 use super::PgError;
 use super::model::{PgGap, PgProbe, PgSample};
-use super::session::{Session, Trouble};
+use super::session::{PgSession, SampleFailure};
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -28,12 +28,13 @@ pub struct PgProber {
 }
 
 impl PgProber {
-    /// Connects to `url` (`postgres://user@host/database`, or libpq's `host=… user=…`) and samples from now on. Without
-    /// a password in the URL, `PGPASSWORD` is taken. The connection is not encrypted.
+    /// Connects to `url` (`postgres://user@host/database`, or libpq's `host=… user=…`) and samples
+    /// from now on. Without a password in the URL, `PGPASSWORD` is used. The connection is not
+    /// encrypted.
     ///
     /// # Errors
-    /// The URL is not understood, or the server cannot be reached, refuses, or is too old: said now, not after the
-    /// measurement.
+    /// The URL is invalid, or the server cannot be reached, refuses, or is too old: reported now,
+    /// not after the measurement.
     pub fn start(url: &str) -> Result<Self, PgError> {
         let config = config(url)?;
         let (stop, stopped) = oneshot::channel();
@@ -49,10 +50,10 @@ impl PgProber {
         }
     }
 
-    /// Takes a last sample, which a server that does not answer may delay for some seconds, and gives all. Times
-    /// count from `origin`, a moment of the monotonic clock in nanoseconds.
+    /// Takes a last sample, which an unresponsive server may delay for some seconds, and returns
+    /// all samples. Times count from `origin`, a moment of the monotonic clock in nanoseconds.
     pub fn finish(self, origin: u64) -> PgProbe {
-        // A thread that is gone is seen by the join.
+        // The join reports an ended thread.
         let _ = self.stop.send(());
         let probe = self.thread.join().unwrap_or_else(|_| PgProbe {
             unavailable: BTreeMap::from([("everything".to_owned(), "the probe failed".to_owned())]),
@@ -107,7 +108,7 @@ fn watch(
     };
     runtime.block_on(async {
         let mut probe = PgProbe::default();
-        let session = match Session::open(config, &mut probe.unavailable).await {
+        let session = match PgSession::open(config, &mut probe.unavailable).await {
             Ok(session) => session,
             Err(error) => {
                 let _ = connected.send(Err(error));
@@ -131,9 +132,9 @@ fn watch(
 /// What the thread knows.
 struct Watcher {
     probe: PgProbe,
-    session: Option<Session>,
+    session: Option<PgSession>,
     connection: u64,
-    /// Since when nobody answers, and why.
+    /// Since when the server does not answer, and why.
     gap: Option<(f64, String)>,
 }
 
@@ -167,7 +168,7 @@ impl Watcher {
         let mut pause = FIRST_PAUSE;
         loop {
             sleep(pause).await;
-            if let Ok(session) = Session::open(config, &mut self.probe.unavailable).await {
+            if let Ok(session) = PgSession::open(config, &mut self.probe.unavailable).await {
                 self.session = Some(session);
                 self.connection += 1;
                 self.sample().await;
@@ -194,8 +195,8 @@ impl Watcher {
                     ..sample
                 });
             }
-            Err(Trouble::Refused(reason)) => self.open_gap(asked, reason),
-            Err(Trouble::Lost(reason)) => {
+            Err(SampleFailure::Refused(reason)) => self.open_gap(asked, reason),
+            Err(SampleFailure::Lost(reason)) => {
                 self.session = None;
                 self.open_gap(asked, reason);
             }

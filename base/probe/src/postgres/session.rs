@@ -7,37 +7,37 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 use super::PgError;
-use super::cpu::Processes;
+use super::cpu::PgProcesses;
 use super::error::words;
 use super::model::{PgSample, PgServer};
-use super::queries::{Part, parts, together};
+use super::queries::{SampleQuery, parts, together};
 
 /// How long a statement may take on the server.
 const STATEMENT_MS: u64 = 1_000;
-/// How long an answer may take: a server that is stopped, or gone without a word, does not keep its own limit.
+/// Limit for an answer: a stopped or vanished server does not keep its own `statement_timeout`.
 const ANSWER: Duration = Duration::from_millis(2_500);
 /// The oldest version whose views are known (`server_version_num`).
 const OLDEST: u32 = 130_000;
 
 /// Why there is no sample.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// The connection is of no more use.
+pub(super) enum SampleFailure {
+    /// The connection is unusable.
     Lost(String),
     /// The server refused this one.
     Refused(String),
 }
 
 /// A connection that is ready to be asked.
-pub(super) struct Session {
+pub(super) struct PgSession {
     client: Client,
-    parts: Vec<Part>,
+    parts: Vec<SampleQuery>,
     query: String,
-    processes: Option<Processes>,
+    processes: Option<PgProcesses>,
     pub(super) server: PgServer,
 }
 
-impl Session {
+impl PgSession {
     /// Connects and finds out what the server lets the account see; what it does not is noted.
     pub(super) async fn open(
         config: &Config,
@@ -91,7 +91,7 @@ impl Session {
                 format!("{account} may not see them; to allow it: grant pg_monitor to {account}"),
             );
         }
-        match Processes::of_backend(row.get("pid"), row.get("age")) {
+        match PgProcesses::of_backend(row.get("pid"), row.get("age")) {
             Ok(processes) => self.processes = Some(processes),
             Err(why) => {
                 unavailable.insert("CPU".to_owned(), why);
@@ -123,15 +123,15 @@ impl Session {
     pub(super) async fn sample(
         &self,
         unavailable: &mut BTreeMap<String, String>,
-    ) -> Result<PgSample, Trouble> {
+    ) -> Result<PgSample, SampleFailure> {
         let answer = timeout(ANSWER, self.client.simple_query(&self.query)).await;
         let messages = match answer {
             Ok(Ok(messages)) => messages,
             Ok(Err(error)) if error.as_db_error().is_some() && !self.client.is_closed() => {
-                return Err(Trouble::Refused(words(&error)));
+                return Err(SampleFailure::Refused(words(&error)));
             }
-            Ok(Err(error)) => return Err(Trouble::Lost(words(&error))),
-            Err(_) => return Err(Trouble::Lost(format!("no answer within {ANSWER:?}"))),
+            Ok(Err(error)) => return Err(SampleFailure::Lost(words(&error))),
+            Err(_) => return Err(SampleFailure::Lost(format!("no answer within {ANSWER:?}"))),
         };
         let mut sample = PgSample::default();
         let mut parts = self.parts.iter();

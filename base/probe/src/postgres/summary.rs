@@ -11,7 +11,8 @@ use super::model::{PgCounters, PgProbe, PgSample};
 pub struct PgSummary {
     /// Samples in the measured part.
     pub samples: u64,
-    /// Seconds between those of them that could be compared: without gaps, and without a restart between.
+    /// Seconds between the samples that could be compared: without gaps, and without a restart
+    /// between them.
     pub covered_s: f64,
     /// Requests that ended in these seconds.
     pub requests: f64,
@@ -19,7 +20,8 @@ pub struct PgSummary {
     pub connections: Option<MeanMax>,
     /// The same by state.
     pub states: BTreeMap<String, MeanMax>,
-    /// What sessions and background processes were seen to wait for, the most frequent first; `none` is at work.
+    /// What sessions and background processes were seen to wait for, the most frequent first;
+    /// `none` is at work.
     pub waits: Vec<PgWait>,
     /// Lock requests that were not granted.
     pub locks_waiting: Option<MeanMax>,
@@ -75,10 +77,11 @@ pub struct PgPerRequest {
 }
 
 impl PgProbe {
-    /// What happened in the first `duration_s` seconds from the origin. `requests` gives how many requests ended between two
-    /// moments, in seconds from the same origin: work and requests are counted over the same time, even where the
-    /// probe had no connection for a while. Work is counted from the first sample after `from_s` (before the origin, if
-    /// nothing was asked there) to the last one, which is taken when the requests have ended.
+    /// What happened in the first `duration_s` seconds from the origin. `requests` gives the number
+    /// of requests that ended between two moments, in seconds from the same origin: work and
+    /// requests are counted over the same time, even if the probe lost its connection for a while.
+    /// Work is counted from the first sample after `from_s` (before the origin, if nothing was
+    /// asked there) to the last one, which is taken when the requests have ended.
     pub fn summary(
         &self,
         from_s: f64,
@@ -222,7 +225,7 @@ mod tests {
                 // The connection was lost, and the counters began anew.
                 sample(5.0, 1, 10, 3),
                 sample(6.0, 1, 210, 1),
-                // Somebody has reset the counters.
+                // The counters were reset.
                 sample(7.0, 1, 0, 9),
             ],
             ..PgProbe::default()

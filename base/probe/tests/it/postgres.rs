@@ -1,5 +1,5 @@
-//! The probe of PostgreSQL on private servers. The first and the last sample of a probe come at once, so that nobody waits
-//! for a second to pass.
+//! The probe of PostgreSQL on private servers. The first and the last sample of a probe are taken
+//! at once, so no test waits for a second to pass.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ fn wait_for(client: &mut Client, count: &str) {
     }
 }
 
-/// Waits until the probe has taken a sample on the connection that it has: until it has begun the next one.
+/// Waits until the probe has taken a sample on its present connection: until it begins the next
+/// one.
 fn wait_for_a_sample(url: &str) {
     let mut observer = connect(url);
     let begun = "extract(epoch from query_start) * 1000000";
@@ -76,7 +77,7 @@ fn a_session_that_waits_for_a_lock_is_seen_waiting() {
 }
 
 #[test]
-fn cpu_and_wal_are_the_servers_own_also_of_processes_that_have_ended() {
+fn cpu_and_wal_include_ended_processes() {
     let server = Postgres::start().unwrap();
     let prober = PgProber::start(&server.url()).unwrap();
     let mut client = connect(&server.url());
@@ -94,7 +95,7 @@ fn cpu_and_wal_are_the_servers_own_also_of_processes_that_have_ended() {
         .get(0);
     assert!(burnt > 1e6);
     drop(client);
-    // The process has ended when nobody but the observer is connected: its time is its postmaster's now.
+    // Only the observer is connected, so the process has ended: its time is its postmaster's now.
     let mut observer = connect(&server.url());
     wait_for(
         &mut observer,
@@ -112,7 +113,7 @@ fn cpu_and_wal_are_the_servers_own_also_of_processes_that_have_ended() {
 }
 
 #[test]
-fn a_server_that_was_killed_and_came_back_leaves_a_gap() {
+fn a_killed_and_restarted_server_leaves_a_gap() {
     let mut server = Postgres::start().unwrap();
     let prober = PgProber::start(&server.url()).unwrap();
     wait_for_a_sample(&server.url());
@@ -131,7 +132,7 @@ fn a_server_that_was_killed_and_came_back_leaves_a_gap() {
 }
 
 #[test]
-fn the_end_does_not_wait_for_a_server_that_is_gone_or_frozen() {
+fn finish_does_not_wait_for_a_dead_or_frozen_server() {
     let mut server = Postgres::start().unwrap();
     let prober = PgProber::start(&server.url()).unwrap();
     server.freeze().unwrap();
@@ -149,7 +150,7 @@ fn the_end_does_not_wait_for_a_server_that_is_gone_or_frozen() {
 }
 
 #[test]
-fn what_an_account_may_not_see_is_said() {
+fn invisible_values_are_reported() {
     let server = Postgres::start().unwrap();
     let mut client = connect(&server.url());
     client
@@ -188,7 +189,7 @@ fn slots_that_keep_wal_are_named() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_before_anything_is_measured() {
+fn an_absent_server_is_reported_before_the_measurement() {
     let mut server = Postgres::start().unwrap();
     server.stop();
     let error = PgProber::start(&server.url()).unwrap_err();

@@ -3,14 +3,14 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use base_probe::{Moment, Options, Probe, Prober};
+use base_probe::{Moment, Probe, Prober, ProberOptions};
 
-fn options(pids: Vec<i32>) -> Options {
-    Options {
+fn options(pids: Vec<i32>) -> ProberOptions {
+    ProberOptions {
         interval: Duration::from_millis(100),
         pids,
         required: true,
-        ..Options::default()
+        ..ProberOptions::default()
     }
 }
 
@@ -25,7 +25,7 @@ fn shell(script: &str) -> Child {
 }
 
 /// Lets the shell begin, and waits for its word that it is done.
-fn go(child: &mut Child) {
+fn release(child: &mut Child) {
     use std::io::{BufRead as _, BufReader, Write as _};
     child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     let output = BufReader::new(child.stdout.as_mut().unwrap());
@@ -39,7 +39,7 @@ fn whole(probe: &Probe) -> base_probe::Summary {
 }
 
 #[test]
-fn counters_only_rise_and_what_is_missing_has_a_reason() {
+fn counters_only_rise_and_missing_ones_have_a_reason() {
     let me = std::process::id().cast_signed();
     let prober = Prober::start(options(vec![me])).unwrap();
     let mut n = 0_u64;
@@ -67,19 +67,19 @@ fn counters_only_rise_and_what_is_missing_has_a_reason() {
 }
 
 #[test]
-fn children_that_come_and_go_between_two_samples_are_not_lost() {
+fn short_lived_children_are_counted() {
     // Each of the inner shells counts to a hundred thousand and ends; none lives for two samples.
     let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let mut child = shell(&format!(
         "for n in 1 2 3 4; do sh -c '{count}'; done; echo done"
     ));
     let prober = Prober::start(options(vec![child.id().cast_signed()])).unwrap();
-    go(&mut child);
+    release(&mut child);
     let probe = prober.stop();
     let server = whole(&probe).server.unwrap();
     drop(child.stdin.take());
     child.wait().unwrap();
-    // Whatever it was by the clock, it was some, and no more than one core had.
+    // The clock gives any positive time, and at most one core's.
     let span = whole(&probe).span_s;
     assert!(server.cpu_s > 0.02, "{server:?} in {span} s");
     assert!(server.cpu_s <= span + 0.1, "{server:?} in {span} s");
@@ -90,7 +90,7 @@ fn the_end_of_a_process_is_noted_and_its_time_stays() {
     let mut child = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done");
     let pid = child.id().cast_signed();
     let prober = Prober::start(options(vec![pid])).unwrap();
-    go(&mut child);
+    release(&mut child);
     std::thread::park_timeout(Duration::from_millis(250));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -106,18 +106,18 @@ fn the_end_of_a_process_is_noted_and_its_time_stays() {
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_is_refused() {
+fn a_port_without_listeners_is_refused() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let closed = Options {
+    let closed = ProberOptions {
         ports: vec![port],
         ..options(Vec::new())
     };
     let why = Prober::start(closed.clone()).unwrap_err().to_string();
     assert!(why.contains(&format!("port {port}")), "{why}");
     // Not asked for by name it is only a remark, and the machine is sampled all the same.
-    let probe = Prober::start(Options {
+    let probe = Prober::start(ProberOptions {
         required: false,
         ..closed
     })

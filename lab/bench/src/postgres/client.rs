@@ -8,13 +8,13 @@ use std::{
 
 use crate::{Result, server};
 
-pub(super) struct Client {
+pub(super) struct PageClient {
     stream: TcpStream,
     host: String,
     response: Vec<u8>,
 }
 
-impl Client {
+impl PageClient {
     /// Connects to the server whose URL is `url`.
     pub(super) fn connect(url: &str) -> Result<Self> {
         let address = url.trim_start_matches("http://");

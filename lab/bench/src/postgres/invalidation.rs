@@ -1,8 +1,9 @@
 //! What a change costs the server with few and with many results in memory.
 //!
-//! The pages of one table's groups are brought into memory; then rows of different groups are updated, one transaction each, and the
-//! server's CPU for all of them is counted, the feed's thread included. Under `REPLICA IDENTITY DEFAULT` the
-//! feed does not tell a row's old group, so each update ends all pages of groups; under `FULL` it ends one.
+//! The pages of one table's groups are loaded into memory. Then rows of different groups are
+//! updated, one transaction each, and the server's CPU for all of them is counted, including the
+//! feed's thread. Under `REPLICA IDENTITY DEFAULT` the feed does not give a row's old group, so
+//! each update invalidates all pages of groups; under `FULL` it invalidates one.
 
 use std::{
     fmt::Write as _,
@@ -14,15 +15,15 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    client::Client,
-    site::{IN_GROUP, Site, said},
+    client::PageClient,
+    site::{IN_GROUP, Site, to_message},
 };
 use crate::{
     Result,
     arguments::{Arguments, publish},
     cpu,
     server::CLIENT_CORE,
-    spread::{Outcome, Spread},
+    spread::{Outcome, SampleSpread},
 };
 
 /// The cost with many results may be this many times that with few.
@@ -68,9 +69,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
             fews.extend([first, fourth]);
             alls.extend([second, third]);
         }
-        let spreads = Spread::new(fews)
-            .zip(Spread::new(alls))
-            .zip(Spread::new(ratios));
+        let spreads = SampleSpread::new(fews)
+            .zip(SampleSpread::new(alls))
+            .zip(SampleSpread::new(ratios));
         let ((few, all), ratio) = spreads.ok_or("no block was run")?;
         let outcome = ratio.at_most(LIMIT);
         holds &= outcome == Outcome::Holds;
@@ -93,9 +94,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(holds)
 }
 
-/// A site with so many pages in memory, and one who updates their rows.
+/// A site with pages of these groups in memory, and a connection that updates their rows.
 struct Side {
-    // Before the site, whose database cannot be dropped while somebody is connected.
+    // Dropped before the site, whose database cannot be dropped while a client is connected.
     writer: postgres::Client,
     update: postgres::Statement,
     site: Site,
@@ -108,7 +109,7 @@ impl Side {
         let mut writer = site.client()?;
         let update = writer
             .prepare("update note set version = version + 1 where id = $1")
-            .map_err(|error| said(&error))?;
+            .map_err(|error| to_message(&error))?;
         Ok(Self {
             writer,
             update,
@@ -126,7 +127,7 @@ impl Side {
             let group = number * (self.cached / updates);
             self.writer
                 .execute(&self.update, &[&(group * IN_GROUP)])
-                .map_err(|error| said(&error))?;
+                .map_err(|error| to_message(&error))?;
         }
         shown(&self.site, &mut self.writer)?;
         let spent = cpu::run_time(self.site.server.pid())?.saturating_sub(before);
@@ -140,7 +141,7 @@ fn warm(site: &Site, groups: i32) -> Result<()> {
         let warmers: Vec<_> = (0..WARMERS)
             .map(|first| {
                 scope.spawn(move || {
-                    let mut client = Client::connect(&site.server.url)?;
+                    let mut client = PageClient::connect(&site.server.url)?;
                     for group in (first..groups).step_by(WARMERS as usize) {
                         client.get(&format!("/group/{group}"))?;
                     }
@@ -156,16 +157,16 @@ fn warm(site: &Site, groups: i32) -> Result<()> {
     })
 }
 
-/// Waits until the feed has come to the last update: then a later one shows.
+/// Waits until the feed has passed the last update: then a later one shows.
 fn shown(site: &Site, writer: &mut postgres::Client) -> Result<()> {
     let row = writer
         .query_one(
             "update note set version = version + 1 where id = 1 returning version",
             &[],
         )
-        .map_err(|error| said(&error))?;
+        .map_err(|error| to_message(&error))?;
     let version: i64 = row.get(0);
-    let mut client = Client::connect(&site.server.url)?;
+    let mut client = PageClient::connect(&site.server.url)?;
     for _ in 0..10_000 {
         let body = client.get("/note/1")?;
         if body

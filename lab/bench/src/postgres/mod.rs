@@ -1,4 +1,5 @@
-//! What a site on PostgreSQL costs beside its hits: until a commit shows, while much is written elsewhere, and with much in memory.
+//! Costs of a site on PostgreSQL besides its hits: the time until a commit shows, many writes to
+//! other tables, and many results in memory.
 
 mod client;
 mod invalidation;

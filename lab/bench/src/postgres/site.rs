@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{
     Result,
-    server::{self, Server},
+    server::{self, BenchServer},
 };
 
 /// The rows of `note` in each group.
@@ -16,7 +16,7 @@ pub(super) const IN_GROUP: i32 = 2;
 
 /// A database, a site on it, and the server of that site. All end with this value.
 pub(super) struct Site {
-    pub(super) server: Server,
+    pub(super) server: BenchServer,
     postgres: Postgres,
     url: String,
     _folder: TempDir,
@@ -39,7 +39,8 @@ const PAGES: [(&str, &str); 3] = [
 ];
 
 impl Site {
-    /// `note` has `groups` times [`IN_GROUP`] rows and this replica identity; `other` has twenty. Both belong to the publication.
+    /// `note` has `groups` times [`IN_GROUP`] rows and this replica identity; `other` has twenty.
+    /// Both belong to the publication.
     pub(super) fn start(millpond: &std::path::Path, groups: i32, identity: &str) -> Result<Self> {
         let postgres = Options::new()
             .logical()
@@ -59,7 +60,7 @@ impl Site {
                  create publication millpond for table note, other;
                  analyze"
             ))
-            .map_err(|error| said(&error))?;
+            .map_err(|error| to_message(&error))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let write = |name: &str, text: &str| {
             let path: PathBuf = folder.path().join(name);
@@ -92,12 +93,12 @@ impl Site {
 }
 
 /// What the server says of an error, or the driver.
-pub(super) fn said(error: &postgres::Error) -> String {
+pub(super) fn to_message(error: &postgres::Error) -> String {
     error
         .as_db_error()
         .map_or_else(|| error.to_string(), |said| said.message().to_owned())
 }
 
 fn connect(url: &str) -> Result<Client> {
-    Client::connect(url, NoTls).map_err(|error| said(&error))
+    Client::connect(url, NoTls).map_err(|error| to_message(&error))
 }

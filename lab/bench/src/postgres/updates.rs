@@ -1,7 +1,8 @@
 //! What a hit costs while another table is written.
 //!
-//! The server stands alone on core 0; PostgreSQL, who writes, and who asks, share core 1. Runs with and without writes alternate (ABBA).
-//! The server's CPU is that of all its threads, so that the feed's work counts as part of the hits.
+//! The server runs alone on core 0; PostgreSQL, the writer and the client share core 1. Runs with
+//! and without writes alternate (ABBA). The server's CPU is that of all its threads, so the feed's
+//! work counts as part of the hits.
 
 use std::{
     fmt::Write as _,
@@ -14,8 +15,8 @@ use std::{
 use serde_json::json;
 
 use super::{
-    client::Client,
-    site::{Site, said},
+    client::PageClient,
+    site::{Site, to_message},
 };
 use crate::{
     Result,
@@ -23,7 +24,7 @@ use crate::{
     cpu,
     drive::Generator,
     server::CLIENT_CORE,
-    spread::{Outcome, Spread},
+    spread::{Outcome, SampleSpread},
 };
 
 /// The CPU of a hit with the writes may be this many times that without.
@@ -43,7 +44,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
     cpu::pin(CLIENT_CORE)?;
     let site = Site::start(&millpond, CACHED, "default")?;
-    let mut reader = Client::connect(&site.server.url)?;
+    let mut reader = PageClient::connect(&site.server.url)?;
     for id in 0..CACHED {
         reader.get(&format!("/note/{id}"))?;
     }
@@ -79,9 +80,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         ratios.push(((second.ln() + third.ln() - first.ln() - fourth.ln()) / 2.0).exp());
     }
     let reached = written as f64 / (blocks as f64 * 2.0 * f64::from(seconds));
-    let spreads = Spread::new(without)
-        .zip(Spread::new(with))
-        .zip(Spread::new(ratios));
+    let spreads = SampleSpread::new(without)
+        .zip(SampleSpread::new(with))
+        .zip(SampleSpread::new(ratios));
     let ((without, with), ratio) = spreads.ok_or("no block was run")?;
     let outcome = match ratio.at_most(LIMIT) {
         Outcome::Holds if reached < rate as f64 * 0.99 => Outcome::NotDecided,
@@ -120,7 +121,7 @@ impl Writer {
         let mut client = site.client()?;
         let update = client
             .prepare("update note set version = version + 1 where id = $1")
-            .map_err(|error| said(&error))?;
+            .map_err(|error| to_message(&error))?;
         Ok(Self {
             client,
             update,
@@ -140,7 +141,7 @@ impl Writer {
             let id = i32::try_from(number % CACHED as u64).unwrap_or(0);
             self.client
                 .execute(&self.update, &[&id])
-                .map_err(|error| said(&error))?;
+                .map_err(|error| to_message(&error))?;
             done.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! How long after its acknowledgement a commit of another program shows on the page.
 //!
-//! A row is changed by SQL; from the moment at which the commit is acknowledged the page of the row is asked for again and again on one
-//! connection, until it shows the change. The time counts to the end of that response, so it has at least one round trip in it.
+//! SQL changes a row. From the acknowledgement of the commit on, the page of the row is requested
+//! again and again on one connection, until it shows the change. The time ends with the end of that
+//! response, so it includes at least one round trip.
 
 use std::{
     path::PathBuf,
@@ -12,16 +13,16 @@ use std::{
 use serde_json::json;
 
 use super::{
-    client::Client,
-    site::{Site, said},
+    client::PageClient,
+    site::{Site, to_message},
 };
 use crate::{
     Result,
     arguments::{Arguments, publish},
-    spread::Spread,
+    spread::SampleSpread,
 };
 
-/// At most so many milliseconds for half of the commits, and for 99 of 100.
+/// The most milliseconds for half of the commits, and for 99 of 100.
 const LIMITS: (f64, f64) = (2.0, 10.0);
 /// Between two commits, so that each finds the machine idle.
 const PAUSE: Duration = Duration::from_millis(3);
@@ -35,10 +36,10 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
     let site = Site::start(&millpond, 500, "default")?;
     let mut writer = site.client()?;
-    let mut reader = Client::connect(&site.server.url)?;
+    let mut reader = PageClient::connect(&site.server.url)?;
     let update = writer
         .prepare("update note set version = version + 1 where id = $1 returning version")
-        .map_err(|error| said(&error))?;
+        .map_err(|error| to_message(&error))?;
     let mut millis = Vec::new();
     let mut requests = 0_u64;
     for commit in 0..commits {
@@ -51,7 +52,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         thread::sleep(PAUSE);
         let row = writer
             .query_one(&update, &[&id])
-            .map_err(|error| said(&error))?;
+            .map_err(|error| to_message(&error))?;
         let acknowledged = Instant::now();
         let version: i64 = row.get(0);
         let shown = format!("\"version\":{version}");
@@ -69,7 +70,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         }
         millis.push(acknowledged.elapsed().as_secs_f64() * 1e3);
     }
-    let spread = Spread::new(millis).ok_or("no commit was made")?;
+    let spread = SampleSpread::new(millis).ok_or("no commit was made")?;
     let (p50, p99) = (spread.median(), spread.quantile(0.99));
     let holds = p50 <= LIMITS.0 && p99 <= LIMITS.1;
     let table = format!(

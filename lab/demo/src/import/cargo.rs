@@ -104,8 +104,8 @@ impl Metadata {
     }
 }
 
-/// Runs Cargo: for this platform and without the network first, since a build has fetched no more than that; with it
-/// when that does not do.
+/// Runs Cargo, first for this platform and without the network, because a build has fetched no more
+/// than that; if that fails, with the network.
 pub(super) fn metadata(manifest: &Path) -> Result<Metadata> {
     let host = host();
     let mut attempt: Vec<&str> = vec!["--offline"];

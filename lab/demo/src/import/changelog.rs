@@ -24,7 +24,7 @@ pub(super) fn is_name(file: &str) -> bool {
 /// The first `limit` versions that have notes, newest first as change logs have them.
 pub(super) fn entries(text: &str, limit: usize) -> Vec<Entry> {
     let mut found: Vec<Entry> = Vec::new();
-    // The level of the version headings, which the first one tells.
+    // The level of the version headings, taken from the first one.
     let mut level = None;
     let mut fenced = false;
     let mut open = false;
@@ -39,7 +39,8 @@ pub(super) fn entries(text: &str, limit: usize) -> Vec<Entry> {
         previous = if fenced { "" } else { line };
         match heading {
             Some((depth, title)) if level.is_none_or(|level| depth <= level) => {
-                // An underline has its text in the line above, which was taken for the entry before.
+                // The text of an underlined heading is in the line above, which was added to the
+                // entry before.
                 if !line.starts_with('#') {
                     trim_last_line(&mut found, open);
                 }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version() {
+    fn invalid_versions_are_rejected() {
         for title in [
             "Unreleased",
             "2025-01-31",

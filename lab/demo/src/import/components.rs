@@ -1,4 +1,5 @@
-//! The components of a build as articles: README or library documentation, release notes, and what is built on what.
+//! The components of a build as articles: README or library documentation, release notes, and
+//! dependencies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -60,7 +61,8 @@ pub(super) fn batch(
     }
 }
 
-/// One package of each name, the newest, without the members of the workspace itself; in the order of their names.
+/// One package of each name, the newest, without the members of the workspace itself; ordered by
+/// name.
 fn newest(packages: &[Package]) -> Vec<&Package> {
     let mut newest: BTreeMap<&str, &Package> = BTreeMap::new();
     for package in packages.iter().filter(|package| package.source.is_some()) {
@@ -166,8 +168,8 @@ fn is_plain_https(url: &str) -> bool {
         && !is_mail(url)
 }
 
-/// When this version was published, and the newest release notes as comments. A date that the change log does not tell
-/// is derived from the name.
+/// The date of this version, and the newest release notes as comments. If the change log has no
+/// date, the date is derived from the name.
 fn release_notes(package: &Package, renderer: &Renderer) -> (String, Vec<Comment>) {
     let entries = changelog(package.folder())
         .map(|text| changelog::entries(&text, RELEASE_NOTES))

@@ -12,7 +12,8 @@ use super::{ImportError, ImportSummary, Result, write, write_postgres};
 /// How long to wait for another program that writes to the same file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An open database with the tables of the article site. What is written there reaches a server as other programs' changes do.
+/// An open database with the tables of the article site. A write here reaches a server as a change
+/// of another program.
 pub(crate) enum ArticleDatabase {
     /// An SQLite file.
     Sqlite(Connection),

@@ -1,4 +1,5 @@
-//! Dates as the schema keeps them: `2026-03-01T09:30:00Z`, always UTC, so that text order is time order.
+//! Dates as the schema keeps them: `2026-03-01T09:30:00Z`, always UTC, so that text order is time
+//! order.
 
 use time::{Date, Duration, Month, OffsetDateTime, Time, UtcOffset};
 
@@ -35,7 +36,8 @@ fn iso_date(text: &str) -> Option<Date> {
     Date::from_calendar_date(i32::from(number(text.get(..4)?)?), month, day).ok()
 }
 
-/// The first date in a line such as a change log's heading: `## [1.2.0] - 2025-03-24` or `# 1.10.1 (March 5th, 2025)`.
+/// The first date in a line such as a change log's heading: `## [1.2.0] - 2025-03-24` or `# 1.10.1
+/// (March 5th, 2025)`.
 pub(super) fn find(line: &str) -> Option<String> {
     let words: Vec<&str> = line
         .split(|c: char| c.is_whitespace() || "()[],".contains(c))
@@ -70,7 +72,8 @@ fn written_date(month: &str, day: &str, year: &str) -> Option<Date> {
     Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()
 }
 
-/// A date for a text that has none: the same for the same name, spread over the five years before 2026.
+/// A date for a text without one: the same for the same name, spread over the five years before
+/// 2026.
 pub(super) fn derived(name: &str) -> String {
     const FIVE_YEARS_S: u64 = 5 * 365 * 86_400;
     let seconds = stable_hash(name) % FIVE_YEARS_S;

@@ -1,7 +1,9 @@
-//! Markdown to HTML that is safe to show: rendered by `pulldown-cmark`, sanitised by `ammonia`, then tidied.
+//! Markdown to HTML that is safe to show: rendered by `pulldown-cmark`, sanitised by `ammonia`,
+//! then tidied.
 //!
-//! The source is somebody else's: no script, no style beyond a cell's alignment, no form, no scheme but `http` and
-//! `https`, `nofollow` on every link, and identifiers prefixed with `s-` so that they meet none of the page's own.
+//! The source is not trusted: no script, no style beyond a cell's alignment, no form, no scheme but
+//! `http` and `https`, `nofollow` on every link, and identifiers prefixed with `s-` so that they
+//! never equal the page's own.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +14,8 @@ use pulldown_cmark::{BrokenLink, CowStr, Event, Options, Parser, Tag, TagEnd};
 use super::text::slug;
 use super::tidy;
 
-/// Deeper nesting of blocks than any text needs; beyond it the time to sanitise grows faster than the text.
+/// Deeper nesting of blocks than any text needs; beyond it the time to sanitise grows faster than
+/// the text.
 const MAX_DEPTH: usize = 64;
 
 /// A text made ready for its columns.
@@ -64,8 +67,9 @@ fn events(markdown: &str) -> Result<Vec<Event<'_>>, String> {
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
-    // `[Type]` in a library's documentation is a link that its own tool resolves: here it is the word. In any other
-    // text square brackets without a target are just that, so only code in brackets is taken for such a link.
+    // `[Type]` in a library's documentation is a link that rustdoc resolves: here it becomes the
+    // plain word. In other texts square brackets without a target are plain text, so only code in
+    // brackets counts as such a link.
     let resolve = |link: BrokenLink<'_>| {
         link.reference
             .starts_with('`')
@@ -95,7 +99,8 @@ fn events(markdown: &str) -> Result<Vec<Event<'_>>, String> {
     Ok(events)
 }
 
-/// Gives each heading the identifier that its text makes, as the tables of contents in READMEs expect.
+/// Gives each heading the identifier made from its text, as the tables of contents in READMEs
+/// expect.
 fn name_headings(events: &mut [Event<'_>]) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for start in 0..events.len() {
@@ -156,7 +161,8 @@ fn sanitiser() -> Builder<'static> {
     for heading in ["h1", "h2", "h3", "h4", "h5", "h6"] {
         builder.add_tag_attributes(heading, ["id"]);
     }
-    // A component's text has no base here: relative links lose their target, and images (badges) go.
+    // A component's text has no base here: relative links lose their target, and images (badges)
+    // are removed.
     builder.rm_tags(["img", "figure", "figcaption", "map", "area"]);
     builder.url_relative(UrlRelative::Custom(Box::new(within_the_page)));
     builder
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn script_handlers_and_other_schemes_go() {
+    fn script_handlers_and_other_schemes_are_removed() {
         component("<script>alert(1)</script>ok", "ok");
         component("a <b onclick=x()>b</b>", "<p>a <b>b</b></p>");
         component("<img src=x onerror=alert(1)>\n\nok", "<p>ok</p>");

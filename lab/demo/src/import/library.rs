@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_lines_of_examples_go() {
+    fn hidden_lines_of_examples_are_removed() {
         let source = "//! ```no_run\n//! # use a::b;\n//! b();\n//! #\n//! #[x]\n//! ```\n//! ```toml\n//! # kept\n//! ```\n";
         assert_eq!(
             documentation(source),

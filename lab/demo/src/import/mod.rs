@@ -1,11 +1,13 @@
 //! Real content for the tables of the article site.
 //!
-//! The source is a Cargo workspace ([`crates`]); the tables are those of `examples/articles/migrations`,
-//! on SQLite or PostgreSQL. Everything is read and rendered first and then written in one transaction,
-//! so that a server on the same database sees one change. A second import updates by slug and writes
-//! only the rows that differ; it never touches what readers wrote, and keeps what left the source.
+//! The source is a Cargo workspace ([`crates`]); the tables are those of
+//! `examples/articles/migrations`, on SQLite or PostgreSQL. Everything is read and rendered first
+//! and then written in one transaction, so a server on the same database sees one change. A second
+//! import updates by slug and writes only the rows that differ. It never touches what readers
+//! wrote, and keeps articles that have left the source.
 //!
-//! Knows Markdown, Cargo's metadata and the tables. Does not apply migrations and does not know the server.
+//! Knows Markdown, Cargo's metadata and the tables. Does not apply migrations and does not know the
+//! server.
 
 mod cargo;
 mod changelog;
@@ -146,13 +148,15 @@ impl From<rusqlite::Error> for ImportError {
 /// The result of an import.
 pub(crate) type Result<T> = std::result::Result<T, ImportError>;
 
-/// Makes an article of every component that the workspace at `manifest` (its `Cargo.toml`) is built from.
+/// Makes an article of every component that the workspace at `manifest` (its `Cargo.toml`) is built
+/// from.
 ///
-/// Runs `cargo metadata` (the program that `CARGO` names, or `cargo`), first without the network. `progress` is told
-/// what is being done, in a few words, once for each component.
+/// Runs `cargo metadata` (the program that `CARGO` names, or `cargo`), first without the network.
+/// Each step calls `progress` with a few words, once for each component.
 ///
 /// # Errors
-/// When Cargo cannot list the components, a table is missing, or the database refuses; then nothing has changed.
+/// When Cargo cannot list the components, a table is missing, or the database refuses; then nothing
+/// is changed.
 pub(crate) fn crates(
     db: &mut ArticleDatabase,
     manifest: &Path,

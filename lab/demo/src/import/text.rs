@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// FNV-1a, 64 bits. Dates and slugs that are derived from names must be the same on every machine and in every
-/// release, which `std`'s hashers do not promise.
+/// FNV-1a, 64 bits. Dates and slugs derived from names must be the same on every machine and in
+/// every release, which `std`'s hashers do not promise.
 pub(super) fn stable_hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -12,8 +12,8 @@ pub(super) fn stable_hash(text: &str) -> u64 {
 
 /// A name for a URL: ASCII letters, digits and single hyphens, at most 120 bytes, never empty.
 ///
-/// Accents are folded. Where letters had to be left out altogether, a hash of the whole text is added, so that two
-/// titles in another script do not become one.
+/// Accents are folded. If letters had to be left out, a hash of the whole text is added, so that
+/// two titles in another script do not become one.
 pub(super) fn slug(text: &str) -> String {
     let mut slug = String::new();
     let mut lost = false;

@@ -1,14 +1,14 @@
-//! The last pass over sanitised HTML: the title out of it, headings below it, mail addresses and empty elements gone,
-//! and the plain text beside it.
+//! The last pass over sanitised HTML: takes out the title, lowers the headings, removes mail
+//! addresses and empty elements, and makes the plain text.
 //!
-//! Works on what the sanitiser writes: well-formed, lower-case, attributes in double quotes.
+//! Works on the sanitiser's output: well-formed, lower-case, attributes in double quotes.
 
 use std::collections::HashMap;
 
 use super::html::Rendered;
 use super::text::{one_line, without_mail};
 
-/// Elements that say nothing when they hold nothing; what is left when a badge has gone.
+/// Elements without meaning when they are empty, such as remains of a removed badge.
 const EMPTY_GOES: [&str; 22] = [
     "a",
     "abbr",
@@ -95,7 +95,8 @@ fn classify(piece: &str) -> Piece<'_> {
     }
 }
 
-/// The length of the tag that `html` begins with, if it begins with one. A `>` in a quoted value ends none.
+/// The length of the tag at the beginning of `html`, if there is one. A `>` in a quoted value does
+/// not end a tag.
 fn tag_end(html: &str) -> Option<usize> {
     let after = html.strip_prefix('<')?;
     let start = after.strip_prefix('/').unwrap_or(after);
@@ -113,7 +114,8 @@ fn tag_end(html: &str) -> Option<usize> {
     None
 }
 
-/// How deep tags nest in HTML not yet sanitised. Elements that a parser closes by itself do not count.
+/// The nesting depth of tags in HTML that is not yet sanitised. Elements that a parser closes by
+/// itself do not count.
 pub(super) fn depth(html: &str) -> usize {
     const CLOSED: [&str; 15] = [
         "area", "br", "col", "dd", "dt", "hr", "img", "input", "li", "p", "source", "td", "th",
@@ -185,7 +187,8 @@ pub(super) fn tidy(html: &str) -> Rendered {
                 rendered.text.push_str(&unescape(text));
             }
             Piece::Text(text) => {
-                // The brackets of `<name@host>` are entities here, so addresses are looked for in the decoded text.
+                // The brackets of `<name@host>` are entities here, so addresses are looked for in
+                // the decoded text.
                 let decoded = unescape(text);
                 let kept = without_mail(&decoded);
                 if kept == decoded {
@@ -280,7 +283,8 @@ fn lowered(name: &str, tag: &str, shift: usize) -> String {
     }
 }
 
-/// Begins a line for a block, unless it is the first paragraph of a list's item, which stands behind the bullet.
+/// Begins a line for a block, unless it is the first paragraph of a list item, which follows the
+/// bullet.
 fn open_block(text: &mut String, name: &str) {
     let bullet = text.trim_end_matches('\n').len();
     if name == "p" && text[..bullet].ends_with("• ") {
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_badge_leaves_behind_goes() {
+    fn remains_of_badges_are_removed() {
         let tidied = tidy(
             "<h1>Name <a href=\"https://a.example/\">\n</a></h1>\n<p><a rel=\"x\"></a>\n<a></a></p><p>Text.</p>",
         );
@@ -398,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_addresses_go_but_not_from_code() {
+    fn mail_addresses_are_removed_except_in_code() {
         let tidied = tidy("<p>By A &lt;a@example.org&gt;</p><p><code>a@example.org</code></p>");
         assert_eq!(
             tidied.html,

@@ -1,4 +1,5 @@
-//! Topics of components: the categories of the registry by readable names, and keywords that enough components share.
+//! Topics of components: the categories of the registry by readable names, and keywords that enough
+//! components share.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +7,8 @@ use super::cargo::Package;
 use super::record::Topic;
 use super::text::slug;
 
-/// A keyword is a topic from this many components on; a topic of one makes nobody curious.
+/// A keyword is a topic from this number of components on: a topic with one component helps no
+/// reader.
 const KEYWORD_MIN: usize = 4;
 
 /// At most this many topics for each component.
@@ -274,7 +276,8 @@ pub(super) fn of<'p>(packages: &[&'p Package]) -> (HashMap<&'p str, Vec<String>>
                 topics.push(topic);
             }
         }
-        // Half of all components do without the standard library; what else they do says more about them.
+        // Half of all components work without the standard library; their other topics say more
+        // about them.
         topics.sort_by_key(|topic| topic.starts_with("no-std"));
         topics.truncate(PER_COMPONENT);
         for topic in &topics {
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_meet() {
+    fn different_spellings_give_one_topic() {
         assert_eq!(normal("no_std"), normal("nostd"));
         assert_eq!(
             normal("development-tools::testing"),

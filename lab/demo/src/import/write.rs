@@ -41,7 +41,8 @@ pub(super) fn write(
     batch: &ImportBatch,
     summary: &mut ImportSummary,
 ) -> Result<()> {
-    // Immediate: to wait for another writer at the start is fine, to fail half-way because of one is not.
+    // Immediate: the transaction may wait for another writer at its start, but must not fail
+    // half-way because of one.
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let topics = topics(&transaction, &batch.topics)?;
     let mut ids: HashMap<&str, i64> = HashMap::new();

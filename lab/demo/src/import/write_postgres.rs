@@ -1,5 +1,6 @@
-//! The rows on PostgreSQL: everything goes into temporary tables first, a thousand rows at a time, and a few statements then
-//! write what differs. A statement for each row, as on SQLite, would wait for the network a million times.
+//! The rows on PostgreSQL: all rows go into temporary tables first, a thousand at a time, and a few
+//! statements then write the differences. A statement for each row, as on SQLite, would wait for
+//! the network a million times.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Whole hits: a worker, a socket, and a client that waits for each answer, so that every run of the loop is alike.
+//! Whole hits: a worker, a socket, and a client that waits for each answer, so every run of the
+//! loop is alike.
 
 use super::folder::{Served, file, page as address_of_page};
 

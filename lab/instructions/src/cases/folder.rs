@@ -90,7 +90,8 @@ impl Served {
             within(&mut || {
                 let listener = listener.take().expect("one call");
                 let service = sites.service();
-                // How often it looks for a request depends on time, and of that there is plenty under valgrind.
+                // The number of polls for a request depends on time, and valgrind makes everything
+                // slow.
                 let limits = Limits {
                     spins: false,
                     ..Limits::default()
@@ -147,10 +148,10 @@ pub(super) struct Worker {
 
 impl Worker {
     /// A connection that stays open.
-    pub(super) fn connect(&self) -> Client {
+    pub(super) fn connect(&self) -> PipelineClient {
         let stream = TcpStream::connect(self.address).expect("connects");
         stream.set_nodelay(true).expect("an option of TCP");
-        Client {
+        PipelineClient {
             stream: BufReader::with_capacity(256 << 10, stream),
             address: self.address,
         }
@@ -169,18 +170,19 @@ impl Drop for Worker {
 }
 
 /// A client that waits for each answer.
-pub(super) struct Client {
+pub(super) struct PipelineClient {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
 }
 
-impl Client {
+impl PipelineClient {
     /// A request for `target`, as wrk sends it.
     pub(super) fn request(&self, target: &str) -> String {
         format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address)
     }
 
-    /// Sends these requests at once and reads `answers` responses of status 200; gives the last one's head.
+    /// Sends these requests at once and reads `answers` responses of status 200; returns the head
+    /// of the last.
     pub(super) fn ask(&mut self, requests: &str, answers: u32) -> String {
         let stream = self.stream.get_mut();
         stream.write_all(requests.as_bytes()).expect("sent");

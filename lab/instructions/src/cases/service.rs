@@ -1,4 +1,5 @@
-//! A request to its response, without a socket: normal form of the path, route, key, look-up, conditions.
+//! A request to its response, without a socket: normal form of the path, route, key, look-up,
+//! conditions.
 
 use std::hint::black_box;
 

@@ -32,16 +32,16 @@ impl Feed for Numbered {
 }
 
 /// Stands for a page of 8 KiB.
-struct Page;
+struct StoredPage;
 
-impl Value for Page {
+impl Value for StoredPage {
     fn weight(&self) -> usize {
         8 << 10
     }
 }
 
 /// Each entry depends on one table and on one row of another, as an article does.
-fn filled() -> (Arc<Store<Page, Numbered>>, Vec<Vec<u8>>) {
+fn filled() -> (Arc<Store<StoredPage, Numbered>>, Vec<Vec<u8>>) {
     let store = Store::new(Config::default());
     store.heartbeat(NOW, 0);
     let keys: Vec<_> = (0..ENTRIES)
@@ -54,7 +54,7 @@ fn filled() -> (Arc<Store<Page, Numbered>>, Vec<Vec<u8>>) {
         let begun = pin!(permit.begin()).poll(&mut Context::from_waker(Waker::noop()));
         assert!(begun.is_ready());
         permit.complete(Fill {
-            value: Arc::new(Page),
+            value: Arc::new(StoredPage),
             tags: vec![Tag::broad(0), Tag::narrow(row << 8)],
             snapshot: 0,
             position: 0,

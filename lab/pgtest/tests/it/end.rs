@@ -12,7 +12,7 @@ use lab_pgtest::Postgres;
 /// Set for the process that is to be killed.
 const VICTIM: &str = "MILLPOND_PGTEST_VICTIM";
 
-/// No test: what `a_killed_test_takes_its_server_along` runs in another process.
+/// No test: what `a_killed_test_ends_its_server` runs in another process.
 #[test]
 fn victim() {
     if env::var_os(VICTIM).is_none() {
@@ -62,17 +62,17 @@ fn check(how: &str) {
     }
 }
 
-/// A process that has ended may stand in the table until somebody asks for its status.
+/// An ended process may stay in the process table until its parent asks for its status.
 fn is_running(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]
-fn a_killed_test_takes_its_server_along() {
+fn a_killed_test_ends_its_server() {
     check("running");
 }
 
 #[test]
-fn even_a_frozen_one() {
+fn a_killed_test_ends_even_a_frozen_server() {
     check("frozen");
 }

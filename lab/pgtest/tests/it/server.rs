@@ -65,7 +65,7 @@ fn options_hold_across_a_restart_and_data_across_a_crash() {
 }
 
 #[test]
-fn a_frozen_server_answers_when_it_thaws() {
+fn a_thawed_server_answers() {
     let server = Postgres::start().unwrap();
     let mut client = connect(&server.url());
     server.freeze().unwrap();
@@ -111,7 +111,7 @@ fn several_start_at_once() {
 }
 
 #[test]
-fn what_the_server_refuses_is_in_the_error() {
+fn the_error_quotes_the_server() {
     let error = Options::new()
         .set("work_mem", "plenty")
         .start()

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use lab_testkit::Response;
 
-/// Longer than any fault lasts: a frozen node answers once it goes on.
+/// Longer than any fault lasts: a frozen node answers after it continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct NodeAnswer {
     pub(crate) status: u16,
     pub(crate) hit: bool,
     pub(crate) location: String,
@@ -22,9 +22,9 @@ pub(crate) struct Answer {
 
 /// A connection to a node.
 #[derive(Debug)]
-pub(crate) struct Client(lab_testkit::Client);
+pub(crate) struct NodeClient(lab_testkit::Client);
 
-impl Client {
+impl NodeClient {
     pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         lab_testkit::Client::open(address, PATIENCE).map(Self)
     }
@@ -34,20 +34,20 @@ impl Client {
     }
 
     /// Sends a GET request, with a cookie if it is not empty.
-    pub(crate) fn get(&mut self, target: &str, cookie: &str) -> io::Result<Answer> {
+    pub(crate) fn get(&mut self, target: &str, cookie: &str) -> io::Result<NodeAnswer> {
         let field = format!("Cookie: {cookie}");
         let fields = [field.as_str()];
         let fields = if cookie.is_empty() { &[][..] } else { &fields };
-        self.0.get(target, fields).and_then(Answer::of)
+        self.0.get(target, fields).and_then(NodeAnswer::of)
     }
 
     /// Sends a form of the same site.
-    pub(crate) fn post(&mut self, target: &str, form: &str) -> io::Result<Answer> {
-        self.0.post(target, form).and_then(Answer::of)
+    pub(crate) fn post(&mut self, target: &str, form: &str) -> io::Result<NodeAnswer> {
+        self.0.post(target, form).and_then(NodeAnswer::of)
     }
 }
 
-impl Answer {
+impl NodeAnswer {
     fn of(response: Response) -> io::Result<Self> {
         let field = |name| response.field(name).unwrap_or_default();
         let (cookie, _) = field("set-cookie")

@@ -1,4 +1,4 @@
-//! Where it is fought: what all threads share.
+//! What all threads of a scenario share.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,9 +16,9 @@ pub(crate) trait Target: Send + Sync {
     fn bound(&self) -> Duration;
 }
 
-/// What is told while it lasts; the whole is in the report at its end.
+/// Counts while the scenario lasts; the whole is in the report at its end.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct LiveCounts {
     pub(crate) reads: AtomicU64,
     pub(crate) hits: AtomicU64,
     /// Late and mixed pages.
@@ -26,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) faults: AtomicU64,
 }
 
-impl Tally {
+impl LiveCounts {
     /// Counts a page.
     pub(crate) fn page(&self, is_hit: bool, is_wrong: bool) {
         self.reads.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +45,7 @@ pub(crate) struct Context {
     pub(crate) nodes: Vec<Box<dyn Target>>,
     pub(crate) log: Log,
     pub(crate) span: Span,
-    pub(crate) tally: Tally,
+    pub(crate) tally: LiveCounts,
     pub(crate) quiet_period: QuietPeriod,
 }
 
@@ -56,7 +56,7 @@ impl Context {
             nodes,
             log: Log::new(),
             span: Span::default(),
-            tally: Tally::default(),
+            tally: LiveCounts::default(),
             quiet_period: QuietPeriod::default(),
         }
     }

@@ -1,4 +1,5 @@
-//! Nodes that are none: they answer the same pages from the database, honestly or not, to show that the judge can tell.
+//! Fake nodes: they answer the same pages from the database, honestly or not, to show that the
+//! judge finds the difference.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,7 +14,7 @@ use postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::coherence::context::{Context, Target};
 use crate::coherence::page::Ask;
-use crate::coherence::report::Report;
+use crate::coherence::report::ScenarioReport;
 use crate::coherence::scenario::{Scenario, run_clients};
 use crate::coherence::schema;
 use base_clock::Boottime;
@@ -26,7 +27,7 @@ const LONG: Duration = Duration::from_secs(600);
 enum Manner {
     /// Each page from one snapshot of its own.
     Honest,
-    /// From memory for so long, whatever is committed.
+    /// Answers from memory for this time, without regard to commits.
     TimeToLive(Duration),
     /// Each query of a page by itself.
     Torn,
@@ -159,8 +160,9 @@ fn read(client: &mut Client, ask: &Ask, between: impl Fn()) -> Option<String> {
     })
 }
 
-/// What is found at two fake nodes of this manner, in one long quiet period; the first has a bound of its own.
-fn found(manner: Manner, bounds: [Duration; 2]) -> Report {
+/// The report on two fake nodes of this manner, in one long quiet period; the first has a bound of
+/// its own.
+fn found(manner: Manner, bounds: [Duration; 2]) -> ScenarioReport {
     let server: Postgres = Options::new()
         .set("max_prepared_transactions", "20")
         .start()
@@ -182,12 +184,12 @@ fn found(manner: Manner, bounds: [Duration; 2]) -> Report {
     run_clients(&context, &url, &plan, |_: &mut Choices<'_>| {
         context.quiet_period.begin();
         context.span.pass(Duration::from_secs(8));
-        Report::default()
+        ScenarioReport::default()
     })
 }
 
 #[test]
-fn an_honest_node_is_found_to_be_so() {
+fn an_honest_node_passes() {
     let report = found(Manner::Honest, [Duration::ZERO, LONG]);
     assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
     assert!(

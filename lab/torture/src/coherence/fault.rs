@@ -11,7 +11,8 @@ pub(crate) enum Fault {
     ServerCrashed,
     /// The server is away for longer than the bound.
     ServerAway,
-    /// The server's processes are stopped for longer than the bound: connections stay open, and nobody answers.
+    /// The server's processes are stopped for longer than the bound: connections stay open and get
+    /// no answer.
     ServerFrozen,
     /// A node is stopped for longer than the bound.
     NodeFrozen,
@@ -25,9 +26,9 @@ pub(crate) enum Fault {
     PacketsLost,
     /// The same for less than the bound.
     PacketsLostBriefly,
-    /// The server hears nothing of a node, and is heard.
+    /// The server receives nothing from a node; the node receives everything.
     PacketsToServerLost,
-    /// A node hears nothing of the server, and is heard.
+    /// A node receives nothing from the server; the server receives everything.
     PacketsFromServerLost,
     /// Three packets of ten between a node and the server are lost.
     PacketsThinned,
@@ -35,7 +36,8 @@ pub(crate) enum Fault {
     FeedDeaf,
     /// The same for a node's other connections.
     PoolDeaf,
-    /// The server crashes and starts again while a node hears nothing of it: the connections that the node has are no more.
+    /// The server crashes and restarts, and a node receives no packet about it: the node's
+    /// connections no longer exist at the server.
     ServerGoneUnheard,
     /// New slots have to be made while a write is open.
     SlotBesideOpenWrite,
@@ -43,7 +45,7 @@ pub(crate) enum Fault {
     TableAltered,
     /// A view says something else.
     ViewReplaced,
-    /// There is no publication for a moment; or a table's changes are not recorded, where triggers do that.
+    /// The publication is dropped for a moment; with triggers, a table's changes are not recorded.
     PublicationDropped,
     /// A transaction beyond `logical_decoding_work_mem`.
     LargeTransaction,
@@ -77,7 +79,7 @@ impl Fault {
         Self::PoolDeaf,
         Self::ServerGoneUnheard,
     ];
-    /// What stands in for them.
+    /// The fault of a relay, which replaces these where packets cannot be lost.
     const RELAY: [Self; 1] = [Self::RelaySilent];
 
     /// All kinds, where packets can be lost and where not.

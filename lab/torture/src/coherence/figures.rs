@@ -6,13 +6,13 @@ use std::time::Duration;
 /// Pages of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
-    /// Those that were held against the log.
+    /// Pages that were compared with the log.
     pub reads: u64,
     /// Those of them that came from memory.
     pub hits: u64,
     /// Those that were older than promised.
     pub late: u64,
-    /// Those that never were one state of the database, or showed what was rolled back.
+    /// Pages that never were one state of the database, or showed rolled back rows.
     pub mixed: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct FaultFigures {
 
 impl FaultFigures {
     /// One, after which everything was well within this time.
-    pub(crate) fn one(recovery: Option<Duration>) -> Self {
+    pub(crate) fn single(recovery: Option<Duration>) -> Self {
         Self {
             times: 1,
             measured: u64::from(recovery.is_some()),

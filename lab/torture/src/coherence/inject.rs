@@ -16,9 +16,9 @@ use crate::coherence::node::Node;
 use crate::coherence::packets::Packets;
 use crate::coherence::page::Ask;
 use crate::coherence::reader::Visitor;
-use crate::coherence::report::Report;
+use crate::coherence::report::ScenarioReport;
 use crate::coherence::scenario::Feed;
-use crate::coherence::schema::{Kind, Thing, label};
+use crate::coherence::schema::{Thing, ThingKind, label};
 use crate::coherence::transaction;
 use crate::coherence::writer::{committed, connect};
 
@@ -35,19 +35,20 @@ pub(crate) struct FaultInjector<'f> {
     /// Views that were replaced.
     pub(crate) labels: u64,
     /// What was seen by those who come with a fault.
-    pub(crate) report: Report,
+    pub(crate) report: ScenarioReport,
 }
 
-/// How often a page is asked for until it comes from memory.
+/// The most requests for a page until it comes from memory.
 const REMINDERS: usize = 20;
 /// Until requests to a frozen node are under way.
 const SENDING: Duration = Duration::from_millis(100);
 /// Rows of a large transaction; each takes some 100 bytes in the decoder's memory.
 const LARGE: i32 = 20_000;
 
-/// A column becomes another and is what it was: the catalog has changed as far as any node can tell (coherence.md, rule 9), and each
-/// row has been written anew, so that readers with older snapshots would find the table empty. It can be done for ever: ✗ *a column that
-/// comes and goes leaves its number behind, and a table has 1,600 of them.*
+/// Changes a column's type and changes it back. Each node must treat the catalog as changed
+/// (coherence.md, rule 9). Each row is written again, so readers with older snapshots would find the
+/// table empty. The change can be repeated without limit. *Counterexample: a column that is added
+/// and dropped leaves its number behind, and a table has 1,600 of them.*
 const ALTERED: &str =
     "alter table account alter stamp type numeric; alter table account alter stamp type bigint";
 
@@ -68,23 +69,23 @@ impl FaultInjector<'_> {
             }
             Fault::ServerAway => {
                 self.server.stop();
-                self.last();
+                self.wait_out_fault();
                 self.server.restart().map_err(to_message)
             }
             Fault::ServerFrozen => {
                 self.server.freeze().map_err(to_message)?;
-                self.last();
+                self.wait_out_fault();
                 self.server.thaw().map_err(to_message)
             }
             Fault::NodeFrozen => {
                 let freeze = |node: &Node| node.freeze().map_err(to_message);
                 let thaw = |node: &Node| node.thaw().map_err(to_message);
-                self.outlast(number, self.lasting, freeze, thaw)
+                self.exceed_bound(number, self.lasting, freeze, thaw)
             }
             Fault::NodeKilled => node.replace().map_err(to_message),
             Fault::RelaySilent => {
                 let hush = |silent| move |node: &Node| node.silence(silent);
-                self.outlast(number, self.lasting, hush(true), hush(false))
+                self.exceed_bound(number, self.lasting, hush(true), hush(false))
             }
             Fault::ConnectionsCut => self.cut(number),
             Fault::PacketsLost
@@ -92,7 +93,7 @@ impl FaultInjector<'_> {
             | Fault::PacketsToServerLost
             | Fault::PacketsFromServerLost
             | Fault::PacketsThinned => self.lose(fault, number),
-            Fault::FeedDeaf | Fault::PoolDeaf => self.deafen(fault, number),
+            Fault::FeedDeaf | Fault::PoolDeaf => self.lose_packets(fault, number),
             Fault::ServerGoneUnheard => self.crash_unheard(number),
             Fault::SlotBesideOpenWrite => self.slot_beside_open_write(),
             Fault::TableAltered => self.client()?.batch_execute(ALTERED).map_err(to_message),
@@ -108,13 +109,13 @@ impl FaultInjector<'_> {
         }
     }
 
-    pub(crate) fn last(&self) {
+    pub(crate) fn wait_out_fault(&self) {
         self.context.span.pass(self.lasting);
     }
 
-    /// Keeps a node from its feed for longer than the bound while an account that it has in memory changes, and asks it
-    /// for that before it goes on.
-    pub(crate) fn outlast(
+    /// Keeps a node from its feed for longer than the bound while an account in the node's memory
+    /// changes, and requests that account before the feed continues.
+    pub(crate) fn exceed_bound(
         &mut self,
         number: usize,
         time: Duration,
@@ -123,9 +124,10 @@ impl FaultInjector<'_> {
     ) -> Result<(), String> {
         let (context, node) = (self.context, &self.nodes[number]);
         let asks = [Ask::Account(1), Ask::Total, Ask::View(1), Ask::Top];
-        self.remember(number, &asks);
+        self.load_into_memory(number, &asks);
         keep(node)?;
-        // Somebody else may have the account's lock for longer than this one waits: then others have changed it.
+        // Other writers may hold the account's lock for longer than this one waits: then they have
+        // changed the account.
         let raised = self.raise();
         context.span.pass(time);
         let report = &mut self.report;
@@ -133,7 +135,7 @@ impl FaultInjector<'_> {
             let looks = asks.each_ref().map(|ask| {
                 scope.spawn(move || {
                     let mut visitor = Visitor::new(context);
-                    visitor.look(number, ask);
+                    visitor.request(number, ask);
                     visitor.report
                 })
             });
@@ -148,7 +150,7 @@ impl FaultInjector<'_> {
     }
 
     /// Asks a node for pages until they come from memory, or for long enough.
-    pub(crate) fn remember(&mut self, number: usize, asks: &[Ask]) {
+    pub(crate) fn load_into_memory(&mut self, number: usize, asks: &[Ask]) {
         let mut visitor = Visitor::new(self.context);
         for ask in asks {
             for _ in 0..REMINDERS {
@@ -169,7 +171,7 @@ impl FaultInjector<'_> {
         let (mut client, mut other) = (self.client()?, self.client()?);
         self.write(&mut client, |_| {
             self.feed.kill(&mut other)?;
-            self.last();
+            self.wait_out_fault();
             Ok(())
         })
         .map(drop)
@@ -183,7 +185,7 @@ impl FaultInjector<'_> {
         log.note(
             write,
             Change {
-                thing: Thing(Kind::Label, 0),
+                thing: Thing(ThingKind::Label, 0),
                 version: self.labels,
                 place: None,
             },
@@ -213,7 +215,8 @@ impl FaultInjector<'_> {
         self.write(&mut self.client()?, |_| Ok(()))
     }
 
-    /// A transaction that raises account 1 before and after something else; the version that it has then.
+    /// A transaction that raises account 1 before and after another step; returns the account's
+    /// version.
     pub(crate) fn write(
         &self,
         client: &mut Client,
@@ -285,7 +288,7 @@ mod tests {
     use crate::coherence::schema;
 
     #[test]
-    fn a_table_is_altered_for_ever_without_a_trace_but_that_it_was() {
+    fn a_table_is_altered_repeatedly_and_stays_the_same() {
         let server = Options::new().start().unwrap();
         let mut client = Client::connect(&server.url(), NoTls).unwrap();
         client.batch_execute(&schema::create()).unwrap();

@@ -1,14 +1,15 @@
-//! The promise, held against one page.
+//! Compares one page with the promise.
 //!
-//! *Late*: a version below that which was acknowledged more than the bound before the request was sent (or by this very
-//! node before it, or by any node to this very visitor), or a row that is not where it must be. *Mixed*: values that never were one state together, and what
-//! was rolled back.
+//! *Late*: the page shows a version below one that was acknowledged more than the bound before the
+//! request was sent (or acknowledged by this node before the request, or by any node to this
+//! visitor), or a row is not where it must be. *Mixed*: the values never were one state together,
+//! or were rolled back.
 
 use std::time::Duration;
 
 use crate::coherence::log::Log;
 use crate::coherence::page::Ask;
-use crate::coherence::schema::{ACCOUNTS, Kind, MONEY, PIECES, Thing};
+use crate::coherence::schema::{ACCOUNTS, MONEY, PIECES, Thing, ThingKind};
 use base_clock::Boottime;
 
 /// One request and the circumstances of its answer.
@@ -19,7 +20,7 @@ pub(crate) struct Circumstances {
     /// The node that answered, and its `max_staleness`.
     pub(crate) node: usize,
     pub(crate) bound: Duration,
-    /// What this visitor had written before, through whichever node.
+    /// This visitor's earlier write, through any node.
     pub(crate) own: Option<(Thing, u64)>,
 }
 
@@ -28,7 +29,8 @@ pub(crate) struct Circumstances {
 pub(crate) struct Verdict {
     pub(crate) late: Option<String>,
     pub(crate) mixed: Option<String>,
-    /// For how long the oldest commit that it does not show had been acknowledged when it was asked for.
+    /// At the time of the request, how long ago the oldest commit that the page does not show was
+    /// acknowledged.
     pub(crate) unseen: Option<Duration>,
 }
 
@@ -69,33 +71,33 @@ impl Judge<'_> {
         let first = rows[0].first().map_or(&[][..], Vec::as_slice);
         match ask {
             Ask::Account(id) => {
-                self.agree("version and mirror", first[0], first[2]);
-                self.agree("stamp and mirror", first[1], first[3]);
-                self.happened(first[1]);
-                self.version(Thing(Kind::Account, *id), first[0]);
+                self.must_equal("version and mirror", first[0], first[2]);
+                self.must_equal("stamp and mirror", first[1], first[3]);
+                self.must_not_be_undone(first[1]);
+                self.version(Thing(ThingKind::Account, *id), first[0]);
             }
             Ask::Pair(id) => {
-                self.agree("the versions of both queries", first[0], rows[1][0][0]);
-                self.agree("the stamps of both queries", first[1], rows[1][0][1]);
-                self.happened(first[1]);
-                self.version(Thing(Kind::Account, *id), first[0]);
+                self.must_equal("the versions of both queries", first[0], rows[1][0][0]);
+                self.must_equal("the stamps of both queries", first[1], rows[1][0][1]);
+                self.must_not_be_undone(first[1]);
+                self.version(Thing(ThingKind::Account, *id), first[0]);
             }
             Ask::View(id) => {
-                self.agree("version and mirror", first[0], first[1]);
-                self.version(Thing(Kind::Account, *id), first[0]);
+                self.must_equal("version and mirror", first[0], first[1]);
+                self.version(Thing(ThingKind::Account, *id), first[0]);
             }
-            Ask::Label(_) => self.version(Thing(Kind::Label, 0), first[0]),
-            Ask::Entries(id) => self.version(Thing(Kind::Entries, *id), first[0]),
+            Ask::Label(_) => self.version(Thing(ThingKind::Label, 0), first[0]),
+            Ask::Entries(id) => self.version(Thing(ThingKind::Entries, *id), first[0]),
             Ask::Total => {
-                self.agree("accounts", first[0], u64::from(ACCOUNTS));
-                self.agree("money", first[1], MONEY);
-                self.agree("the sums of both tables", first[2], rows[1][0][0]);
-                self.total(first[2]);
+                self.must_equal("accounts", first[0], u64::from(ACCOUNTS));
+                self.must_equal("money", first[1], MONEY);
+                self.must_equal("the sums of both tables", first[2], rows[1][0][0]);
+                self.judge_total(first[2]);
             }
-            Ask::Top => self.top(&rows[0]),
-            Ask::Some(ids) => self.some(*ids, &rows[0]),
+            Ask::Top => self.judge_top(&rows[0]),
+            Ask::Some(ids) => self.judge_selection(*ids, &rows[0]),
             Ask::Place(kind, place) => self.place(*kind, place, &rows[0]),
-            Ask::Scrap => self.scrap(first),
+            Ask::Scrap => self.judge_scrap(first),
         }
     }
 
@@ -116,14 +118,14 @@ impl Judge<'_> {
         self.verdict.mixed.get_or_insert_with(what);
     }
 
-    fn agree(&mut self, what: &str, one: u64, other: u64) {
+    fn must_equal(&mut self, what: &str, one: u64, other: u64) {
         if one != other {
             self.mixed(|| format!("{what}: {one} and {other}"));
         }
     }
 
     /// Forms have the stamp 0.
-    fn happened(&mut self, stamp: u64) {
+    fn must_not_be_undone(&mut self, stamp: u64) {
         if stamp != 0 && self.log.is_undone(stamp) {
             self.mixed(|| format!("write {stamp} was rolled back"));
         }
@@ -145,30 +147,32 @@ impl Judge<'_> {
         }
     }
 
-    fn total(&mut self, shown: u64) {
-        let accounts = Kind::Account.ids().map(|id| Thing(Kind::Account, id));
+    fn judge_total(&mut self, shown: u64) {
+        let accounts = ThingKind::Account
+            .ids()
+            .map(|id| Thing(ThingKind::Account, id));
         let due: u64 = accounts.map(|account| self.due(account)).sum();
         if shown < due {
             self.late(|| format!("all accounts: versions {shown}, {due} are due"));
         }
     }
 
-    /// The order, and that nothing that is due would stand before the last.
-    fn top(&mut self, rows: &[Vec<u64>]) {
+    /// Checks the order, and that no due row would stand before the last row.
+    fn judge_top(&mut self, rows: &[Vec<u64>]) {
         if !rows.windows(2).all(|pair| pair[0][1] >= pair[1][1]) || rows.len() != 5 {
             self.mixed(|| format!("not the first five in order: {rows:?}"));
         }
-        self.versions(Kind::Account, rows);
+        self.versions(ThingKind::Account, rows);
         let last = rows.last().map_or(0, |row| row[1]);
-        for id in Kind::Account.ids() {
-            let due = self.due(Thing(Kind::Account, id));
+        for id in ThingKind::Account.ids() {
+            let due = self.due(Thing(ThingKind::Account, id));
             if due > last && !rows.iter().any(|row| row[0] == u64::from(id)) {
                 self.late(|| format!("account {id} with {due} is missing in {rows:?}"));
             }
         }
     }
 
-    fn some(&mut self, mut ids: [u32; 3], rows: &[Vec<u64>]) {
+    fn judge_selection(&mut self, mut ids: [u32; 3], rows: &[Vec<u64>]) {
         ids.sort_unstable();
         let mut ids = ids.to_vec();
         ids.dedup();
@@ -179,18 +183,18 @@ impl Judge<'_> {
         {
             self.mixed(|| format!("not the accounts {ids:?}: {rows:?}"));
         }
-        self.versions(Kind::Account, rows);
+        self.versions(ThingKind::Account, rows);
     }
 
-    fn versions(&mut self, kind: Kind, rows: &[Vec<u64>]) {
+    fn versions(&mut self, kind: ThingKind, rows: &[Vec<u64>]) {
         for row in rows {
-            // Nobody writes a number that is none of ours.
+            // No writer writes a number that is not ours.
             let id = u32::try_from(row[0]).unwrap_or(u32::MAX);
             self.version(Thing(kind, id), row[1]);
         }
     }
 
-    fn place(&mut self, kind: Kind, place: &str, rows: &[Vec<u64>]) {
+    fn place(&mut self, kind: ThingKind, place: &str, rows: &[Vec<u64>]) {
         self.versions(kind, rows);
         for id in kind.ids() {
             let is_shown = rows.iter().any(|row| row[0] == u64::from(id));
@@ -200,17 +204,17 @@ impl Judge<'_> {
         }
     }
 
-    /// Emptied and filled again in each transaction: nobody is to find it empty.
-    fn scrap(&mut self, row: &[u64]) {
+    /// Emptied and filled again in each transaction: no reader may find the table empty.
+    fn judge_scrap(&mut self, row: &[u64]) {
         let [pieces, oldest, newest] = row else {
             return;
         };
-        self.agree("pieces of scrap", *pieces, u64::from(PIECES.unsigned_abs()));
+        self.must_equal("pieces of scrap", *pieces, u64::from(PIECES.unsigned_abs()));
         if *pieces == 0 {
             return;
         }
-        self.agree("rounds of scrap", *oldest, *newest);
-        self.version(Thing(Kind::Scrap, 0), *newest);
+        self.must_equal("rounds of scrap", *oldest, *newest);
+        self.version(Thing(ThingKind::Scrap, 0), *newest);
     }
 }
 
@@ -221,7 +225,7 @@ mod tests {
     use super::{Circumstances, Verdict, judge};
     use crate::coherence::log::{Change, Log};
     use crate::coherence::page::Ask;
-    use crate::coherence::schema::{Kind, Thing};
+    use crate::coherence::schema::{Thing, ThingKind};
     use base_clock::Boottime;
 
     fn judged(log: &Log, ask: &Ask, body: &str) -> Verdict {
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_old_version_is_late_on_every_page_that_shows_it() {
-        let log = written(Thing(Kind::Account, 1), 1, None);
+        let log = written(Thing(ThingKind::Account, 1), 1, None);
         for (ask, old, new) in [
             (Ask::Account(1), "#\n0 0 0 0", "#\n1 1 1 1"),
             (Ask::View(1), "#\n0 0", "#\n1 1"),
@@ -285,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_visitor_has_written_is_due_on_every_node() {
+    fn the_visitors_write_is_due_on_every_node() {
         let log = Log::new();
-        let account = Thing(Kind::Account, 1);
+        let account = Thing(ThingKind::Account, 1);
         log.posted(1, account, 1);
         let judged = |own| {
             let circumstances = Circumstances {
@@ -300,14 +304,14 @@ mod tests {
             judge(&log, &Ask::View(1), &rows, circumstances).late
         };
         assert_eq!(judged(None), None, "it is within the bound");
-        assert_eq!(judged(Some((Thing(Kind::Account, 2), 1))), None);
+        assert_eq!(judged(Some((Thing(ThingKind::Account, 2), 1))), None);
         assert!(judged(Some((account, 1))).is_some());
     }
 
     #[test]
     fn a_row_that_has_moved_is_late_on_both_pages() {
-        let log = written(Thing(Kind::Item, 1), 1, Some("2"));
-        let shelf = |place: &str| Ask::Place(Kind::Item, place.to_owned());
+        let log = written(Thing(ThingKind::Item, 1), 1, Some("2"));
+        let shelf = |place: &str| Ask::Place(ThingKind::Item, place.to_owned());
         assert!(judged(&log, &shelf("2"), "#\n2 0\n5 0\n8 0").late.is_some());
         let good = judged(&log, &shelf("2"), "#\n1 1\n2 0\n5 0\n8 0");
         assert_eq!(good, Verdict::default());
@@ -342,12 +346,12 @@ mod tests {
 
     #[test]
     fn a_table_is_not_found_empty_by_the_truncation_that_made_it_so() {
-        let (log, _) = noted(Thing(Kind::Scrap, 0), 1, None);
+        let (log, _) = noted(Thing(ThingKind::Scrap, 0), 1, None);
         assert!(judged(&log, &Ask::Scrap, "#\n0 0 0").mixed.is_some());
     }
 
     #[test]
-    fn what_was_rolled_back_is_never_shown() {
+    fn a_rolled_back_write_is_never_shown() {
         let log = Log::new();
         let write = log.begin();
         log.undone(write);

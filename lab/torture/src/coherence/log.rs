@@ -1,11 +1,12 @@
-//! What was written, and what a page must therefore show.
+//! All writes, and what a page must therefore show.
 //!
-//! Every thing has versions, given out under its row's lock, so their order is that of the commits, whatever the order of
-//! the acknowledgements. A version is noted before its COMMIT is sent: whatever a reader can see is in the log. The
-//! moment of an acknowledgement is taken under the log's lock, so that a check which finds it missing came before it.
+//! Every thing has versions, given out under its row's lock. So their order is that of the commits,
+//! for any order of the acknowledgements. A version is noted before its COMMIT is sent: everything
+//! that a reader can see is in the log. The moment of an acknowledgement is taken under the log's
+//! lock, so a check that does not find the acknowledgement came before it.
 //!
-//! What is older than any bound can reach is [forgotten](Log::forget), but for the last state before: so a scenario may last as long as it
-//! likes.
+//! Entries older than any bound are [forgotten](Log::forget), except the last state before them: so
+//! a scenario may last for any time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ pub(crate) struct Change {
 pub struct Fates {
     /// The client was told that it is committed.
     pub acknowledged: u64,
-    /// Rolled back, by whomever.
+    /// Rolled back, by writer or server.
     pub undone: u64,
     /// The connection was lost during COMMIT.
     pub unknown: u64,
@@ -37,10 +38,10 @@ pub struct Fates {
 
 /// The log of one scenario.
 #[derive(Debug)]
-pub(crate) struct Log(Mutex<State>);
+pub(crate) struct Log(Mutex<LogState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     writes: u64,
     /// What open writes have noted so far.
     open: HashMap<u64, Vec<Change>>,
@@ -57,10 +58,11 @@ struct State {
 struct History {
     /// In the order of acknowledgement.
     acknowledged: VecDeque<Acknowledged>,
-    /// Versions that a reader may see and that nobody has been promised: (write, version, place).
+    /// Versions that a reader may see and that no writer has been promised: (write, version,
+    /// place).
     possible: Vec<(u64, u64, Option<String>)>,
-    /// Versions that were only possible when a later one was acknowledged, with the moment of that, and where they have put the thing if
-    /// they were committed.
+    /// Versions that were only possible when a later one was acknowledged, with the moment of that
+    /// acknowledgement, and the place of the thing if they were committed.
     passed: Vec<(Boottime, u64, String)>,
 }
 
@@ -78,7 +80,7 @@ struct Acknowledged {
 impl Log {
     /// With the schema in its first state, as of now.
     pub(crate) fn new() -> Self {
-        let mut state = State::default();
+        let mut state = LogState::default();
         let now = Boottime::now();
         for thing in things() {
             let place = first_place(thing);
@@ -94,7 +96,7 @@ impl Log {
         Self(Mutex::new(state))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +109,7 @@ impl Log {
         write
     }
 
-    /// What a write has done while it holds the row's lock, before anybody can see it.
+    /// The changes of a write that holds the row's lock, before any reader can see them.
     pub(crate) fn note(&self, write: u64, change: Change) {
         let mut state = self.state();
         let history = state.things.entry(change.thing).or_default();
@@ -131,7 +133,7 @@ impl Log {
         }
     }
 
-    /// It was rolled back for certain: nothing may ever show it.
+    /// The write was certainly rolled back: no page may ever show it.
     pub(crate) fn undone(&self, write: u64) {
         let mut state = self.state();
         state.fates.undone += 1;
@@ -143,7 +145,7 @@ impl Log {
         }
     }
 
-    /// Nobody knows: a page may show it, and may not.
+    /// The fate is unknown: a page may show the write or not.
     pub(crate) fn unknown(&self, write: u64) {
         let mut state = self.state();
         state.fates.unknown += 1;
@@ -169,7 +171,8 @@ impl Log {
         );
     }
 
-    /// The version that a page must have reached: acknowledged before `before`, or by this very node before `sent`.
+    /// The version that a page must have reached: acknowledged before `before`, or by this node
+    /// before `sent`.
     pub(crate) fn due(&self, thing: Thing, before: Boottime, node: usize, sent: Boottime) -> u64 {
         let state = self.state();
         let history = state.things.get(&thing);
@@ -180,7 +183,8 @@ impl Log {
             .max(own.map_or(0, |own| own.1))
     }
 
-    /// When the first version above the one shown was acknowledged, if that was before the request was sent.
+    /// The moment when the first version above the one shown was acknowledged, if that was before
+    /// the request was sent.
     pub(crate) fn unseen_since(
         &self,
         thing: Thing,
@@ -203,7 +207,8 @@ impl Log {
         })
     }
 
-    /// Forgets what no page that is asked for from now on can be held against, if none may be older than `moment`.
+    /// Forgets what no page requested from now on can be compared with, if no page may be older
+    /// than `moment`.
     pub(crate) fn forget(&self, moment: Boottime) {
         let mut state = self.state();
         let state = &mut *state;
@@ -245,11 +250,13 @@ impl Log {
     }
 }
 
-impl State {
+impl LogState {
     fn acknowledge(&mut self, at: Boottime, change: Change) {
         let history = self.things.entry(change.thing).or_default();
-        // What was only possible may have happened and have moved the thing. ✗ *A COMMIT is lost and rolled back, and a form, which notes
-        // nothing, is given its version: the thing is where it was.* So nobody knows where it is until it is put somewhere.
+        // A possible write may have happened and have moved the thing. *Counterexample: a COMMIT is
+        // lost and rolled back, and a form, which notes nothing, is given its version: the thing
+        // has not moved.* So the place of the thing is unknown until a write puts the thing
+        // somewhere.
         let passed = history
             .possible
             .extract_if(.., |(_, version, _)| *version <= change.version);
@@ -308,10 +315,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::{Change, Log};
-    use crate::coherence::schema::{Kind, Thing, first_place};
+    use crate::coherence::schema::{Thing, ThingKind, first_place};
     use base_clock::Boottime;
 
-    const ITEM: Thing = Thing(Kind::Item, 1);
+    const ITEM: Thing = Thing(ThingKind::Item, 1);
 
     fn change(version: u64, place: &str) -> Change {
         Change {
@@ -322,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_is_due_from_then_on() {
+    fn an_acknowledged_version_is_due() {
         let log = Log::new();
         let write = log.begin();
         log.note(write, change(1, "2"));
@@ -337,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_versions_and_not_of_acknowledgements() {
+    fn versions_give_the_order_not_acknowledgements() {
         let log = Log::new();
         let (first, second) = (log.begin(), log.begin());
         log.note(first, change(1, "0"));
@@ -351,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_moved_need_not_be_anywhere() {
+    fn a_possibly_moved_thing_has_no_due_place() {
         let log = Log::new();
         let start = Boottime::now();
         assert!(log.must_be_at(ITEM, "1", start));
@@ -371,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lost_write_may_have_moved_need_not_be_anywhere_until_it_is_put_somewhere() {
+    fn a_lost_move_leaves_no_due_place_until_the_next_move() {
         let log = Log::new();
         let start = Boottime::now();
         let lost = log.begin();
         log.note(lost, change(1, "2"));
         log.unknown(lost);
-        // It was committed, or somebody was given its version who notes nothing.
+        // The write was committed, or its version was given to a form, which notes nothing.
         let next = log.begin();
         let stays = Change {
             place: None,
@@ -399,9 +406,9 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_commit_whose_version_a_form_has_got_has_moved_nothing() {
+    fn a_lost_commit_whose_version_a_form_has_moves_nothing() {
         let log = Log::new();
-        let account = Thing(Kind::Account, 1);
+        let account = Thing(ThingKind::Account, 1);
         let first = first_place(account).unwrap();
         let lost = log.begin();
         let place = Some("elsewhere".to_owned());
@@ -419,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_due_all_the_same() {
+    fn forgotten_versions_stay_due() {
         let log = Log::new();
         let mut last = Boottime::now();
         for version in 1..=50 {
@@ -430,14 +437,19 @@ mod tests {
             log.undone(log.begin());
             last = Boottime::now();
         }
-        log.posted(0, Thing(Kind::Account, 1), 7);
+        log.posted(0, Thing(ThingKind::Account, 1), 7);
         let before = log.size();
         let now = Boottime::now();
         log.forget(now);
         assert!(log.size() + 90 < before, "{} of {before}", log.size());
         assert_eq!(log.due(ITEM, now, 0, now), 50);
         assert_eq!(
-            log.due(Thing(Kind::Account, 1), Boottime::from_nanos(0), 0, now),
+            log.due(
+                Thing(ThingKind::Account, 1),
+                Boottime::from_nanos(0),
+                0,
+                now
+            ),
             7
         );
         assert!(log.must_be_at(ITEM, "0", now) && !log.must_be_at(ITEM, "2", now));
@@ -447,7 +459,7 @@ mod tests {
     #[test]
     fn a_form_is_due_at_once_on_its_own_node() {
         let log = Log::new();
-        let account = Thing(Kind::Account, 1);
+        let account = Thing(ThingKind::Account, 1);
         log.posted(1, account, 1);
         let (long_ago, sent) = (Boottime::from_nanos(0), Boottime::now());
         assert_eq!(log.due(account, long_ago, 1, sent), 1);

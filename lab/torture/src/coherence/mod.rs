@@ -1,29 +1,37 @@
 //! Tries to get a late or a mixed page out of Millpond on PostgreSQL.
 //!
-//! It knows the promise: *a response reflects every commit that was acknowledged to its writer more than
-//! `max_staleness` before the request was sent; a write made through a node is in every response of that node to a
-//! request sent after its answer, and in those of all nodes to the visitor who wrote; a page shows one state of the database.* It must not know how Millpond keeps it: it
-//! has a program to start, sockets, and a database, so that no mistake of the server can hide in it.
+//! It knows the promise: *a response reflects every commit that was acknowledged to its writer more
+//! than `max_staleness` before the request was sent; a write made through a node is in every
+//! response of that node to a request sent after its answer, and in those of all nodes to the
+//! visitor who wrote; a page shows one state of the database.* It must not know how Millpond keeps
+//! the promise: it has a program to start, sockets, and a database, so a mistake of the server
+//! cannot hide in it.
 //!
-//! - [`enter_netns`] gives the scenario a network namespace of its own where the machine permits it.
-//! - [`run`] starts a private PostgreSQL and three nodes, two with a bound of one second and one with ten minutes
-//!   (`context`, `node`), each with a site whose pages depend on tables in all ways (`schema`, `site`).
-//! - Writers carry out random transactions: several tables, keys that change, rows that move between pages, savepoints,
-//!   rollbacks, prepared ones, TRUNCATE (`writer`, `transaction`); others send forms to the nodes (`reader`).
-//! - Every write is in the log (`log`) with the versions that it gave under the rows' locks: noted before COMMIT is
-//!   sent, acknowledged, rolled back, or unknown when the connection was lost during COMMIT.
-//! - Readers ask all nodes for all pages (`client`, `page`), and each page is judged at once (`judge`).
-//! - Meanwhile the feed, the server, the nodes and the network between them fail in every way there is (`fault`, `inject`,
-//!   `packet_loss`): packets are lost by the kernel (`packets`), or else a relay falls silent (`relay`). An answer that is no page is
-//!   counted; a wrong page is a finding.
-//! - After a fault every node must give from memory again what was written after it, within a minute; the report says how long it
-//!   took (`rounds`, `figures`). At the end no replication slot and no session may be left.
-//! - Between the faults are quiet periods (`quiet_period`): in them the pages of the node with the long bound are held against the short one too, so that
-//!   a time-to-live cannot pass for coherence.
-//! - It may last for hours: each minute what no page can be held against any more is forgotten (`upkeep`).
+//! - [`enter_netns`] gives the scenario a network namespace of its own if the machine permits one.
+//! - [`run`] starts a private PostgreSQL and three nodes, two with a bound of one second and one
+//!   with ten minutes (`context`, `node`), each with a site whose pages depend on tables in all
+//!   ways (`schema`, `site`).
+//! - Writers carry out random transactions: several tables, keys that change, rows that move
+//!   between pages, savepoints, rollbacks, prepared ones, TRUNCATE (`writer`, `transaction`);
+//!   others send forms to the nodes (`reader`).
+//! - Every write is in the log (`log`) with the versions that it gave under the rows' locks: noted
+//!   before COMMIT is sent, acknowledged, rolled back, or unknown if the connection was lost during
+//!   COMMIT.
+//! - Readers request all pages from all nodes (`client`, `page`), and each page is judged at once
+//!   (`judge`).
+//! - Meanwhile the feed, the server, the nodes and the network between them fail in many ways
+//!   (`fault`, `inject`, `packet_loss`): the kernel drops packets (`packets`), or else a relay
+//!   falls silent (`relay`). An answer that is no page is counted; a wrong page is a finding.
+//! - After a fault every node must, within a minute, serve writes after the fault from memory; the
+//!   report says how long that took (`rounds`, `figures`). At the end no replication slot and no
+//!   session may be left.
+//! - Between the faults are quiet periods (`quiet_period`): in them the pages of the node with the
+//!   long bound are judged by the short bound too, so a time-to-live cannot pass for coherence.
+//! - It may last for hours: each minute the log forgets what no page can be compared with any more
+//!   (`upkeep`).
 //!
-//! The judge is judged too: the tests let it look at a fake node (`fake`) that keeps the promise, and at some that break
-//! it, by a time-to-live and by reading a page's queries in two states.
+//! The tests check the judge too: they let it look at a fake node (`fake`) that keeps the promise,
+//! and at fake nodes that break it, by a time-to-live or by reading a page's queries in two states.
 
 mod client;
 mod context;
@@ -56,5 +64,5 @@ pub use figures::{FaultFigures, Pages};
 pub use log::Fates;
 pub use netns::{Netns, enter_netns};
 pub use packets::Packets;
-pub use report::Report;
+pub use report::ScenarioReport;
 pub use scenario::{Feed, Scenario, run};

@@ -1,8 +1,9 @@
-//! Where a scenario takes place: in a network namespace of its own, if the machine permits one.
+//! A network namespace of its own for a scenario, if the machine permits one.
 //!
-//! A namespace is entered by starting anew in it, so the test that scenarios runs itself again. Root may have one at once; others
-//! make a user namespace around it, which many machines permit. Where neither is possible, or a program is missing, the scenario takes place among
-//! everybody else's connections, relays stand in for the network, and the report says why.
+//! A program enters a namespace when it starts, so the test of scenarios runs itself again. Root
+//! may make one at once; other users make a user namespace around it, which many machines permit.
+//! If both are impossible, or a program is missing, the scenario shares the machine's network,
+//! relays replace the network between nodes and server, and the report says why.
 
 use std::env;
 use std::io::{self, BufRead as _, BufReader};
@@ -35,7 +36,7 @@ pub fn enter_netns(test: &str) -> io::Result<Netns> {
     if let Err(reason) = permitted() {
         return Ok(Netns::Shared(reason.to_string()));
     }
-    let mut again = apart();
+    let mut again = in_new_namespace();
     again.arg(env::current_exe()?).env(INSIDE, "1");
     again.args([test, "--exact", "--nocapture"]);
     let (output, input) = io::pipe()?;
@@ -50,7 +51,7 @@ pub fn enter_netns(test: &str) -> io::Result<Netns> {
 }
 
 /// Starts the program behind it in a namespace.
-fn apart() -> Command {
+fn in_new_namespace() -> Command {
     let mut command = program("unshare");
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-current-user", "--keep-caps"]);
@@ -61,6 +62,12 @@ fn apart() -> Command {
 
 /// Tries everything that a scenario needs of a namespace, each in one of its own.
 fn permitted() -> io::Result<()> {
-    run(apart().args(["ip", "link", "set", "lo", "up"]), "")?;
-    run(apart().args(["nft", "add table inet millpond"]), "")
+    run(
+        in_new_namespace().args(["ip", "link", "set", "lo", "up"]),
+        "",
+    )?;
+    run(
+        in_new_namespace().args(["nft", "add table inet millpond"]),
+        "",
+    )
 }

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) enum Link {
     /// At an address that no other node uses: the packets can be told apart.
     Straight((Ipv4Addr, u16)),
-    /// Through a relay, which stands in for the network.
+    /// Through a relay, which replaces the network.
     Relay(Relay),
 }
 
@@ -59,8 +59,8 @@ struct Running {
 }
 
 impl Node {
-    /// Starts `program serve` on a site of its own and waits until it answers. What a feed by triggers needs is installed first, as an
-    /// owner does it.
+    /// Starts `program serve` on a site of its own and waits until it answers. The objects that a
+    /// feed by triggers needs are installed first, by an owner.
     pub(crate) fn start(
         program: &Path,
         link: Link,
@@ -104,7 +104,7 @@ impl Node {
         self.signal(Signal::CONT)
     }
 
-    /// Lets the relay to the server fall silent, or be heard again.
+    /// Silences the relay to the server, or ends the silence.
     pub(crate) fn silence(&self, silent: bool) -> Result<(), String> {
         match &self.link {
             Link::Relay(relay) => {
@@ -197,7 +197,7 @@ fn serve(program: &Path, site: &Path) -> io::Result<Running> {
     Ok(Running { child, address })
 }
 
-/// The resident memory of a process, in bytes; none if it is gone.
+/// The resident memory of a process, in bytes; `None` if the process has ended.
 pub(crate) fn memory_of(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

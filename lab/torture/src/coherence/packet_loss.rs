@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::coherence::fault::Fault;
 use crate::coherence::inject::{FaultInjector, to_message};
 use crate::coherence::node::Link;
-use crate::coherence::packets::{Loss, Packets, Way, connected_to};
+use crate::coherence::packets::{Loss, LossDirection, Packets, connected_to};
 use crate::coherence::page::Ask;
 
 /// Of a hundred packets, where only some are lost.
 const SOME: u8 = 30;
 /// How long connections are refused that are cut: longer than from one heartbeat to the next.
 const CUTTING: Duration = Duration::from_millis(600);
-/// Until the kernel no longer repeats that a connection has ended whose program is gone.
+/// Until the kernel stops repeating the end of a connection whose program has ended.
 const FORGETTING: Duration = Duration::from_millis(1500);
 
 impl<'f> FaultInjector<'f> {
@@ -25,12 +25,12 @@ impl<'f> FaultInjector<'f> {
         let (mut loss, mut time) = (Loss::of(server), self.lasting);
         match fault {
             Fault::PacketsLostBriefly => time /= 5,
-            Fault::PacketsToServerLost => loss.way = Way::ToServer,
-            Fault::PacketsFromServerLost => loss.way = Way::FromServer,
+            Fault::PacketsToServerLost => loss.way = LossDirection::ToServer,
+            Fault::PacketsFromServerLost => loss.way = LossDirection::FromServer,
             Fault::PacketsThinned => loss.percent = SOME,
             _ => {}
         }
-        self.outlast(
+        self.exceed_bound(
             number,
             time,
             |_| packets.lose(&loss).map_err(to_message),
@@ -39,9 +39,9 @@ impl<'f> FaultInjector<'f> {
     }
 
     /// Loses everything on the connections that a node's feed, or its pool, has now.
-    pub(crate) fn deafen(&mut self, fault: Fault, number: usize) -> Result<(), String> {
+    pub(crate) fn lose_packets(&mut self, fault: Fault, number: usize) -> Result<(), String> {
         let (packets, server) = self.network(number)?;
-        self.remember(number, &[Ask::Account(1), Ask::Total]);
+        self.load_into_memory(number, &[Ask::Account(1), Ask::Total]);
         let feeds = self.feeds()?;
         let mut ports = connected_to(server).map_err(to_message)?;
         ports.retain(|port| feeds.contains(port) == (fault == Fault::FeedDeaf));
@@ -84,7 +84,7 @@ impl<'f> FaultInjector<'f> {
     }
 
     /// Nothing is lost any more.
-    pub(crate) fn calm(&self) -> io::Result<()> {
+    pub(crate) fn end_loss(&self) -> io::Result<()> {
         self.packets.map_or(Ok(()), Packets::pass)
     }
 

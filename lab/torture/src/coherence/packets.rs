@@ -1,8 +1,8 @@
-//! Packets that the kernel loses: rules of nftables in a network namespace that is the scenario's own.
+//! Packets that the kernel drops: rules of nftables in a network namespace of the scenario.
 //!
-//! Each node reaches the server by a loopback address of its own, so an address says whose packets they are. They are
-//! dropped where they arrive and not where they leave: whoever sends is told nothing, as of a network. Nothing outside the
-//! namespace is touched, and the rules go with it.
+//! Each node reaches the server by a loopback address of its own, so an address identifies the node
+//! of a packet. Packets are dropped on arrival, not on departure: the sender is not notified, as in
+//! a real network. The rules touch nothing outside the namespace, and end with it.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,8 +15,9 @@ use std::process::{Command, Stdio};
 const CHAIN: &str = "inet millpond arriving";
 /// Where distributions keep such programs, also for those who have it in no `PATH`.
 const SYSTEM: &str = "/usr/sbin:/sbin";
-/// How often the kernel repeats the end of a connection whose program is gone. Its own habit keeps it up for minutes: a peer that
-/// hears again would be told, and never find itself alone.
+/// How often the kernel repeats the end of a connection whose program has ended. By default it
+/// repeats for minutes: a peer that receives packets again would be notified, and would never have
+/// to find out by itself.
 const FAREWELLS: (&str, &str) = ("/proc/sys/net/ipv4/tcp_orphan_retries", "1");
 
 /// The right to lose packets here: only a process in a namespace of its own has it.
@@ -25,7 +26,7 @@ pub struct Packets(());
 
 /// Which way the packets go that are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum LossDirection {
     Both,
     ToServer,
     FromServer,
@@ -35,12 +36,12 @@ pub(crate) enum Way {
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     pub(crate) server: (Ipv4Addr, u16),
-    pub(crate) way: Way,
+    pub(crate) way: LossDirection,
     /// Of a hundred packets.
     pub(crate) percent: u8,
     /// Only on the connections from these ports; on all, also later ones, if there are none.
     pub(crate) ports: Vec<u16>,
-    /// Whether whoever sends is told that the connection has ended.
+    /// True if the sender is notified of the end of the connection.
     pub(crate) is_told: bool,
 }
 
@@ -49,7 +50,7 @@ impl Loss {
     pub(crate) fn of(server: (Ipv4Addr, u16)) -> Self {
         Self {
             server,
-            way: Way::Both,
+            way: LossDirection::Both,
             percent: 100,
             ports: Vec::new(),
             is_told: false,
@@ -61,10 +62,10 @@ impl Loss {
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         let mut rules = String::new();
         for (way, own, ours, theirs) in [
-            (Way::ToServer, "daddr", "dport", "sport"),
-            (Way::FromServer, "saddr", "sport", "dport"),
+            (LossDirection::ToServer, "daddr", "dport", "sport"),
+            (LossDirection::FromServer, "saddr", "sport", "dport"),
         ] {
-            if self.way != way && self.way != Way::Both {
+            if self.way != way && self.way != LossDirection::Both {
                 continue;
             }
             let _ = write!(
@@ -110,12 +111,13 @@ impl Packets {
     }
 }
 
-/// The ports from which somebody here is connected to a server.
+/// The local ports with a connection to a server.
 pub(crate) fn connected_to(server: (Ipv4Addr, u16)) -> io::Result<HashSet<u16>> {
     Ok(established(&fs::read_to_string("/proc/net/tcp")?, server))
 }
 
-/// From the kernel's table: `sl local_address rem_address st …`, addresses as the machine has them in memory.
+/// From the kernel's table: `sl local_address rem_address st …`, addresses in the machine's byte
+/// order.
 fn established(table: &str, (address, port): (Ipv4Addr, u16)) -> HashSet<u16> {
     let remote = format!("{:08X}:{port:04X}", u32::from_ne_bytes(address.octets()));
     let ports = table.lines().skip(1).filter_map(|line| {
@@ -145,7 +147,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> io::Result<()> {
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().map_err(to_message)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // Who does not read what it is told says itself why.
+        // A program that does not read its input explains the failure itself.
         let _ = pipe.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(to_message)?;
@@ -162,7 +164,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> io::Result<()> {
 mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-    use super::{Loss, Way, connected_to};
+    use super::{Loss, LossDirection, connected_to};
 
     const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 0, 11), 5432);
 
@@ -175,7 +177,7 @@ mod tests {
              add rule inet millpond arriving ip saddr 127.0.0.11 tcp sport 5432 drop\n"
         );
         let some = Loss {
-            way: Way::FromServer,
+            way: LossDirection::FromServer,
             percent: 30,
             ports: vec![7, 8],
             ..Loss::of(SERVER)
@@ -185,7 +187,7 @@ mod tests {
             "add rule inet millpond arriving ip saddr 127.0.0.11 tcp sport 5432 tcp dport { 7, 8 } numgen random mod 100 < 30 drop\n"
         );
         let told = Loss {
-            way: Way::ToServer,
+            way: LossDirection::ToServer,
             is_told: true,
             ..Loss::of(SERVER)
         };

@@ -1,8 +1,8 @@
-//! What can be asked for, and a page's text as rows.
+//! The pages of a site, and a page's text as rows.
 
 use crate::Choices;
 
-use crate::coherence::schema::{ACCOUNTS, Kind, OWNERS, SEATS, SHELVES};
+use crate::coherence::schema::{ACCOUNTS, OWNERS, SEATS, SHELVES, ThingKind};
 use crate::coherence::site::PAGES;
 
 /// A page's rows, query by query, each row as its columns' numbers.
@@ -20,7 +20,7 @@ pub(crate) enum Ask {
     Top,
     Some([u32; 3]),
     /// All that is in one place.
-    Place(Kind, String),
+    Place(ThingKind, String),
     Scrap,
 }
 
@@ -41,11 +41,11 @@ impl Ask {
             5 => Self::Total,
             6 => Self::Top,
             7 => Self::Some([account, number(ACCOUNTS) + 1, number(ACCOUNTS) + 1]),
-            8 => Self::Place(Kind::Item, shelf),
-            9 => Self::Place(Kind::Boxed, shelf),
-            10 => Self::Place(Kind::Guest, number(SEATS).to_string()),
+            8 => Self::Place(ThingKind::Item, shelf),
+            9 => Self::Place(ThingKind::Boxed, shelf),
+            10 => Self::Place(ThingKind::Guest, number(SEATS).to_string()),
             11 => Self::Place(
-                Kind::Account,
+                ThingKind::Account,
                 OWNERS[number(OWNERS.len() as u32) as usize].to_owned(),
             ),
             _ => Self::Scrap,
@@ -81,9 +81,9 @@ impl Ask {
             Self::Total => "total",
             Self::Top => "top",
             Self::Some(_) => "some",
-            Self::Place(Kind::Item, _) => "shelf",
-            Self::Place(Kind::Boxed, _) => "box",
-            Self::Place(Kind::Guest, _) => "seat",
+            Self::Place(ThingKind::Item, _) => "shelf",
+            Self::Place(ThingKind::Boxed, _) => "box",
+            Self::Place(ThingKind::Guest, _) => "seat",
             Self::Place(..) => "owner",
             Self::Scrap => "scrap",
         }
@@ -148,7 +148,7 @@ fn from_json(body: &str) -> Option<Rows> {
 
 #[cfg(test)]
 impl Ask {
-    /// The page as it is asked for of a database: its queries with values in the place of parameters.
+    /// The page as queries to a database, with values in the place of parameters.
     pub(crate) fn statements(&self) -> Vec<(&'static str, &'static str, String)> {
         let page = PAGES.iter().find(|page| page.name == self.page()).unwrap();
         let queries = page.queries.iter().map(|query| {
@@ -180,10 +180,10 @@ impl Ask {
             "total" => Some(Self::Total),
             "top" => Some(Self::Top),
             "some" => Some(Self::Some([number(0)?, number(1)?, number(2)?])),
-            "shelf" => place(Kind::Item),
-            "box" => place(Kind::Boxed),
-            "seat" => place(Kind::Guest),
-            "owner" => place(Kind::Account),
+            "shelf" => place(ThingKind::Item),
+            "box" => place(ThingKind::Boxed),
+            "seat" => place(ThingKind::Guest),
+            "owner" => place(ThingKind::Account),
             "scrap" => Some(Self::Scrap),
             _ => None,
         }
@@ -195,7 +195,7 @@ mod tests {
     use crate::Choices;
 
     use super::Ask;
-    use crate::coherence::schema::Kind;
+    use crate::coherence::schema::ThingKind;
 
     #[test]
     fn every_target_names_its_page() {
@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_read_as_rows_and_nothing_else_is() {
-        let shelf = Ask::Place(Kind::Item, "1".to_owned());
+    fn only_pages_are_read_as_rows() {
+        let shelf = Ask::Place(ThingKind::Item, "1".to_owned());
         assert_eq!(shelf.read("#rows\n"), Some(vec![vec![]]));
         let two = shelf.read("#rows\n1 5 \n4 2 \n");
         assert_eq!(two, Some(vec![vec![vec![1, 5], vec![4, 2]]]));

@@ -1,8 +1,9 @@
-//! Stretches in which nothing is done to the nodes, and in which all of them have shown that they hear of changes.
+//! Periods without faults in which all nodes have shown that changes reach them.
 //!
-//! A node with a bound of ten minutes may show what is ten minutes old, and a time-to-live could pass for coherence there. But
-//! the bound is for the worst case: with a feed that is well, such a node has no reason to be older than the others may be. So in
-//! a quiet period its pages are held against the shortest bound too.
+//! A node with a bound of ten minutes may show data that is ten minutes old, and a time-to-live
+//! could pass for coherence there. But the bound is for the worst case: with a healthy feed such a
+//! node has no reason to be older than the others may be. So in a quiet period its pages are judged
+//! by the shortest bound too.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,8 +32,8 @@ impl QuietPeriod {
         *self.since()
     }
 
-    /// Whether one that lasted when a request was sent had lasted for longer than `bound` then, and lasts still: what was
-    /// acknowledged more than `bound` before has had all that time.
+    /// True if a quiet period that existed when a request was sent had then lasted for longer than
+    /// `bound`, and still lasts: commits acknowledged more than `bound` before had all that time.
     pub(crate) fn covers(&self, began: Option<Boottime>, sent: Boottime, bound: Duration) -> bool {
         began.is_some_and(|since| sent.since(since) > bound) && self.now() == began
     }
@@ -46,7 +47,7 @@ mod tests {
     use base_clock::Boottime;
 
     #[test]
-    fn a_request_is_covered_by_one_lull_that_was_long_enough() {
+    fn a_request_is_covered_by_one_long_quiet_period() {
         let quiet_period = QuietPeriod::default();
         let sent = Boottime::from_nanos(u64::MAX);
         let covers = |began, bound| quiet_period.covers(began, sent, bound);

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use crate::Choices;
 
-use crate::coherence::client::Client;
+use crate::coherence::client::NodeClient;
 use crate::coherence::context::Context;
 use crate::coherence::judge::{Circumstances, judge};
 use crate::coherence::page::{Ask, Rows};
-use crate::coherence::report::Report;
-use crate::coherence::schema::{ACCOUNTS, Kind, Thing};
+use crate::coherence::report::ScenarioReport;
+use crate::coherence::schema::{ACCOUNTS, Thing, ThingKind};
 use base_clock::Boottime;
 
-/// After an error: the node may be away, and need not be asked a thousand times a second whether it still is.
+/// Pause after an error: the node may be down, and a thousand requests a second do not help.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
-/// How often the same page is asked for in a row, at most: popular pages are.
+/// The most requests for the same page in a row, as for a popular page.
 const POPULAR: usize = 16;
 /// How often a page is watched before another, at most: for some seconds.
 const WATCHED: usize = 500;
@@ -25,13 +25,13 @@ const WATCH_PACE: Duration = Duration::from_millis(10);
 const FORM_PACE: Duration = Duration::from_millis(400);
 
 /// Asks any node for any page, again and again, until the span is over.
-pub(crate) fn read(context: &Context, mut choices: Choices<'_>) -> Report {
+pub(crate) fn read(context: &Context, mut choices: Choices<'_>) -> ScenarioReport {
     let mut visitor = Visitor::new(context);
     while !context.span.is_over() {
         let node = choices.below(context.nodes.len());
         let ask = Ask::any(&mut choices);
         for _ in 0..=choices.below(POPULAR) {
-            if context.span.is_over() || !visitor.look(node, &ask) {
+            if context.span.is_over() || !visitor.request(node, &ask) {
                 break;
             }
         }
@@ -39,14 +39,15 @@ pub(crate) fn read(context: &Context, mut choices: Choices<'_>) -> Report {
     visitor.report
 }
 
-/// Watches one page of one node for a while, then another page. Others wait for answers while a node cannot reach its
-/// database; whoever asks for nothing but a page that is in memory would see it grow old.
-pub(crate) fn watch(context: &Context, node: usize, mut choices: Choices<'_>) -> Report {
+/// Watches one page of one node for a while, then another page. Other requests wait for answers
+/// while a node cannot reach its database; a reader of a page in memory would see that page grow
+/// old.
+pub(crate) fn watch(context: &Context, node: usize, mut choices: Choices<'_>) -> ScenarioReport {
     let mut visitor = Visitor::new(context);
     while !context.span.is_over() {
         let ask = Ask::popular(&mut choices);
         for _ in 0..choices.below(WATCHED) {
-            if context.span.pass(WATCH_PACE) || !visitor.look(node, &ask) {
+            if context.span.pass(WATCH_PACE) || !visitor.request(node, &ask) {
                 break;
             }
         }
@@ -54,9 +55,9 @@ pub(crate) fn watch(context: &Context, node: usize, mut choices: Choices<'_>) ->
     visitor.report
 }
 
-/// Sends forms to the nodes, and asks each time for a page with what was written: some node, with the cookie that the form has given,
-/// and the same node without.
-pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> Report {
+/// Sends forms to the nodes. After each form it requests a page with the written row: from any node
+/// with the form's cookie, and from the same node without the cookie.
+pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> ScenarioReport {
     let mut visitor = Visitor::new(context);
     while !context.span.pass(FORM_PACE) {
         let node = choices.below(context.nodes.len());
@@ -65,15 +66,15 @@ pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> Report {
             let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
             let ask = choices.pick(&asks).unwrap_or(&Ask::Top);
             // A balancer sends him anywhere.
-            visitor.see(choices.below(context.nodes.len()), ask, Some(&own));
-            visitor.look(node, ask);
+            visitor.request_and_judge(choices.below(context.nodes.len()), ask, Some(&own));
+            visitor.request(node, ask);
         }
     }
     visitor.report
 }
 
 /// What a visitor has written through a node, and the cookie that says so.
-struct Own {
+struct OwnWrite {
     thing: Thing,
     version: u64,
     cookie: String,
@@ -82,8 +83,8 @@ struct Own {
 /// A client of all nodes, with a connection to each.
 pub(crate) struct Visitor<'f> {
     context: &'f Context,
-    connections: Vec<Option<Client>>,
-    pub(crate) report: Report,
+    connections: Vec<Option<NodeClient>>,
+    pub(crate) report: ScenarioReport,
 }
 
 impl<'f> Visitor<'f> {
@@ -91,18 +92,23 @@ impl<'f> Visitor<'f> {
         Self {
             context,
             connections: context.nodes.iter().map(|_| None).collect(),
-            report: Report::default(),
+            report: ScenarioReport::default(),
         }
     }
 
     /// Asks for a page and judges it; false if there was none.
-    pub(crate) fn look(&mut self, node: usize, ask: &Ask) -> bool {
-        self.see(node, ask, None).is_some()
+    pub(crate) fn request(&mut self, node: usize, ask: &Ask) -> bool {
+        self.request_and_judge(node, ask, None).is_some()
     }
 
-    /// Asks for a page and judges it; gives its rows, and whether it came from memory. With `own`, as the visitor who has written
-    /// this.
-    fn see(&mut self, node: usize, ask: &Ask, own: Option<&Own>) -> Option<(bool, Rows)> {
+    /// Requests a page and judges it; returns its rows and whether it came from memory. With `own`,
+    /// as the visitor who has written this.
+    fn request_and_judge(
+        &mut self,
+        node: usize,
+        ask: &Ask,
+        own: Option<&OwnWrite>,
+    ) -> Option<(bool, Rows)> {
         let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let context = self.context;
@@ -148,25 +154,27 @@ impl<'f> Visitor<'f> {
 
     /// Whether a page comes from memory.
     pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
-        self.see(node, ask, None).is_some_and(|(is_hit, _)| is_hit)
+        self.request_and_judge(node, ask, None)
+            .is_some_and(|(is_hit, _)| is_hit)
     }
 
-    /// Whether an account comes from memory with this version or a later one: the node has heard of it, has read it, and keeps it.
+    /// True if an account comes from memory with this version or a later one: the node was
+    /// notified, has read the account, and keeps it.
     pub(crate) fn has_kept(&mut self, node: usize, id: u32, version: u64) -> bool {
-        let seen = self.see(node, &Ask::Account(id), None);
+        let seen = self.request_and_judge(node, &Ask::Account(id), None);
         seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
     }
 
     /// Raises an account's version through a node.
-    fn raise(&mut self, node: usize, id: u32) -> Option<Own> {
+    fn raise(&mut self, node: usize, id: u32) -> Option<OwnWrite> {
         let form = format!("id={id}");
         let answer = self.on(node, |client| client.post("/raise", &form))?;
         let version = answer.location.rsplit_once("version=");
         match version.and_then(|(_, version)| version.parse().ok()) {
             Some(version) if answer.status == 303 => {
-                let thing = Thing(Kind::Account, id);
+                let thing = Thing(ThingKind::Account, id);
                 self.context.log.posted(node, thing, version);
-                Some(Own {
+                Some(OwnWrite {
                     thing,
                     version,
                     cookie: answer.cookie,
@@ -186,11 +194,15 @@ impl<'f> Visitor<'f> {
     }
 
     /// Does something on the connection to a node, a new one if the last has ended.
-    fn on<T>(&mut self, node: usize, act: impl FnOnce(&mut Client) -> io::Result<T>) -> Option<T> {
+    fn on<T>(
+        &mut self,
+        node: usize,
+        act: impl FnOnce(&mut NodeClient) -> io::Result<T>,
+    ) -> Option<T> {
         let address = self.context.nodes[node].address();
         let result = match self.connections[node].take() {
             Some(client) if client.address() == address => Ok(client),
-            _ => Client::open(address),
+            _ => NodeClient::open(address),
         };
         let result = result.and_then(|mut client| {
             let done = act(&mut client)?;

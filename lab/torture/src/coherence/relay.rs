@@ -1,8 +1,9 @@
 //! A relay between one node and the server, which can fall silent, or be cut.
 //!
-//! It stands in for the network where packets cannot be lost ([`crate::coherence::packets`]). TCP makes up for lost packets, so to
-//! both ends a network that loses them is one that is silent for a while, without any end of the connection. This makes the same silence, on
-//! every machine and without rights; only the kernel does not notice it.
+//! It replaces the network where packets cannot be lost ([`crate::coherence::packets`]). TCP
+//! repeats lost packets, so to both ends a lossy network looks silent for a while, and the
+//! connection does not end. The relay makes the same silence, on every machine and without rights;
+//! but the kernel does not notice this silence.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,17 +14,17 @@ use std::thread;
 #[derive(Debug)]
 pub(crate) struct Relay {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRelay>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedRelay {
+    state: Mutex<RelayState>,
     heard: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RelayState {
     silent: bool,
     closed: bool,
     /// Both ends of each connection; those that have ended are forgotten when it is cut.
@@ -35,7 +36,7 @@ impl Relay {
     pub(crate) fn to(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedRelay>::default();
         let accepting = Arc::clone(&shared);
         thread::Builder::new()
             .name("relay".to_owned())
@@ -44,7 +45,7 @@ impl Relay {
                     if accepting.state().closed {
                         break;
                     }
-                    // An error here is a connection that does not come about: the node sees its end.
+                    // After an error here there is no connection: the node sees its end.
                     let _ = stream.and_then(|stream| relay(&accepting, stream, port));
                 }
             })?;
@@ -55,7 +56,8 @@ impl Relay {
         self.address.port()
     }
 
-    /// Nothing arrives any more, in both directions; what is under way arrives when it is heard again.
+    /// Nothing arrives any more, in both directions; bytes on their way arrive when the silence
+    /// ends.
     pub(crate) fn silence(&self, silent: bool) {
         self.shared.state().silent = silent;
         self.shared.heard.notify_all();
@@ -79,8 +81,8 @@ impl Drop for Relay {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedRelay {
+    fn state(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +92,7 @@ impl Shared {
     }
 }
 
-fn relay(shared: &Arc<Shared>, node: TcpStream, port: u16) -> io::Result<()> {
+fn relay(shared: &Arc<SharedRelay>, node: TcpStream, port: u16) -> io::Result<()> {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     node.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -100,7 +102,7 @@ fn relay(shared: &Arc<Shared>, node: TcpStream, port: u16) -> io::Result<()> {
         thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
-                // Either end is gone: so is the other.
+                // One end has closed, so the other is closed too.
                 let _ = copy(&shared, &from, &to);
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
@@ -113,7 +115,7 @@ fn relay(shared: &Arc<Shared>, node: TcpStream, port: u16) -> io::Result<()> {
     Ok(())
 }
 
-fn copy(shared: &Shared, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+fn copy(shared: &SharedRelay, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let length = from.read(&mut buffer)?;
@@ -134,7 +136,7 @@ mod tests {
     use super::Relay;
 
     #[test]
-    fn a_silent_wire_loses_nothing_and_a_cut_one_ends() {
+    fn a_silent_relay_loses_nothing_and_a_cut_one_ends() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let relay = Relay::to(server.local_addr().unwrap().port()).unwrap();
         let mut node = TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port())).unwrap();

@@ -1,4 +1,4 @@
-//! What came of a scenario.
+//! The result of a scenario.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,23 +11,24 @@ use crate::coherence::scenario::Feed;
 
 /// Findings that are kept in words.
 const KEPT: usize = 10;
-/// One in so many pages of a [quiet period](Report::quiet_period) may be late. The promise has them within the longer bound, and a machine that stands
-/// still for a second is nobody's fault; but a time-to-live has most of them late.
+/// One in this number of pages of a [quiet period](ScenarioReport::quiet_period) may be late. The
+/// promise allows the longer bound, and a machine may stop for a second without a fault of the
+/// server. A time-to-live has most pages late.
 const LATE_IN_QUIET_PERIODS: u64 = 10;
-/// Ages that are told apart: up to so many milliseconds, doubling.
+/// Classes of ages: up to this power of two in milliseconds.
 const AGES: usize = 24;
 
 /// Figures, and the first findings in words.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct ScenarioReport {
     /// How to repeat it.
     pub seed: u64,
     /// How the nodes learned of changes.
     pub feed: Feed,
     /// All pages.
     pub all: Pages,
-    /// Those of the nodes with a longer bound than others, asked for while nothing failed and held against the shortest bound: late is
-    /// what one of the others would have been late with.
+    /// Pages of the nodes with a longer bound than others, requested while nothing failed and
+    /// judged by the shortest bound: late if a node with the shortest bound would have been late.
     pub quiet_period: Pages,
     /// Each kind by its name.
     pub pages: BTreeMap<&'static str, Pages>,
@@ -35,7 +36,8 @@ pub struct Report {
     pub findings: Vec<String>,
     /// How long a commit that a page did not show had been acknowledged at most.
     pub worst_unseen: Duration,
-    /// Pages that did not show the newest commit, by how old it was: place `n` is below `2^n` milliseconds.
+    /// Pages that did not show the newest commit, by its age: place `n` is below `2^n`
+    /// milliseconds.
     pub unseen: [u64; AGES],
     /// What became of the writes.
     pub fates: Fates,
@@ -45,7 +47,8 @@ pub struct Report {
     pub faults: BTreeMap<&'static str, FaultFigures>,
     /// Why no packets were lost, if none were.
     pub no_packets: Option<String>,
-    /// The first faults that could not be done, and those after which a node did not come back, in words.
+    /// The first faults that could not be injected, and those after which a node did not recover,
+    /// in words.
     pub notes: Vec<String>,
     /// Nodes that gave no hit any more when everything was well again.
     pub lost: Vec<usize>,
@@ -55,7 +58,7 @@ pub struct Report {
     pub sessions: u64,
 }
 
-impl Report {
+impl ScenarioReport {
     pub(crate) fn page(
         &mut self,
         page: &'static str,
@@ -146,13 +149,15 @@ impl Report {
         }
     }
 
-    /// Whether nodes with a long bound show commits as soon as the others have to, while nothing fails.
+    /// True if nodes with a long bound show commits as soon as the others must, while nothing
+    /// fails.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
         self.quiet_period.late * LATE_IN_QUIET_PERIODS <= self.quiet_period.reads
     }
 
-    /// The time within which this share of those pages that did not show the newest commit had it; zero if all showed it.
+    /// The age that this share of the pages without the newest commit did not exceed; zero if all
+    /// pages showed the newest commit.
     #[must_use]
     pub fn unseen_within(&self, share: f64) -> Duration {
         let all: u64 = self.unseen.iter().sum();
@@ -167,7 +172,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ScenarioReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fates {
             acknowledged,
@@ -246,13 +251,13 @@ fn counts<K: fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::Report;
+    use super::ScenarioReport;
     use crate::coherence::figures::FaultFigures;
     use crate::coherence::judge::Verdict;
 
     #[test]
     fn one_in_ten_may_be_late_in_a_quiet_period() {
-        let mut report = Report::default();
+        let mut report = ScenarioReport::default();
         let mut page = |late: Option<&str>| {
             report.in_quiet_period(true, late.map(str::to_owned), || "/".to_owned());
             report.is_prompt()
@@ -274,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_counted_and_ages_are_told_apart() {
-        let mut report = Report::default();
+    fn pages_are_counted_by_age() {
+        let mut report = ScenarioReport::default();
         for millis in [0, 3, 3, 90] {
             let verdict = Verdict {
                 unseen: Some(Duration::from_millis(millis)),
@@ -292,9 +297,9 @@ mod tests {
         assert_eq!(report.unseen_within(1.0), Duration::from_millis(128));
         assert_eq!(report.worst_unseen, Duration::from_millis(90));
         assert_eq!(report.findings, ["late: old; /"]);
-        report.fault("wind", FaultFigures::one(Some(Duration::from_secs(2))));
-        report.fault("wind", FaultFigures::one(Some(Duration::from_secs(1))));
-        report.fault("wind", FaultFigures::one(None));
+        report.fault("wind", FaultFigures::single(Some(Duration::from_secs(2))));
+        report.fault("wind", FaultFigures::single(Some(Duration::from_secs(1))));
+        report.fault("wind", FaultFigures::single(None));
         let text = report.to_string();
         assert!(text.starts_with("5 reads, 80.0 % hits, 1 late, 0 mixed\n"));
         assert!(text.contains("page total: 1 reads, 0.0 % hits"), "{text}");

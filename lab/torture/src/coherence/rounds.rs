@@ -10,25 +10,26 @@ use crate::coherence::figures::FaultFigures;
 use crate::coherence::inject::FaultInjector;
 use crate::coherence::page::Ask;
 use crate::coherence::reader::Visitor;
-use crate::coherence::report::Report;
+use crate::coherence::report::ScenarioReport;
 use base_clock::Boottime;
 
 /// Of what lasts: longer than the bound of a second.
 pub(crate) const LASTING: Duration = Duration::from_millis(2500);
-/// Of what lasts, in one of five: connections are given up by the kernel then, and a frozen node's feed by the server. Only in
-/// scenarios of [`LONG`].
+/// One in five lasting faults lasts this long: then the kernel gives up connections, and the server
+/// gives up a frozen node's feed. Only in scenarios of [`LONG`].
 const LASTING_LONG: Duration = Duration::from_secs(12);
 /// From here on a scenario has time for it.
 const LONG: Duration = Duration::from_secs(300);
 /// From one fault to the next, at most; in it there is time for hits.
 const BETWEEN_MS: usize = 2000;
-/// Of a hundred faults, those after which nothing is waited for: the next meets nodes that have not recovered.
+/// Percentage of faults without a wait after them: the next fault meets nodes that have not
+/// recovered.
 const IN_A_ROW: usize = 25;
 /// How often a fault is tried.
 const ATTEMPTS: usize = 5;
 /// How long the nodes are left alone at the end of a scenario.
 const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
-/// Until everything must be well again after a fault, and the last slot gone after the scenario.
+/// Limit for full recovery after a fault, and for the end of the last slot after the scenario.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
@@ -38,8 +39,8 @@ pub(crate) fn inject_all(
     injector: &mut FaultInjector<'_>,
     length: Duration,
     choices: &mut Choices<'_>,
-) -> Report {
-    let mut report = Report::default();
+) -> ScenarioReport {
+    let mut report = ScenarioReport::default();
     let began = Boottime::now();
     quiet_period(injector, "the beginning", &mut report);
     for round in 0.. {
@@ -51,7 +52,7 @@ pub(crate) fn inject_all(
             injector.context.span.pass(Duration::from_millis(pause));
             let is_long = length >= LONG && choices.chance(20);
             injector.lasting = if is_long { LASTING_LONG } else { LASTING };
-            one(injector, fault, &mut report, choices);
+            inject_one(injector, fault, &mut report, choices);
         }
         if Boottime::now().since(began) >= length {
             break;
@@ -64,9 +65,10 @@ pub(crate) fn inject_all(
     report
 }
 
-/// Nothing is done to the nodes from here on, and all of them hear of changes: what each has in memory is ended by a write. ✗ *Of a
-/// write alone a node that hears of nothing may know because it had to read.*
-fn quiet_period(injector: &mut FaultInjector<'_>, after: &str, report: &mut Report) {
+/// From here on there are no faults, and all nodes receive changes: a write invalidates what each
+/// node has in memory. *Counterexample: a node without a feed may know of a write alone because it
+/// had to read.*
+fn quiet_period(injector: &mut FaultInjector<'_>, after: &str, report: &mut ScenarioReport) {
     let well = [(); 2].map(|()| recovered(injector, Boottime::now()));
     match well.into_iter().find_map(Result::err) {
         None => injector.context.quiet_period.begin(),
@@ -75,16 +77,16 @@ fn quiet_period(injector: &mut FaultInjector<'_>, after: &str, report: &mut Repo
 }
 
 /// One fault, and as a rule the recovery from it.
-fn one(
+fn inject_one(
     injector: &mut FaultInjector<'_>,
     fault: Fault,
-    report: &mut Report,
+    report: &mut ScenarioReport,
     choices: &mut Choices<'_>,
 ) {
     let began = Boottime::now();
     injector.context.quiet_period.end();
     let mut is_well = false;
-    // A deadlock with a writer is bad luck, and PostgreSQL's choice whom it hits.
+    // A deadlock with a writer may happen; PostgreSQL chooses the transaction that fails.
     let mut outcome = injector.inject(fault, choices);
     for _ in 1..ATTEMPTS {
         if outcome.is_err() {
@@ -109,19 +111,19 @@ fn one(
             }
             let time = recovery.and_then(Result::ok);
             is_well = time.is_some();
-            report.fault(name, FaultFigures::one(time));
+            report.fault(name, FaultFigures::single(time));
             injector.context.tally.fault_injected();
         }
     }
-    match injector.calm() {
+    match injector.end_loss() {
         Ok(()) if is_well => quiet_period(injector, name, report),
         Ok(()) => {}
         Err(error) => report.note(format!("{name}: {error}")),
     }
 }
 
-/// Writes, and waits until each node gives from memory what was written: it has heard of it, read it, and kept it. The time
-/// from `since` until then.
+/// Writes, and waits until each node serves the write from memory: the node was notified, has read
+/// the row, and keeps it. Returns the time from `since` until then.
 fn recovered(injector: &mut FaultInjector<'_>, since: Boottime) -> Result<Duration, String> {
     let mut version = injector.raise();
     for _ in 1..ATTEMPTS {
@@ -156,7 +158,7 @@ fn shuffled(mut faults: Vec<Fault>, choices: &mut Choices<'_>) -> Vec<Fault> {
 }
 
 /// Waits until each node gives pages from memory again; those that do not.
-pub(crate) fn lost(context: &Context, report: &mut Report) -> Vec<usize> {
+pub(crate) fn lost(context: &Context, report: &mut ScenarioReport) -> Vec<usize> {
     let began = Boottime::now();
     let mut visitor = Visitor::new(context);
     let mut lost: Vec<usize> = (0..context.nodes.len()).collect();

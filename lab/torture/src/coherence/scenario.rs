@@ -17,7 +17,7 @@ use crate::coherence::node::{Link, Node};
 use crate::coherence::packets::Packets;
 use crate::coherence::reader;
 use crate::coherence::relay::Relay;
-use crate::coherence::report::Report;
+use crate::coherence::report::ScenarioReport;
 use crate::coherence::rounds;
 use crate::coherence::schema;
 use crate::coherence::upkeep::Upkeep;
@@ -44,14 +44,14 @@ impl Feed {
     }
 }
 
-/// What is fought with.
+/// The plan of a scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The program `millpond`.
     pub program: PathBuf,
     /// How its nodes learn of changes.
     pub feed: Feed,
-    /// The right to lose packets, or why there is none: then relays stand in for the network.
+    /// The right to lose packets, or why there is none: then relays replace the network.
     pub packets: Result<Packets, String>,
     /// How long pages are read, at least: each kind of fault is done once in any case.
     pub length: Duration,
@@ -82,7 +82,7 @@ const WATCHERS: usize = 4;
 ///
 /// # Errors
 /// A sentence, if the server or a node could not be started.
-pub fn run(plan: &Scenario) -> Result<Report, String> {
+pub fn run(plan: &Scenario) -> Result<ScenarioReport, String> {
     let mut server = server(plan.feed).map_err(to_message)?;
     let url = server.url();
     let mut client = Client::connect(&url, NoTls).map_err(to_message)?;
@@ -114,7 +114,7 @@ pub fn run(plan: &Scenario) -> Result<Report, String> {
                 packets: plan.packets.as_ref().ok(),
                 lasting: rounds::LASTING,
                 labels: 0,
-                report: Report::default(),
+                report: ScenarioReport::default(),
             };
             let mut report = rounds::inject_all(&mut injector, plan.length, choices);
             report.lost = rounds::lost(&context, &mut report);
@@ -129,7 +129,7 @@ pub fn run(plan: &Scenario) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Each with a loopback address of the server for itself where that tells packets apart.
+/// Each node has a loopback address of the server for itself, if packets are told apart by address.
 fn nodes(plan: &Scenario, port: u16) -> io::Result<Vec<Arc<Node>>> {
     let nodes = BOUNDS.iter().zip(ADDRESSES).map(|(bound, address)| {
         let link = match plan.packets {
@@ -168,15 +168,15 @@ pub(crate) fn run_clients(
     context: &Context,
     url: &str,
     plan: &Scenario,
-    rule: impl FnOnce(&mut Choices<'static>) -> Report,
-) -> Report {
+    rule: impl FnOnce(&mut Choices<'static>) -> ScenarioReport,
+) -> ScenarioReport {
     let seeded = |role: u64, number: usize| {
         Choices::seeded(plan.seed ^ role.rotate_right(8) ^ ((number as u64) << 32))
     };
-    let mut report = Report {
+    let mut report = ScenarioReport {
         seed: plan.seed,
         feed: plan.feed,
-        ..Report::default()
+        ..ScenarioReport::default()
     };
     thread::scope(|scope| {
         let mut visitors = Vec::new();
@@ -208,8 +208,8 @@ pub(crate) fn run_clients(
     report
 }
 
-/// Slots, and sessions of nodes, that do not end although the nodes have. A session whose node could not say goodbye ends when
-/// the server finds that out.
+/// Slots and sessions of nodes that remain although the nodes have ended. A session whose node
+/// could not close it ends when the server notices.
 fn leftovers(url: &str) -> Result<(u64, u64), String> {
     let mut client = Client::connect(url, NoTls).map_err(to_message)?;
     let began = Boottime::now();
@@ -225,7 +225,7 @@ fn leftovers(url: &str) -> Result<(u64, u64), String> {
         if slots + sessions == 0 || is_over {
             return Ok((slots, sessions));
         }
-        // The server tells nobody when a session ends.
+        // The server gives no event for the end of a session.
         thread::sleep(rounds::LOOK);
     }
 }

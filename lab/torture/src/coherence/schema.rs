@@ -6,7 +6,7 @@ use std::fmt;
 pub(crate) const ACCOUNTS: u32 = 12;
 /// Who may own an account.
 pub(crate) const OWNERS: [&str; 4] = ["ada", "bob", "cy", "d'eon"];
-/// What all balances add up to, whatever is transferred.
+/// The sum of all balances, which no transfer changes.
 pub(crate) const MONEY: u64 = ACCOUNTS as u64 * 1000;
 /// Items on shelves, and as many boxes.
 pub(crate) const ITEMS: u32 = 10;
@@ -21,7 +21,7 @@ pub(crate) const PIECES: i32 = 5;
 
 /// A kind of thing that has versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ThingKind {
     /// A row of `account` with its row of `mirror`; its place is the owner, a text.
     Account,
     /// A row of `item`, whose old values the feed carries in full; its place is the shelf.
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 
 /// One thing of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Thing(pub(crate) Kind, pub(crate) u32);
+pub(crate) struct Thing(pub(crate) ThingKind, pub(crate) u32);
 
 impl fmt::Display for Thing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ impl fmt::Display for Thing {
     }
 }
 
-impl Kind {
+impl ThingKind {
     /// The numbers of the things of this kind.
     pub(crate) fn ids(self) -> std::ops::Range<u32> {
         match self {
@@ -60,26 +60,26 @@ impl Kind {
     }
 }
 
-/// Where a thing is before anybody moves it; none for kinds that have no place.
+/// The place of a thing before its first move; `None` for kinds without a place.
 pub(crate) fn first_place(Thing(kind, id): Thing) -> Option<String> {
     match kind {
-        Kind::Account => Some(OWNERS[id as usize % OWNERS.len()].to_owned()),
-        Kind::Item | Kind::Boxed => Some((id % SHELVES).to_string()),
-        Kind::Guest => Some(id.to_string()),
-        Kind::Entries | Kind::Scrap | Kind::Label => None,
+        ThingKind::Account => Some(OWNERS[id as usize % OWNERS.len()].to_owned()),
+        ThingKind::Item | ThingKind::Boxed => Some((id % SHELVES).to_string()),
+        ThingKind::Guest => Some(id.to_string()),
+        ThingKind::Entries | ThingKind::Scrap | ThingKind::Label => None,
     }
 }
 
 /// Every thing of the schema.
 pub(crate) fn things() -> impl Iterator<Item = Thing> {
     let kinds = [
-        Kind::Account,
-        Kind::Item,
-        Kind::Boxed,
-        Kind::Guest,
-        Kind::Entries,
-        Kind::Scrap,
-        Kind::Label,
+        ThingKind::Account,
+        ThingKind::Item,
+        ThingKind::Boxed,
+        ThingKind::Guest,
+        ThingKind::Entries,
+        ThingKind::Scrap,
+        ThingKind::Label,
     ];
     kinds
         .into_iter()
@@ -100,17 +100,19 @@ pub(crate) fn create() -> String {
     for Thing(kind, id) in things() {
         let place = first_place(Thing(kind, id)).unwrap_or_default();
         match kind {
-            Kind::Account => {
+            ThingKind::Account => {
                 let owner = place.replace('\'', "''");
                 insert("account", format!("{id}, '{owner}', 1000, 0, 0"));
                 insert("mirror", format!("{id}, 0, 0"));
             }
-            Kind::Item => insert("item", format!("{id}, {place}, 0")),
-            Kind::Boxed => insert("box", format!("{id}, {place}, 0")),
-            Kind::Guest => insert("seat", format!("{place}, {id}, 0")),
-            Kind::Entries => insert("entry", format!("{id}, 0")),
-            Kind::Scrap => (1..=PIECES).for_each(|piece| insert("scrap", format!("{piece}, 0"))),
-            Kind::Label => {}
+            ThingKind::Item => insert("item", format!("{id}, {place}, 0")),
+            ThingKind::Boxed => insert("box", format!("{id}, {place}, 0")),
+            ThingKind::Guest => insert("seat", format!("{place}, {id}, 0")),
+            ThingKind::Entries => insert("entry", format!("{id}, 0")),
+            ThingKind::Scrap => {
+                (1..=PIECES).for_each(|piece| insert("scrap", format!("{piece}, 0")))
+            }
+            ThingKind::Label => {}
         }
     }
     sql + &label(0) + ";\ncreate publication millpond for all tables;\n"

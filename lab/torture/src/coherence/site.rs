@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::coherence::scenario::Feed;
 
 /// A page: a JSON endpoint, or a template that lists the columns of each row.
-pub(crate) struct Page {
+pub(crate) struct PageScript {
     pub(crate) name: &'static str,
     pub(crate) json: bool,
     params: &'static str,
@@ -22,8 +22,8 @@ pub(crate) struct Query(
     pub(crate) &'static str,
 );
 
-const fn page(name: &'static str, params: &'static str, queries: &'static [Query]) -> Page {
-    Page {
+const fn page(name: &'static str, params: &'static str, queries: &'static [Query]) -> PageScript {
+    PageScript {
         name,
         json: false,
         params,
@@ -35,7 +35,7 @@ const ID: &str = "-- param: id integer\n";
 const NUMBER: &str = "-- param: place integer\n";
 
 /// All pages but the form.
-pub(crate) const PAGES: [Page; 13] = [
+pub(crate) const PAGES: [PageScript; 13] = [
     // A join by the primary key.
     page(
         "account",
@@ -49,7 +49,7 @@ pub(crate) const PAGES: [Page; 13] = [
         )],
     ),
     // Two queries that must agree in every state.
-    Page {
+    PageScript {
         name: "pair",
         json: true,
         params: ID,
@@ -87,7 +87,8 @@ pub(crate) const PAGES: [Page; 13] = [
             ),
         ],
     ),
-    // Rows that come and go by a column that is no key: a text; then with old values told, and without.
+    // Rows that are added and removed by a column that is no key: a text; first with old values in
+    // the feed, then without.
     page(
         "owner",
         "-- param: place text\n",
@@ -191,7 +192,8 @@ pub(crate) const PAGES: [Page; 13] = [
     ),
 ];
 
-/// All nodes have the same, so that each reads what another tells of a visitor's write.
+/// All nodes have the same secret, so each node can read another node's cookie of a visitor's
+/// write.
 const SECRET: &str = "the-nodes-of-one-site-share-a-secret";
 
 /// The form that raises an account's version, and its mirror's.
@@ -206,7 +208,7 @@ update mirror set version = version + 1, stamp = 0 where account_id = :id;
 -- redirect: /account?id=:id&version=:version
 ";
 
-impl Page {
+impl PageScript {
     fn script(&self) -> String {
         let queries = self
             .queries

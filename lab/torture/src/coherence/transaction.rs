@@ -5,12 +5,12 @@ use postgres::{Client, Error, Row};
 
 use crate::coherence::log::Change;
 use crate::coherence::schema::{
-    ACCOUNTS, GUESTS, ITEMS, Kind, OWNERS, PIECES, SEATS, SHELVES, Thing,
+    ACCOUNTS, GUESTS, ITEMS, OWNERS, PIECES, SEATS, SHELVES, Thing, ThingKind,
 };
 
 /// One step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum TransactionStep {
     /// The version of an account, and of its mirror.
     Raise,
     /// Money from one account to another.
@@ -32,7 +32,7 @@ pub(crate) enum Step {
 /// Entries that are kept of one account.
 const ENTRIES: i64 = 20;
 
-impl Step {
+impl TransactionStep {
     /// Any step; seldom one that locks a whole table.
     pub(crate) fn any(choices: &mut Choices<'_>) -> Self {
         match choices.below(15) {
@@ -78,19 +78,19 @@ impl Step {
                 let text = "update item set shelf = $2, version = version + 1 where id = $1 returning version";
                 let (id, shelf) = (number(ITEMS) + 1, number(SHELVES));
                 let row = client.query_one(text, &[&i64::from(id), &shelf])?;
-                Ok(vec![moved(Kind::Item, id, &row, shelf)])
+                Ok(vec![moved(ThingKind::Item, id, &row, shelf)])
             }
             Self::MoveBox => {
                 let text = "update box set shelf = $2, version = version + 1 where id = $1 returning version";
                 let (id, shelf) = (number(ITEMS) + 1, number(SHELVES));
                 let row = client.query_one(text, &[&i64::from(id), &shelf])?;
-                Ok(vec![moved(Kind::Boxed, id, &row, shelf)])
+                Ok(vec![moved(ThingKind::Boxed, id, &row, shelf)])
             }
             Self::MoveGuest => {
                 let text = "update seat set id = $2, version = version + 1 where guest = $1 returning version";
                 let (guest, seat) = (number(GUESTS) + 1, number(SEATS));
                 let row = client.query_one(text, &[&guest, &seat])?;
-                Ok(vec![moved(Kind::Guest, guest, &row, seat)])
+                Ok(vec![moved(ThingKind::Guest, guest, &row, seat)])
             }
             Self::Enter => enter(client, number(ACCOUNTS) + 1),
             Self::Truncate => truncate(client),
@@ -98,7 +98,8 @@ impl Step {
     }
 }
 
-/// The next version of an account and of its mirror, with so much more money, and perhaps another owner.
+/// The next version of an account and of its mirror, with this much more money, and perhaps another
+/// owner.
 pub(crate) fn raise(
     client: &mut Client,
     id: i32,
@@ -117,13 +118,13 @@ pub(crate) fn raise(
         &[&id, &stamp],
     )?;
     Ok(Change {
-        thing: Thing(Kind::Account, id.unsigned_abs()),
+        thing: Thing(ThingKind::Account, id.unsigned_abs()),
         version: row.get::<_, i64>(0).unsigned_abs(),
         place: owner.map(str::to_owned),
     })
 }
 
-fn moved(kind: Kind, id: i32, row: &Row, place: i32) -> Change {
+fn moved(kind: ThingKind, id: i32, row: &Row, place: i32) -> Change {
     Change {
         thing: Thing(kind, id.unsigned_abs()),
         version: row.get::<_, i64>(0).unsigned_abs(),
@@ -131,7 +132,7 @@ fn moved(kind: Kind, id: i32, row: &Row, place: i32) -> Change {
     }
 }
 
-fn placeless(kind: Kind, id: i32, version: i64) -> Vec<Change> {
+fn placeless(kind: ThingKind, id: i32, version: i64) -> Vec<Change> {
     vec![Change {
         thing: Thing(kind, id.unsigned_abs()),
         version: version.unsigned_abs(),
@@ -151,7 +152,7 @@ fn enter(client: &mut Client, id: i32) -> Result<Vec<Change>, Error> {
         "delete from entry where account_id = $1 and number < $2",
         &[&id, &(number - ENTRIES)],
     )?;
-    Ok(placeless(Kind::Entries, id, number))
+    Ok(placeless(ThingKind::Entries, id, number))
 }
 
 fn truncate(client: &mut Client) -> Result<Vec<Change>, Error> {
@@ -162,5 +163,5 @@ fn truncate(client: &mut Client) -> Result<Vec<Change>, Error> {
         "insert into scrap select piece, $1 from generate_series(1, $2::int) piece",
         &[&round, &PIECES],
     )?;
-    Ok(placeless(Kind::Scrap, 0, round))
+    Ok(placeless(ThingKind::Scrap, 0, round))
 }

@@ -1,6 +1,7 @@
-//! What lets a scenario last: each minute old things are forgotten and the tables are vacuumed, and a line tells how it goes.
+//! Lets a scenario last: each minute old entries are forgotten, the tables are vacuumed, and a line
+//! reports the state.
 //!
-//! A server that is started again several times in a minute has no time for its own vacuum.
+//! A server that restarts several times in a minute has no time for its own vacuum.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use postgres::{Client, Error, NoTls};
 
 use crate::coherence::context::Context;
 use crate::coherence::log::Log;
-use crate::coherence::transaction::Step;
+use crate::coherence::transaction::TransactionStep;
 
 /// From one transaction to the next.
 const PACE: Duration = Duration::from_millis(150);
@@ -18,7 +18,7 @@ const LONG_MS: usize = 1500;
 
 /// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum TransactionEnd {
     Commit,
     /// Prepared first, and committed a moment later.
     Prepared,
@@ -38,7 +38,7 @@ pub(crate) fn write(context: &Context, url: &str, number: usize, mut choices: Ch
             context.span.pass(AWAY);
             continue;
         };
-        // Whatever was open is rolled back with the connection.
+        // The end of the connection rolls back an open transaction.
         if writer.transaction(&mut open, &mut choices).is_ok() {
             client = Some(open);
         }
@@ -49,7 +49,7 @@ pub(crate) fn write(context: &Context, url: &str, number: usize, mut choices: Ch
     }
 }
 
-/// A connection to the server, patient for a while where somebody else has the lock.
+/// A connection to the server that waits a while for locks of other writers.
 pub(crate) fn connect(url: &str) -> Result<Client, Error> {
     let mut config: postgres::Config = url.parse()?;
     config.connect_timeout(Duration::from_secs(5));
@@ -89,9 +89,9 @@ impl Writer<'_> {
         let log = &self.context.log;
         let write = log.begin();
         let end = match choices.below(10) {
-            0..7 => End::Commit,
-            7 => End::Prepared,
-            _ => End::Rollback,
+            0..7 => TransactionEnd::Commit,
+            7 => TransactionEnd::Prepared,
+            _ => TransactionEnd::Rollback,
         };
         if let Err(error) = self.steps(client, write, choices) {
             let rolled_back = client.batch_execute("rollback");
@@ -100,13 +100,13 @@ impl Writer<'_> {
             return rolled_back.map_err(|_| error);
         }
         match end {
-            End::Commit => committed(log, write, client.batch_execute("commit")),
-            End::Rollback => {
+            TransactionEnd::Commit => committed(log, write, client.batch_execute("commit")),
+            TransactionEnd::Rollback => {
                 let done = client.batch_execute("rollback");
                 log.undone(write);
                 done
             }
-            End::Prepared => self.prepared(client, write, choices),
+            TransactionEnd::Prepared => self.prepared(client, write, choices),
         }
     }
 
@@ -121,10 +121,10 @@ impl Writer<'_> {
             if choices.chance(15) {
                 // What it notes is undone, so it is not noted.
                 client.batch_execute("savepoint here")?;
-                Step::any(choices).run(client, write, choices)?;
+                TransactionStep::any(choices).run(client, write, choices)?;
                 client.batch_execute("rollback to here")?;
             }
-            for change in Step::any(choices).run(client, write, choices)? {
+            for change in TransactionStep::any(choices).run(client, write, choices)? {
                 self.context.log.note(write, change);
             }
         }
@@ -153,7 +153,7 @@ impl Writer<'_> {
     }
 }
 
-/// Notes what became of a COMMIT. Whatever is wrong with it, nobody can say whether it was carried out.
+/// Notes the result of a COMMIT. After any error the result is unknown.
 pub(crate) fn committed(log: &Log, write: u64, outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Ok(()) => log.acknowledged(write),

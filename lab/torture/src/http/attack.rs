@@ -13,13 +13,14 @@ use crate::http::messages::{LARGE, Messages, PLAIN, noise, oversized};
 use crate::http::verdict::statuses;
 use base_clock::now;
 
-/// How long an answer, or the end of a connection, may take. Nothing is expected to take a hundredth of it.
+/// Limit for an answer, or for the end of a connection. Both normally take less than a hundredth of
+/// it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause before another try where all ports rest.
 const PORTS_REST: Duration = Duration::from_millis(10);
 /// Connections that one client leaves open to annoy; when it has more, the oldest goes.
 const HELD: usize = 4;
-/// Requests for the large file in a connection whose answers nobody reads.
+/// Requests for the large file in a connection whose answers the client never reads.
 const NEVER_READ: usize = 16;
 /// No exchange has more bytes of answers, though some are for many large files.
 const MOST_ANSWERED: usize = 64 << 20;
@@ -43,7 +44,7 @@ pub enum Attack {
     Reset,
     /// Good requests and the end of the stream: all must be answered.
     HalfClosed,
-    /// Requests for much, whose answers are never read.
+    /// Requests for large answers, which are never read.
     NeverRead,
     /// A request in single bytes, now and then.
     Slow,
@@ -122,12 +123,12 @@ pub(crate) struct Attacker {
     address: SocketAddr,
     messages: Messages,
     choices: Choices<'static>,
-    held: VecDeque<Held>,
+    held: VecDeque<OpenConnection>,
     scratch: Vec<u8>,
 }
 
 /// A connection that is left open, and what it has not sent yet.
-struct Held {
+struct OpenConnection {
     stream: TcpStream,
     rest: VecDeque<u8>,
 }
@@ -144,7 +145,7 @@ impl Attacker {
     }
 
     /// One more connection.
-    pub(crate) fn strike(&mut self) -> Outcome {
+    pub(crate) fn attack_once(&mut self) -> Outcome {
         self.drip();
         let attack = Attack::chosen(&mut self.choices);
         let (message, requests) = self.message(attack);
@@ -208,7 +209,8 @@ impl Attacker {
         let began = now();
         let stream = loop {
             match TcpStream::connect(self.address) {
-                // Every port is taken or rests after a connection (TIME_WAIT, a second on the loopback).
+                // Every port is in use or rests after a connection (TIME_WAIT, a second on the
+                // loopback).
                 Err(error)
                     if error.kind() == ErrorKind::AddrNotAvailable
                         && base_clock::since(began) < PATIENCE =>
@@ -231,7 +233,8 @@ impl Attacker {
         let mut stream = self.connect()?;
         let cut = self.choices.below(message.len() + 1);
         let (one, other) = message.split_at(cut);
-        // The server may have refused already and closed: then this fails, and the answer is there to be read.
+        // The server may have refused already and closed: then this write fails, and the answer can
+        // be read.
         let _ = stream.write_all(one).and_then(|()| stream.write_all(other));
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
@@ -278,7 +281,7 @@ impl Attacker {
             rest.extend(message);
         }
         stream.set_nonblocking(true)?;
-        self.held.push_back(Held { stream, rest });
+        self.held.push_back(OpenConnection { stream, rest });
         if self.held.len() > HELD
             && let Some(oldest) = self.held.pop_front()
             && self.choices.chance(50)
@@ -330,14 +333,14 @@ mod tests {
     use crate::Choices;
 
     #[test]
-    fn every_attack_has_its_turn() {
+    fn every_attack_is_chosen() {
         let mut choices = Choices::seeded(1);
         let chosen: Vec<_> = (0..2000).map(|_| Attack::chosen(&mut choices)).collect();
         assert!(Attack::ALL.iter().all(|attack| chosen.contains(attack)));
     }
 
     #[test]
-    fn wrong_answers_are_told_from_right_ones() {
+    fn wrong_answers_are_recognised() {
         for (attack, requests, statuses, is_wrong) in [
             (Attack::Smuggled, 1, &[400][..], false),
             (Attack::Smuggled, 1, &[501], false),

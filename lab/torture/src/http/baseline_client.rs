@@ -1,4 +1,5 @@
-//! A well-behaved client beside the hostile ones. Its responses may be slower, but all of them must be right.
+//! A well-behaved client beside the hostile ones. Its responses may be slower, but all of them must
+//! be right.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ const ON_ONE: usize = 50;
 /// Errors that are kept in words.
 const KEPT: usize = 5;
 
-/// The client, on a thread of its own, until it is told to stop. Dropping it stops it too.
+/// The client, on a thread of its own, until `stop` or drop.
 #[derive(Debug)]
 pub struct BaselineClient {
     stop: Arc<AtomicBool>,
@@ -32,7 +33,8 @@ pub struct Visits {
     pub errors: u64,
     /// The first few errors, in words.
     pub first_errors: Vec<String>,
-    /// From sending to the last byte, in microseconds, ascending; the time to connect included where it did.
+    /// From sending to the last byte, in microseconds, ascending; the time to connect is included
+    /// for a new connection.
     pub latencies_us: Vec<u32>,
 }
 
@@ -52,7 +54,8 @@ impl Visits {
         sum
     }
 
-    /// The time, in microseconds, within which this share of the good answers came; 0 if there was none.
+    /// The time, in microseconds, within which this share of the good answers came; 0 without good
+    /// answers.
     #[must_use]
     pub fn latency_us(&self, share: f64) -> u32 {
         let last = self.latencies_us.len().saturating_sub(1);
@@ -64,11 +67,11 @@ impl Visits {
 }
 
 impl BaselineClient {
-    /// Learns what the pages are while nothing disturbs, and then asks for them again and again, each answer after the
-    /// last, with `pause` between two.
+    /// Learns the pages while nothing disturbs the server, and then requests them again and again,
+    /// one after the other, with `pause` between two.
     ///
     /// # Errors
-    /// If a page cannot be had even now.
+    /// If a page cannot be fetched even without disturbance.
     pub fn start(address: SocketAddr, pause: Duration) -> io::Result<Self> {
         let mut client = connect(address)?;
         let pages =

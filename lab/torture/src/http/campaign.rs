@@ -1,4 +1,4 @@
-//! Many hostile clients at once, until so many requests are sent.
+//! Many hostile clients at once, until a given number of requests is sent.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,12 +12,13 @@ use crate::http::attack::{Attacker, Outcome};
 /// Faults that are kept in words.
 const KEPT: usize = 10;
 
-/// What to do to whom.
+/// The plan of an attack.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The server.
     pub address: SocketAddr,
-    /// Hostile requests to send, at least: one on each connection. Good ones in front of it are not counted.
+    /// Hostile requests to send, at least: one on each connection. Good requests in front of them
+    /// are not counted.
     pub requests: u64,
     /// Clients at once: each has one connection under way, and a few more that it holds open.
     pub clients: usize,
@@ -25,9 +26,9 @@ pub struct Campaign {
     pub seed: u64,
 }
 
-/// What came of one kind of attack.
+/// The results of one kind of attack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AttackTally {
     /// Hostile requests, each on a connection of its own.
     pub hostile: u64,
     /// All requests on these connections, the good ones around the hostile ones included.
@@ -38,18 +39,19 @@ pub struct Tally {
     pub statuses: BTreeMap<u16, u64>,
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct CampaignReport {
     /// By attack.
-    pub tallies: BTreeMap<Attack, Tally>,
-    /// Answers that no server should give to such a request, and connections that neither an answer nor an end came on.
+    pub tallies: BTreeMap<Attack, AttackTally>,
+    /// Answers that no server should give to such a request, and connections with neither an answer
+    /// nor an end.
     pub faults: u64,
     /// The first few of them, in words.
     pub first_faults: Vec<String>,
 }
 
-impl Report {
+impl CampaignReport {
     /// Hostile requests that were sent.
     #[must_use]
     pub fn hostile(&self) -> u64 {
@@ -113,14 +115,14 @@ impl Report {
 ///
 /// # Errors
 /// If a client's thread cannot be started.
-pub fn attack(campaign: &Campaign) -> io::Result<Report> {
+pub fn attack(campaign: &Campaign) -> io::Result<CampaignReport> {
     let sent = AtomicU64::new(0);
-    let report = Mutex::new(Report::default());
+    let report = Mutex::new(CampaignReport::default());
     let client = |number: usize| {
         let mut attacker = Attacker::new(campaign.address, campaign.seed ^ ((number as u64) << 32));
-        let mut own = Report::default();
+        let mut own = CampaignReport::default();
         while sent.load(Ordering::Relaxed) < campaign.requests {
-            let outcome = attacker.strike();
+            let outcome = attacker.attack_once();
             sent.fetch_add(1, Ordering::Relaxed);
             own.add(outcome);
         }

@@ -40,8 +40,8 @@ impl Corpus {
         mutate(choices, &self.seeds, self.words)
     }
 
-    /// What a fuzzing engine's bytes come to: those bytes themselves, which reaches all that is no request at all, and
-    /// what they make of the seeds, which reaches the rest.
+    /// Two inputs from a fuzzing engine's bytes: those bytes themselves, which reach everything
+    /// that is no request, and a mutation of the seeds by them, which reaches the rest.
     #[must_use]
     pub fn inputs(&self, engine: &[u8]) -> [Vec<u8>; 2] {
         [engine.to_vec(), self.mutated(&mut Choices::of(engine))]

@@ -13,7 +13,8 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<Client> {
     Client::open(address, PATIENCE)
 }
 
-/// The body of the response, which must be a 200 with a length, to a request with these field lines.
+/// The body of the response to a request with these field lines; the response must be a 200 with a
+/// length.
 pub(crate) fn fetch(client: &mut Client, target: &str, fields: &[&str]) -> io::Result<Vec<u8>> {
     let response = client.get(target, fields)?;
     let wrong = |what: String| Err(io::Error::other(format!("{target}: {what}")));

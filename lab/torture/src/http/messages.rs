@@ -83,7 +83,8 @@ pub(crate) fn noise(choices: &mut Choices<'_>) -> Vec<u8> {
     message
 }
 
-/// Something that is over a limit: a method, a target, a line, fields, a head, a body, chunk extensions, trailers.
+/// A message over a limit: a method, a target, a line, fields, a head, a body, chunk extensions,
+/// trailers.
 pub(crate) fn oversized(choices: &mut Choices<'_>) -> Vec<u8> {
     let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let text = match choices.below(9) {

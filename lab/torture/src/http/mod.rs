@@ -1,13 +1,15 @@
 //! Hostile input for tests: broken bytes, and clients that misbehave.
 //!
-//! It knows what attackers of a web server do. It must not know how the server under attack works: it has bytes and
-//! sockets, nothing else, so that no mistake of the server can hide in it.
+//! It knows what attackers of a web server do. It must not know how the server under attack works:
+//! it has bytes and sockets, nothing else, so a mistake of the server cannot hide in it.
 //!
-//! - [`Choices`](crate::Choices), [`Corpus`] and [`mutate`]: inputs for fuzz targets, from the choices of a fuzzing engine and from kept seeds;
+//! - [`Choices`](crate::Choices), [`Corpus`] and [`mutate`]: inputs for fuzz targets, from the
+//!   choices of a fuzzing engine and from kept seeds;
 //! - [`smuggling`]: requests that two readers could read in two ways;
-//! - [`Attack`] and [`attack`]: thousands or millions of hostile requests over sockets, each answer judged;
+//! - [`Attack`] and [`attack`]: thousands or millions of hostile requests over sockets, each answer
+//!   judged;
 //! - [`BaselineClient`]: a well-behaved client beside them, which must notice nothing;
-//! - [`repeat_flood`]: ever new requests that come twice, for a server that keeps what it knows;
+//! - [`repeat_flood`]: always new requests that are sent twice, for a server that caches requests;
 //! - [`site`]: a small site to attack.
 
 mod attack;
@@ -25,7 +27,7 @@ pub mod words;
 
 pub use attack::Attack;
 pub use baseline_client::{BaselineClient, Visits};
-pub use campaign::{Campaign, Report, Tally, attack};
+pub use campaign::{AttackTally, Campaign, CampaignReport, attack};
 pub use corpus::Corpus;
 pub use mutate::{MAX_INPUT, mutate};
 pub use repeat_flood::repeat_flood;

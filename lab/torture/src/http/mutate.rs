@@ -2,7 +2,8 @@
 
 use crate::Choices;
 
-/// No input is longer, in bytes. Large enough for every limit that a test sets, small enough for one read.
+/// Longest input in bytes. Large enough for every limit that a test sets, small enough for one
+/// read.
 pub const MAX_INPUT: usize = 12 << 10;
 
 /// A seed after none to eight edits; empty if there is no seed.
@@ -61,7 +62,7 @@ fn repeat(input: &mut Vec<u8>, at: usize, len: usize, choices: &mut Choices<'_>)
     input.splice(at..at, piece.repeat(times.min(room)));
 }
 
-/// Two lines change places, so that fields stand before the request line and bodies before their heads.
+/// Swaps two lines, so fields stand before the request line and bodies before their heads.
 fn swap_lines(input: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let mut lines: Vec<Vec<u8>> = input
         .split_inclusive(|&b| b == b'\n')

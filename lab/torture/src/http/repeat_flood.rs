@@ -1,5 +1,5 @@
-//! Requests that are sent twice, and never again: a server that keeps data of repeated requests keeps it of these, until its
-//! limit is reached.
+//! Requests that are sent twice, and never again: a server that keeps data of repeated requests
+//! keeps data of these until its limit is reached.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,16 +9,17 @@ use std::thread;
 use crate::http::fetch::{connect, fetch};
 use crate::http::site::TARGETS;
 
-/// Connections at once, so many that a server that spreads them at random leaves none of a few workers out.
+/// Connections at once: with this number, a server that spreads connections at random leaves out
+/// none of a few workers.
 const CONNECTIONS: usize = 16;
 /// A head is up to this much longer than another, in bytes.
 const PADDING: usize = 64;
 
-/// Asks for the pages and files of the [site](crate::http::site) with requests of which no two have the same head, one for each of
-/// `numbers`, and each twice over the same connection.
+/// Requests the pages and files of the [site](crate::http::site), each with a head of its own, one
+/// for each of `numbers`, and each twice over the same connection.
 ///
 /// # Errors
-/// If there is no connection, no answer, or another than 200.
+/// If there is no connection, no answer, or another status than 200.
 pub fn repeat_flood(address: SocketAddr, numbers: &Range<usize>) -> io::Result<()> {
     thread::scope(|scope| {
         let share = |nth: usize| numbers.clone().skip(nth).step_by(CONNECTIONS);

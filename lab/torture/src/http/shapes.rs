@@ -1,7 +1,7 @@
 //! Request smuggling: messages that one server could read as one request and another as two.
 //!
-//! Each has a second request in what some reader might take for a body or for the next head. A server that is safe
-//! answers once, with a refusal, and closes (RFC 9112 section 11.2).
+//! Each has a second request in a place that some readers take for a body or for the next head. A
+//! safe server answers once, with a refusal, and closes (RFC 9112 section 11.2).
 
 /// Framing fields that have two readings, each with the section of RFC 9112 that speaks of it.
 const FRAMINGS: &[&str] = &[
@@ -78,7 +78,7 @@ const CHUNKS: &[&str] = &[
     "0\r\n folded\r\n\r\n",
 ];
 
-/// What stands in front of the second request in a head that only some readers accept.
+/// Bytes in front of the second request, in a head that only some readers accept.
 const HEADS: &[&str] = &[
     "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
     "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n",
@@ -95,7 +95,7 @@ const HEADS: &[&str] = &[
     "POST http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/// What must never be answered.
+/// Requests that must never be answered.
 const SECOND: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n";
 
 /// Every shape: messages to which the only right answer is one refusal.

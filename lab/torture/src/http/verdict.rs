@@ -1,7 +1,7 @@
-//! What a server has answered: the statuses on one connection, and whether that is something to answer at all.
+//! Judges a server's answers: the statuses on one connection, and whether they are allowed answers.
 
-/// Statuses that hostile input may get. 500, 502 and 504 are missing: they say that the server, not the client, is at
-/// fault.
+/// Statuses that hostile input may get. 500, 502 and 504 are missing: they blame the server, not
+/// the client.
 const FAIR: &[u16] = &[
     100, 200, 204, 206, 301, 302, 303, 304, 307, 308, 400, 403, 404, 405, 406, 408, 411, 412, 413,
     414, 415, 416, 417, 421, 426, 429, 431, 501, 503, 505,
@@ -9,11 +9,11 @@ const FAIR: &[u16] = &[
 
 /// The statuses of all answers in `bytes`.
 ///
-/// Bodies are not measured, because which request an answer belongs to cannot be known here. So an answer is found by its
-/// status line; no body of the site under attack has one.
+/// Bodies are not measured, because the request of an answer is unknown here. So an answer is found
+/// by its status line; no body of the site under attack has one.
 ///
 /// # Errors
-/// A sentence, if the bytes do not begin with a status line, or a status is none that hostile input may get.
+/// A sentence, if the bytes do not begin with a status line, or hostile input may not get a status.
 pub(crate) fn statuses(bytes: &[u8]) -> Result<Vec<u16>, String> {
     if !bytes.is_empty() && status(bytes).is_none() {
         let start = &bytes[..bytes.len().min(60)];

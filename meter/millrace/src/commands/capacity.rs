@@ -8,7 +8,7 @@ use millrace_report::{
     capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
 };
 use millrace_runs::{CapacityNews, CapacityPlan, CapacityProgress};
-use millrace_stats::{CapacityTrial, Found, Objective, Stage, Verdict};
+use millrace_stats::{CapacityTrial, Objective, SearchEnd, Stage, Verdict};
 
 use super::calibration_options::CalibrationOptions;
 use super::pace_options::PaceOptions;
@@ -162,7 +162,7 @@ fn summary(capacity: &millrace_runs::Capacity) -> String {
 fn conclude(capacity: &millrace_runs::Capacity) -> Outcome {
     let is_whole = !matches!(
         capacity.found,
-        Found::Stopped | Found::Invalid | Found::ClientLimit
+        SearchEnd::Stopped | SearchEnd::Invalid | SearchEnd::ClientLimit
     );
     // The summary has said why.
     if capacity.verdict == Verdict::Invalid || !is_whole {
@@ -170,9 +170,9 @@ fn conclude(capacity: &millrace_runs::Capacity) -> Outcome {
     }
     let missed = capacity.at_least.is_some() && capacity.is_at_least != Some(true);
     match capacity.found {
-        Found::BelowFrom => Err(Failure::Missed),
+        SearchEnd::BelowFrom => Err(Failure::Missed),
         _ if missed => Err(Failure::Missed),
-        Found::Undecided => Err(Failure::Said),
+        SearchEnd::Undecided => Err(Failure::Said),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::values;
-use base_probe::{Options, Probe, Prober};
+use base_probe::{Probe, Prober, ProberOptions};
 use clap::Args;
 use millrace_client::ProbePlan;
 
@@ -47,7 +47,7 @@ impl ProbeOptions {
     /// Samples for `duration`, or until Ctrl-C.
     pub(crate) fn only(&self, duration: Duration, line: &Progress) -> Outcome<Probe> {
         let events = Events::listen()?;
-        let prober = Prober::start(Options {
+        let prober = Prober::start(ProberOptions {
             interval: self.probe_interval,
             pids: self.pid.clone(),
             ports: self.port.clone(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use base_probe::{Moment, Probe};
 use clap::Args;
 use millrace_report::{
-    Found, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
+    StoredResult, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
     text_table,
 };
 use millrace_runs::Run;
@@ -62,11 +62,11 @@ impl Report {
             .write(|| summary_csv(&found), || collection_report(&found))
     }
 
-    fn merged(&self, found: Vec<(String, Found)>, tell: fn(&str)) -> Outcome {
+    fn merged(&self, found: Vec<(String, StoredResult)>, tell: fn(&str)) -> Outcome {
         let mut runs = Vec::new();
         for ((_, found), path) in found.into_iter().zip(&self.files) {
             match found {
-                Found::Run(run) => runs.push(*run),
+                StoredResult::Run(run) => runs.push(*run),
                 other => {
                     let (path, kind) = (path.display(), other.kind());
                     return Err(Failure::new(format!(
@@ -105,22 +105,25 @@ impl Report {
 }
 
 /// Puts what was probed beside each run and step that it was probed during.
-fn attach(found: &mut [(String, Found)], path: &Path) -> Outcome {
+fn attach(found: &mut [(String, StoredResult)], path: &Path) -> Outcome {
     let probe = stored::read_probe(path)?;
     let mut attached = 0;
     for (_, one) in found {
         let runs: Vec<&mut Run> = match one {
-            Found::Run(run) => vec![run],
-            Found::Sweep(sweep) => sweep.steps.iter_mut().map(|step| &mut step.run).collect(),
-            // These keep none of their runs, or have a probe beside each already.
-            Found::Capacity(_) | Found::Comparison(_) | Found::Lab(_) | Found::Diagnosis(_) => {
-                Vec::new()
+            StoredResult::Run(run) => vec![run],
+            StoredResult::Sweep(sweep) => {
+                sweep.steps.iter_mut().map(|step| &mut step.run).collect()
             }
+            // These keep none of their runs, or have a probe beside each already.
+            StoredResult::Capacity(_)
+            | StoredResult::Comparison(_)
+            | StoredResult::Lab(_)
+            | StoredResult::Diagnosis(_) => Vec::new(),
         };
         for run in runs {
             attached += u64::from(attach_to(run, &probe));
         }
-        if let Found::Sweep(sweep) = one {
+        if let StoredResult::Sweep(sweep) = one {
             sweep.find_limits();
         }
     }
@@ -157,7 +160,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Names that come again have the number of their file behind them.
-fn number_same_names(found: &mut [(String, Found)]) {
+fn number_same_names(found: &mut [(String, StoredResult)]) {
     let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
     for (number, (name, _)) in found.iter_mut().enumerate() {
         if names.iter().filter(|other| *other == name).count() > 1 {

@@ -30,7 +30,7 @@ pub(super) fn of_runs(runs: &[(&str, &Run)]) -> Vec<Section> {
     sections
 }
 
-/// The rates that were asked for, the lowest first.
+/// The requested rates, the lowest first.
 fn levels(runs: &[(&str, &Run)]) -> Vec<f64> {
     let mut levels: Vec<f64> = runs
         .iter()

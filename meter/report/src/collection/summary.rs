@@ -3,16 +3,17 @@
 use millrace_runs::{Comparison, Lab, LabRun, Loop, Run};
 use millrace_stats::{CapacityTrial, Latency, Side, Trial, Verdict};
 
-use super::Found;
+use super::StoredResult;
 use crate::csv::{cell, times, word};
 
 const COLUMNS: &str = "result,kind,part,url,loop,verdict,started_unix_us,duration_s,offered_rate,achieved_rate,good_rate,\
                        requests,issued,good,errors,bytes,mean_us,p50_us,p90_us,p95_us,p99_us,p999_us,max_us,\
                        client_cpu_us_per_request";
 
-/// A line for each run, for each step of a sweep, trial of a search and level of a diagnosis, and for each run of a comparison or
-/// an experiment; what a part does not have is empty. Times are in microseconds, from the scheduled send in an open loop.
-pub fn summary_csv(found: &[(String, Found)]) -> String {
+/// One line for each run: of a sweep for each step, of a search for each trial, of a diagnosis for
+/// each level, of a comparison or an experiment for each run. Missing values are empty. Times are
+/// in microseconds, from the scheduled send in an open loop.
+pub fn summary_csv(found: &[(String, StoredResult)]) -> String {
     let mut text = format!("{COLUMNS}\n");
     for (name, one) in found {
         for (part, row) in rows(one) {
@@ -25,7 +26,7 @@ pub fn summary_csv(found: &[(String, Found)]) -> String {
 }
 
 /// What a line may hold; what is `None` is empty.
-struct Row<'a> {
+struct SummaryRow<'a> {
     url: &'a str,
     is_open: bool,
     verdict: Verdict,
@@ -36,7 +37,7 @@ struct Row<'a> {
     times: [Option<f64>; 8],
 }
 
-impl Row<'_> {
+impl SummaryRow<'_> {
     fn cells(&self) -> String {
         let kind = if self.is_open { "open" } else { "closed" };
         let whole = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
@@ -57,30 +58,30 @@ impl Row<'_> {
 }
 
 /// The lines of one result with the name of each.
-fn rows(found: &Found) -> Vec<(String, Row<'_>)> {
+fn rows(found: &StoredResult) -> Vec<(String, SummaryRow<'_>)> {
     match found {
-        Found::Run(run) => vec![(String::new(), of_run(run))],
-        Found::Sweep(sweep) => {
+        StoredResult::Run(run) => vec![(String::new(), of_run(run))],
+        StoredResult::Sweep(sweep) => {
             let steps = sweep.steps.iter().enumerate();
             steps
                 .map(|(number, step)| (format!("step {}", number + 1), of_run(&step.run)))
                 .collect()
         }
-        Found::Capacity(capacity) => {
+        StoredResult::Capacity(capacity) => {
             let trials = capacity.trials.iter().enumerate();
             let row = |trial| of_trial(trial, &capacity.url, capacity.duration_s);
             trials
                 .map(|(number, trial)| (format!("trial {}", number + 1), row(trial)))
                 .collect()
         }
-        Found::Comparison(comparison) => of_comparison(comparison),
-        Found::Diagnosis(diagnosis) => {
+        StoredResult::Comparison(comparison) => of_comparison(comparison),
+        StoredResult::Diagnosis(diagnosis) => {
             let levels = diagnosis.levels.iter();
             levels
                 .map(|level| (format!("{} in flight", level.in_flight), of_run(&level.run)))
                 .collect()
         }
-        Found::Lab(lab) => {
+        StoredResult::Lab(lab) => {
             let has_passes = lab.runs.iter().any(|run| run.pass > 1);
             let part = |run: &LabRun| match has_passes {
                 true => format!(
@@ -95,10 +96,10 @@ fn rows(found: &Found) -> Vec<(String, Row<'_>)> {
     }
 }
 
-fn of_run(run: &Run) -> Row<'_> {
+fn of_run(run: &Run) -> SummaryRow<'_> {
     let counts = run.accounting;
     let started = (run.started_unix_us > 0).then_some(run.started_unix_us);
-    Row {
+    SummaryRow {
         url: &run.url,
         is_open: run.kind == Loop::Open,
         verdict: run.verdict,
@@ -120,9 +121,10 @@ fn of_run(run: &Run) -> Row<'_> {
     }
 }
 
-/// A trial keeps no more of its run than this. Its good answers are those in time, which is another count than that of a run.
-fn of_trial<'a>(trial: &CapacityTrial, url: &'a str, seconds: f64) -> Row<'a> {
-    Row {
+/// A trial keeps only these figures of its run. Its good answers are those in time, a smaller count
+/// than that of a run.
+fn of_trial<'a>(trial: &CapacityTrial, url: &'a str, seconds: f64) -> SummaryRow<'a> {
+    SummaryRow {
         url,
         is_open: true,
         verdict: trial.verdict,
@@ -137,7 +139,7 @@ fn of_trial<'a>(trial: &CapacityTrial, url: &'a str, seconds: f64) -> Row<'a> {
     }
 }
 
-fn of_comparison(comparison: &Comparison) -> Vec<(String, Row<'_>)> {
+fn of_comparison(comparison: &Comparison) -> Vec<(String, SummaryRow<'_>)> {
     let (a, b) = (&comparison.a, &comparison.b);
     let phases = [
         ("baseline", &comparison.baseline, [a, a]),
@@ -159,9 +161,9 @@ fn of_comparison(comparison: &Comparison) -> Vec<(String, Row<'_>)> {
     rows
 }
 
-fn of_side<'a>(comparison: &Comparison, trial: &Trial, url: &'a str) -> Row<'a> {
+fn of_side<'a>(comparison: &Comparison, trial: &Trial, url: &'a str) -> SummaryRow<'a> {
     let sample = &trial.sample;
-    Row {
+    SummaryRow {
         url,
         is_open: comparison.offered_rate.is_some(),
         verdict: trial.verdict,
@@ -186,9 +188,9 @@ fn of_side<'a>(comparison: &Comparison, trial: &Trial, url: &'a str) -> Row<'a> 
 }
 
 /// An experiment keeps its servers by name, and a new port each time.
-fn of_lab<'a>(lab: &'a Lab, run: &'a LabRun) -> Row<'a> {
+fn of_lab<'a>(lab: &'a Lab, run: &'a LabRun) -> SummaryRow<'a> {
     let time = |of: fn(&Latency) -> Option<f64>| run.latency_us.as_ref().and_then(of);
-    Row {
+    SummaryRow {
         url: "",
         is_open: run.level.rate.is_some(),
         verdict: run.verdict,

@@ -4,7 +4,7 @@ use millrace_runs::{Connections, Run};
 
 use crate::number::count;
 
-/// How many connections there were, and how many of them kept their pace where bandwidth was limited.
+/// The number of connections, and how many of them kept their pace if bandwidth was limited.
 pub(super) fn connections(connections: &Connections) -> String {
     let mut text = format!(
         "{} asked for, {} established, {} opened in all",
@@ -21,7 +21,8 @@ pub(super) fn connections(connections: &Connections) -> String {
     text
 }
 
-/// The row of a table that says how many connections kept their pace; none where bandwidth was not limited.
+/// The table row with the number of connections that kept their pace; `None` if bandwidth was not
+/// limited.
 pub(super) fn conforming(connections: &Connections) -> Option<Vec<String>> {
     let conforming = count(connections.conforming?);
     Some(vec![

@@ -1,17 +1,17 @@
 //! Several results on one page, what a probe adds, and rows for a spreadsheet.
 
 use millrace_report::{
-    Found, collection_report, collection_table, run_csv, run_report, summary_csv,
+    StoredResult, collection_report, collection_table, run_csv, run_report, summary_csv,
 };
 use millrace_runs::{Probed, Run};
 use millrace_stats::Verdict;
 
 use crate::{HOSTILE, run};
 
-fn found(name: &str, change: impl FnOnce(&mut Run)) -> (String, Found) {
+fn found(name: &str, change: impl FnOnce(&mut Run)) -> (String, StoredResult) {
     let mut run = run();
     change(&mut run);
-    (name.to_owned(), Found::Run(Box::new(run)))
+    (name.to_owned(), StoredResult::Run(Box::new(run)))
 }
 
 /// A probe that saw two cores for ten seconds.
@@ -121,7 +121,7 @@ fn rows_have_as_many_cells_as_columns() {
 }
 
 #[test]
-fn figures_that_cannot_be_are_no_panic() {
+fn impossible_figures_cause_no_panic() {
     let odd = |value: f64| {
         found("odd", move |run| {
             run.duration_s = value;

@@ -100,7 +100,7 @@ fn a_comparison_has_its_answer_its_noise_floor_and_its_blocks() {
 }
 
 #[test]
-fn a_comparison_that_goes_on_until_it_sees_says_what_it_was_to_see() {
+fn a_comparison_by_effect_names_the_effect() {
     let detect = Some(Detect {
         share: 0.02,
         most_blocks: 600,

@@ -263,7 +263,7 @@ fn a_report_has_everything_and_needs_nothing() {
 }
 
 #[test]
-fn a_client_that_spins_is_said_to() {
+fn a_spinning_client_is_named() {
     let mut run = run();
     let said = |run: &Run| text_table(&run_table(run)) + &run_report(run).to_html();
     assert!(!said(&run).contains("spinning"));

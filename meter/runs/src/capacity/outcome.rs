@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Host;
 use millrace_stats::analysis::bottleneck::Finding;
 use millrace_stats::analysis::demand::Demands;
-use millrace_stats::{CapacityTrial, Curve, Found, Objective, Verdict};
+use millrace_stats::{CapacityTrial, Curve, Objective, SearchEnd, Verdict};
 
 /// A search and all its trials. Its JSON is the format of `millrace capacity --json`; rates are requests a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Capacity {
     /// The answer as a sentence.
     pub answer: String,
     /// How the search ended.
-    pub found: Found,
+    pub found: SearchEnd,
     /// The highest rate that meets the objective, where the crossing was found.
     pub rate: Option<f64>,
     /// Lower end of its 95 % interval. Without a crossing, the highest rate that was seen to meet the objective.

@@ -11,7 +11,7 @@ use crate::{Host, Run, run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Progress, Schedule, Stop};
 use millrace_stats::capacity::search::{Ask, Question, Searched, search};
-use millrace_stats::{CapacityTrial, Found, Stage};
+use millrace_stats::{CapacityTrial, SearchEnd, Stage};
 use millrace_stats::{Objective, Verdict};
 
 /// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
@@ -186,11 +186,11 @@ fn conclude(
         .map(|crossing| crossing.low)
         .or_else(|| seen(plan, &searched));
     let (verdict, reasons) = words::judge(plan, &searched, trouble);
-    let says_nothing = matches!(searched.found, Found::Invalid | Found::BelowFrom);
+    let says_nothing = matches!(searched.found, SearchEnd::Invalid | SearchEnd::BelowFrom);
     let is_at_least = plan.at_least.and_then(|rate| match low {
         Some(low) if low >= rate => Some(true),
-        _ if searched.found == Found::BelowFrom => Some(false),
-        _ if searched.found == Found::Rate => Some(false),
+        _ if searched.found == SearchEnd::BelowFrom => Some(false),
+        _ if searched.found == SearchEnd::Rate => Some(false),
         _ => None,
     });
     Capacity {

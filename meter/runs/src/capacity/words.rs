@@ -3,7 +3,7 @@
 use super::CapacityPlan;
 use millrace_stats::Verdict;
 use millrace_stats::capacity::search::Searched;
-use millrace_stats::{CapacityTrial, Found};
+use millrace_stats::{CapacityTrial, SearchEnd};
 
 /// The answer. `low` is the highest rate that was seen to meet the objective.
 pub(super) fn answer(plan: &CapacityPlan, searched: &Searched, low: Option<f64>) -> String {
@@ -11,38 +11,38 @@ pub(super) fn answer(plan: &CapacityPlan, searched: &Searched, low: Option<f64>)
     let rate = |value: f64| rate(plan, value);
     let upto = low.map_or_else(String::new, |low| format!("; it was met at {}", rate(low)));
     match (searched.found, searched.crossing) {
-        (Found::Rate, Some(crossing)) => format!(
+        (SearchEnd::Rate, Some(crossing)) => format!(
             "{objective} is met up to {} (95 %: {} to {})",
             rate(crossing.rate),
             rate(crossing.low),
             rate(crossing.high)
         ),
-        (Found::BelowFrom, _) => {
+        (SearchEnd::BelowFrom, _) => {
             format!(
                 "the server does not meet {objective} even at {}",
                 rate(plan.from)
             )
         }
-        (Found::AboveTo, _) => format!(
+        (SearchEnd::AboveTo, _) => format!(
             "the server's rate limit was not reached up to {}: {objective} is met there",
             rate(plan.to)
         ),
-        (Found::ClientLimit, _) => {
+        (SearchEnd::ClientLimit, _) => {
             let last = searched.trials.last().map_or(plan.from, |trial| trial.rate);
             format!(
                 "the client, not the server, is the limit above {}",
                 rate(low.unwrap_or(last))
             )
         }
-        (Found::Stopped, Some(crossing)) => format!(
+        (SearchEnd::Stopped, Some(crossing)) => format!(
             "stopped before the end: {objective} seems to be met up to {} (95 %: {} to {}), unconfirmed",
             rate(crossing.rate),
             rate(crossing.low),
             rate(crossing.high)
         ),
-        (Found::Stopped, None) => format!("stopped before the rate was found{upto}"),
-        (Found::Invalid, _) => format!("a trial was INVALID, so there is no rate{upto}"),
-        (Found::Rate | Found::Undecided, _) => {
+        (SearchEnd::Stopped, None) => format!("stopped before the rate was found{upto}"),
+        (SearchEnd::Invalid, _) => format!("a trial was INVALID, so there is no rate{upto}"),
+        (SearchEnd::Rate | SearchEnd::Undecided, _) => {
             format!("the trials do not show where {objective} begins to fail{upto}")
         }
     }
@@ -55,16 +55,16 @@ pub(super) fn judge(
     trouble: Option<String>,
 ) -> (Verdict, Vec<String>) {
     let mut reasons: Vec<String> = trouble.into_iter().collect();
-    let ended = matches!(searched.found, Found::Invalid | Found::ClientLimit);
+    let ended = matches!(searched.found, SearchEnd::Invalid | SearchEnd::ClientLimit);
     if let Some(last) = searched.trials.last().filter(|_| ended) {
         reasons.extend(last.reasons.iter().map(|reason| at(plan, last, reason)));
         return (Verdict::Invalid, reasons);
     }
     match searched.found {
-        Found::Stopped if reasons.is_empty() => {
+        SearchEnd::Stopped if reasons.is_empty() => {
             reasons.push("the search was stopped before its end".to_owned());
         }
-        Found::Undecided => reasons.push(
+        SearchEnd::Undecided => reasons.push(
             "the share of good answers in time did not cross the objective within the rates around which trials were \
              made; longer trials may show it"
                 .to_owned(),

@@ -10,7 +10,7 @@ use crate::{Host, Run, run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Stop, Workload, spin};
 use millrace_stats::Detect;
-use millrace_stats::compare::design::{self, Stage, Step};
+use millrace_stats::compare::design::{self, ComparisonStep, Stage};
 use millrace_stats::compare::judge::{Question, judge};
 use millrace_stats::compare::length::Length;
 use millrace_stats::compare::words::Names;
@@ -216,7 +216,7 @@ fn length(stop: Stop) -> Duration {
 
 fn how_far(
     compare: &Compare,
-    step: Step,
+    step: ComparisonStep,
     run: millrace_client::Progress,
     began: Nanos,
 ) -> CompareProgress {
@@ -251,7 +251,7 @@ fn pause_after(spoilt: u32) -> Duration {
 /// One run with its warm-up; `None` if it was stopped.
 fn measure(
     compare: &Compare,
-    step: Step,
+    step: ComparisonStep,
     show: &mut dyn FnMut(&millrace_client::Progress),
     stop: &AtomicBool,
 ) -> Result<Option<Trial>, Error> {

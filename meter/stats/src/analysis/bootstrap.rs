@@ -1,6 +1,7 @@
-//! An interval for the mean of few values, by two ways: Student's, and the studentised bootstrap.
+//! An interval for the mean of few values, in two ways: Student's, and the studentised bootstrap.
 //!
-//! Which one decides was chosen by simulation: coverage of nominal 95 % intervals over 3,000 samples of ten values.
+//! A simulation chose which interval decides: coverage of nominal 95 % intervals over 3,000 samples
+//! of ten values.
 //!
 //! | values | percentile | BCa | studentised bootstrap | Student |
 //! |---|---|---|---|---|
@@ -9,9 +10,9 @@
 //! | t with three degrees of freedom | 88.7 % | 85.6 % | 92.5 % | 95.8 % |
 //! | lognormal, skewed | 87.9 % | 88.4 % | 93.4 % | 92.0 % |
 //!
-//! Differences between two sides that are measured alike have no skew to speak of but do have outliers, so Student's
-//! interval decides and the bootstrap stands beside it as a second opinion. The percentile and BCa intervals find a
-//! difference where there is none twice as often as they say.
+//! Differences between two sides that are measured alike have little skew but do have outliers. So
+//! Student's interval decides, and the bootstrap is a second opinion. The percentile and BCa
+//! intervals find a difference where there is none twice as often as they claim.
 
 use super::student;
 use crate::random::Random;
@@ -57,17 +58,17 @@ impl Summary {
         (self.mean - half, self.mean + half)
     }
 
-    /// The smallest mean that a two-sided test at 5 % would find four times out of five with as many values of this
-    /// spread: (t₀.₉₇₅ + t₀.₈) standard errors.
+    /// The smallest mean that a two-sided test at 5 % finds four times out of five, with the same
+    /// number of values and the same spread: (t₀.₉₇₅ + t₀.₈) standard errors.
     pub(crate) fn detectable(&self) -> f64 {
         let freedom = self.count - 1;
         (student::quantile(0.975, freedom) + student::quantile(0.8, freedom)) * self.error()
     }
 }
 
-/// The two-sided 95 % interval of the mean by the studentised bootstrap (Efron and Tibshirani, "An Introduction to the
-/// Bootstrap", 1993, section 12.5). The same seed gives the same interval. `None` for fewer than four values, of which
-/// too many resamples are one value repeated.
+/// The two-sided 95 % interval of the mean by the studentised bootstrap (Efron and Tibshirani, "An
+/// Introduction to the Bootstrap", 1993, section 12.5). The same seed gives the same interval.
+/// `None` for fewer than four values: too many of their resamples are one value repeated.
 pub(crate) fn studentised(values: &[f64], seed: u64) -> Option<(f64, f64)> {
     let whole = Summary::of(values).filter(|summary| summary.count >= 4)?;
     if whole.deviation == 0.0 {
@@ -82,7 +83,7 @@ pub(crate) fn studentised(values: &[f64], seed: u64) -> Option<(f64, f64)> {
                 .for_each(|value| *value = values[random.below(values.len())]);
             let drawn = Summary::of(&resample).unwrap_or(whole);
             let distance = drawn.mean - whole.mean;
-            // One value repeated has no spread; its pivot is beyond every other.
+            // One value repeated has no spread; its pivot lies beyond every other pivot.
             if drawn.deviation > 0.0 || distance == 0.0 {
                 distance / drawn.error().max(f64::MIN_POSITIVE)
             } else {

@@ -1,9 +1,9 @@
-//! What limits a server, named from what one level of load shows.
+//! Names what limits a server, from the figures of one level of load.
 //!
-//! Each rule looks at signs of saturation (something is in use all the time, or somebody waits for it), gives the
-//! evidence in sentences and the bound that it implies. A rule needs a sign that is there only under the limit, so a
-//! server that is not worked hard gets no name. What needs several levels to be told (a lock, waiting for others) is
-//! in `levels`.
+//! Each rule looks for signs of saturation: a resource is always in use, or threads wait for it.
+//! The rule gives its evidence in sentences and the bound that follows. A rule needs a sign that
+//! exists only at the limit, so a server under light load gets no name. Limits that show only over
+//! several levels (a lock, waiting for others) are in `levels`.
 
 mod levels;
 mod signs;
@@ -67,13 +67,14 @@ pub struct Finding {
     pub weight: f64,
     /// What was seen, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// Requests a second that are possible at most while this stays as it is; `None` where it implies no figure.
+    /// The highest number of requests a second while this limit stays; `None` if the limit implies
+    /// none.
     pub bound_per_s: Option<f64>,
 }
 
 /// What one level of load shows, the likeliest limit first.
 pub fn findings(summary: &Summary, client: ClientSide) -> Vec<Finding> {
-    // Without the cores nothing can be called busy or idle.
+    // Without figures of the cores nothing can be called busy or idle.
     if summary.cores.is_empty() || summary.span_s <= 0.0 {
         return Vec::new();
     }

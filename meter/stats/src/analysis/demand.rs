@@ -1,9 +1,11 @@
-//! Demands per request: how much of each resource one request takes, and the rate at which the resource would be full.
+//! Demands per request: how much of each resource one request takes, and the rate at which the
+//! resource would be full.
 //!
-//! The service demand law D = U·T/C, and the bound X ≤ 1/D of asymptotic bounds analysis (Denning and Buzen, "The
-//! Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3), 1978). Demands hold where the
-//! resource is worked hard: caches and batches make a request dearer in an idle system, so they are not taken below
-//! [`LEAST`] of saturation where a sweep says how far that is.
+//! The service demand law D = U·T/C, and the bound X ≤ 1/D of asymptotic bounds analysis (Denning
+//! and Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3),
+//! 1978). Demands hold where the resource works hard. In an idle system caches and batches make
+//! each request cost more, so no demands are taken below [`LEAST`] of saturation, if a sweep says
+//! how far that is.
 
 use base_probe::{CoreUse, Summary};
 use serde::{Deserialize, Serialize};
@@ -59,14 +61,16 @@ pub struct ClientSide {
     pub cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub busiest: f64,
-    /// Cores that its threads took beside that, looking for events in vain; none of a client that sleeps.
+    /// Further cores that its threads took while they polled and found no event; `None` for a
+    /// client that sleeps.
     pub spun: Option<f64>,
 }
 
 impl Demands {
-    /// The demands of one request; `of_saturation` is the share of the highest throughput, where it is known.
+    /// The demands of one request; `of_saturation` is the share of the highest throughput, if
+    /// known.
     ///
-    /// `None` if nothing was answered, or below [`LEAST`] of saturation.
+    /// `None` if there were no answers, or below [`LEAST`] of saturation.
     pub fn of(summary: &Summary, client: ClientSide, of_saturation: Option<f64>) -> Option<Self> {
         let too_idle = of_saturation.is_some_and(|share| share < LEAST);
         if too_idle || client.rate <= 0.0 {
@@ -127,7 +131,7 @@ impl Per {
     }
 }
 
-/// X/U = 1/D: the rate at which what is used now to `utilisation` would be full.
+/// X/U = 1/D: the rate at which a resource used to `utilisation` today would be full.
 pub fn bound(rate: f64, utilisation: f64) -> Option<f64> {
     (utilisation > 0.0).then(|| rate / utilisation)
 }
@@ -167,7 +171,7 @@ fn server(summary: &Summary, per: &Per) -> Vec<Demand> {
     {
         let used = throttle.quota_cores.map(|quota| {
             let mut demand = per.time("CPU quota", server.cpu_s, Some(quota));
-            // Its time is the server's, which stands above.
+            // This time is also in the server's, above.
             demand.per_request = throttle.throttled_s * 1e6 / per.requests;
             "CPU quota, kept waiting".clone_into(&mut demand.resource);
             demand
@@ -222,7 +226,7 @@ fn machine(summary: &Summary, per: &Per) -> Vec<Demand> {
     demands
 }
 
-/// The name of a counter of the processor or the kernel, which counted in the server's threads only.
+/// The name of a counter of the processor or the kernel that counts only in the server's threads.
 fn counted(name: &str) -> String {
     format!("server {}, by perf", name.replace('_', " "))
 }

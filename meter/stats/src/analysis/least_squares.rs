@@ -1,9 +1,10 @@
 //! The curve of the Universal Scalability Law through measured points, by nonlinear least squares.
 //!
-//! The algorithm is Levenberg's and Marquardt's (D. Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
-//! Parameters", SIAM J. 11:2, 1963), its damping scaled by the diagonal of the normal equations. Contention and
-//! crosstalk are shares from 0 to 1 (above, only their ratio to λ would matter): where the free fit says otherwise, each
-//! combination of bounds is tried, and the best of those that keep them is taken.
+//! The algorithm is Levenberg's and Marquardt's (D. Marquardt, "An Algorithm for Least-Squares
+//! Estimation of Nonlinear Parameters", SIAM J. 11:2, 1963), its damping scaled by the diagonal of
+//! the normal equations. Contention and crosstalk are shares from 0 to 1; above 1 only their ratio
+//! to λ would matter. If the free fit leaves that range, each combination of bounds is tried, and
+//! the best fit within the bounds is taken.
 
 /// The parameters of X(N) = λN / (1 + σ(N−1) + κN(N−1)).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +43,7 @@ impl Parameters {
         points.iter().map(miss).sum()
     }
 
-    /// Whether the curve is defined and positive at every point: a trial step may leave that range.
+    /// True if the curve is defined and positive at every point: a trial step may leave that range.
     fn is_sound(&self, points: &[(f64, f64)]) -> bool {
         self.lambda > 0.0 && points.iter().all(|&(n, _)| self.denominator(n) > 0.0)
     }
@@ -56,8 +57,9 @@ impl Parameters {
     }
 }
 
-/// The curve through `points` of load and throughput, both above 0, with σ and κ from 0 to 1. `None` if there is none,
-/// as with fewer than three loads. A `start` that is near saves steps.
+/// The curve through `points` of load and throughput, both above 0, with σ and κ from 0 to 1.
+/// `None` if there is no such curve, for example with fewer than three loads. A `start` that is
+/// near saves steps.
 pub(crate) fn fit(points: &[(f64, f64)], start: Option<&Parameters>) -> Option<Parameters> {
     let is_share = |value: f64| (0.0..=1.0).contains(&value);
     let keeps = |found: &Parameters| is_share(found.sigma) && is_share(found.kappa);
@@ -98,7 +100,7 @@ fn descend(points: &[(f64, f64)], start: Parameters, held: [Option<f64>; 2]) -> 
         };
         let after = next.squares(points);
         if after > squares || !after.is_finite() {
-            // Nowhere lower within what a number can tell.
+            // No lower value within the precision of the numbers.
             if damping > 1e12 {
                 return Some(at);
             }
@@ -119,7 +121,7 @@ fn descend(points: &[(f64, f64)], start: Parameters, held: [Option<f64>; 2]) -> 
     None
 }
 
-/// The normal equations JᵀJ and Jᵀr; a parameter that is held has a row that moves nothing.
+/// The normal equations JᵀJ and Jᵀr; the row of a held parameter changes nothing.
 fn equations(at: &Parameters, points: &[(f64, f64)], free: [bool; 3]) -> ([[f64; 3]; 3], [f64; 3]) {
     let (mut normal, mut gradient) = ([[0.0; 3]; 3], [0.0; 3]);
     for &(n, x) in points {
@@ -204,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_without_bound_where_the_lowest_load_is_missing() {
-        // Only λ/σ can be told from these, and less than nothing about one connection.
+    fn a_missing_lowest_load_keeps_the_fit_bounded() {
+        // These points give only λ/σ, and nothing about one connection.
         let points: Vec<(f64, f64)> = (4..=12)
             .map(|n| (f64::from(n), 100.0 - f64::from(n)))
             .collect();
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_negative_is_held_at_nothing() {
+    fn negative_parameters_are_held_at_zero() {
         // Rises faster than in proportion: no contention explains it.
         let points: Vec<(f64, f64)> = (1..=8)
             .map(|n| (f64::from(n), f64::from(n).powf(1.1)))

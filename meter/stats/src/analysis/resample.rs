@@ -1,10 +1,11 @@
-//! The bootstrap of a fitted curve (B. Efron, "Bootstrap Methods: Another Look at the Jackknife", Annals of Statistics
-//! 7:1, 1979).
+//! The bootstrap of a fitted curve (B. Efron, "Bootstrap Methods: Another Look at the Jackknife",
+//! Annals of Statistics 7:1, 1979).
 //!
-//! A sweep has few measurements, and drawn from so few the plain bootstrap gives intervals that hold the truth in 85 %
-//! of cases in place of 95. What is drawn is therefore spread by the factor by which Student's t is wider than the
-//! normal distribution. In simulations with a noise of 1 % (seven levels, one to ten measurements each, 300 sweeps for
-//! each case) the intervals then hold each parameter in 92 to 99 % of cases.
+//! A sweep has few measurements. With so few, the intervals of the plain bootstrap hold the truth
+//! in 85 % of cases instead of 95 %. So the drawn values are spread by the factor by which
+//! Student's t is wider than the normal distribution. In simulations with a noise of 1 % (seven
+//! levels, one to ten measurements each, 300 sweeps for each case) the intervals then hold each
+//! parameter in 92 to 99 % of cases.
 
 use super::least_squares::{self, Parameters};
 use super::student;
@@ -52,8 +53,8 @@ pub(crate) fn fits(levels: &[Level], best: &Parameters, seed: u64) -> (Resampled
     (resampled, fits)
 }
 
-/// As many of a level's measurements, drawn with replacement, and spread about their mean: so few lie closer together
-/// than what they stand for.
+/// Draws as many measurements as the level has, with replacement, and spreads them about their
+/// mean: a few values lie closer together than the distribution that they come from.
 fn replicates(level: &Level, wider: f64, random: &mut Random) -> Vec<(f64, f64)> {
     let (mean, count) = (level.mean(), level.throughputs.len());
     let spread = wider * (count as f64 / (count as f64 - 1.0)).sqrt();
@@ -64,10 +65,11 @@ fn replicates(level: &Level, wider: f64, random: &mut Random) -> Vec<(f64, f64)>
     (0..count).map(draw).collect()
 }
 
-/// How far the points lie from the curve, as shares of it: throughput scatters in proportion to itself.
+/// The distances of the points from the curve, as shares of the curve: throughput scatters in
+/// proportion to itself.
 fn residuals(levels: &[Level], best: &Parameters, count: usize) -> Vec<f64> {
     let freedom = count - PARAMETERS;
-    // Residuals are shorter than errors, by the parameters that were fitted.
+    // Residuals are shorter than errors, because parameters were fitted to them.
     let spread = student_ratio(freedom) * (count as f64 / freedom as f64).sqrt();
     let points = levels.iter().flat_map(Level::points);
     points

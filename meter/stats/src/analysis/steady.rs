@@ -14,14 +14,15 @@ const LEAST_FIVES: usize = 20;
 const TAIL: usize = 5;
 /// Batches of which a mean has an interval.
 const LEAST_BATCHES: usize = 10;
-/// Below this quantile of the standard normal distribution a correlation is taken for chance (90 %, one-sided).
+/// Below this quantile of the standard normal distribution a correlation counts as chance (90 %,
+/// one-sided).
 const CHANCE: f64 = 1.2816;
 
-/// Whether the series is steady from some point in its first half on. The point is that of MSER-5: the one after which the
-/// standard error of the mean, as if of independent values, is smallest (White, "An effective truncation heuristic for
-/// bias reduction in simulation output", Simulation 69:6, 1997; of fives: White, Cobb and Spratt, WSC 2000). A point in
-/// the second half says, by the same authors, that the series is too short to tell. `None` where there are fewer than
-/// a hundred values.
+/// True if the series is steady from some point in its first half on. The point is that of MSER-5:
+/// after it the standard error of the mean, as if of independent values, is smallest (White, "An
+/// effective truncation heuristic for bias reduction in simulation output", Simulation 69:6, 1997;
+/// of fives: White, Cobb and Spratt, WSC 2000). By the same authors, a point in the second half
+/// means that the series is too short to tell. `None` for fewer than a hundred values.
 pub fn is_steady(values: &[f64]) -> Option<bool> {
     let fives: Vec<f64> = values
         .chunks_exact(FIVE)
@@ -30,7 +31,8 @@ pub fn is_steady(values: &[f64]) -> Option<bool> {
     if fives.len() < LEAST_FIVES {
         return None;
     }
-    // Sums of what follows each point, from the end; relative to the mean, so that no digits are lost in the squares.
+    // Sums of the values after each point, from the end; relative to the mean, so that the squares
+    // lose no digits.
     let middle = fives.iter().sum::<f64>() / fives.len() as f64;
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
@@ -40,7 +42,7 @@ pub fn is_steady(values: &[f64]) -> Option<bool> {
         squares += value * value;
         let count = (fives.len() - point) as f64;
         let error = (squares - sum * sum / count).max(0.0) / (count * count);
-        // Of equal ones the first.
+        // The first of equal ones.
         if fives.len() - point > TAIL && error <= best.0 + ROUNDING * middle * middle {
             best = (error, point);
         }
@@ -48,9 +50,11 @@ pub fn is_steady(values: &[f64]) -> Option<bool> {
     Some(best.1 <= fives.len() / 2 && is_level(&fives[best.1..]))
 }
 
-/// Whether the first quarter and the last half have the same mean but for chance: the diagnostic of Geweke ("Evaluating
-/// the accuracy of sampling-based approaches to calculating posterior moments", Bayesian Statistics 4, 1992) with values
-/// taken as independent, which errs on the side of waiting. A slow drift has its smallest standard error anywhere.
+/// True if the first quarter and the last half have the same mean up to chance: the diagnostic of
+/// Geweke ("Evaluating the accuracy of sampling-based approaches to calculating posterior moments",
+/// Bayesian Statistics 4, 1992). Values are taken as independent, which errs on the side of
+/// waiting. The smallest standard error of a slow drift may lie anywhere, so MSER-5 alone does not
+/// find it.
 fn is_level(values: &[f64]) -> bool {
     let moments = |part: &[f64]| {
         let count = part.len() as f64;
@@ -64,10 +68,10 @@ fn is_level(values: &[f64]) -> bool {
     (early - late).powi(2) <= LEVEL * LEVEL * (early_error + late_error) + rounding
 }
 
-/// Half the 95 % interval of the mean of values whose deviations from it are given, by batch means: neighbours are
-/// joined until the batches are not correlated with their neighbours (lag 1) more than chance allows, at least ten of
-/// them left (Fishman, "Grouping observations in digital simulation", Management Science 24:5, 1978). `None` if they
-/// always are: the series is too short, or drifts.
+/// Half the 95 % interval of the mean by batch means, from the deviations of the values. Neighbours
+/// are joined until the correlation of the batches (lag 1) is within chance and at least ten
+/// batches are left (Fishman, "Grouping observations in digital simulation", Management Science
+/// 24:5, 1978). `None` if the batches stay correlated: the series is too short, or it drifts.
 pub fn half_width(deviations: &[f64]) -> Option<f64> {
     let mut size = 1;
     while deviations.len() / size >= LEAST_BATCHES {
@@ -138,7 +142,8 @@ mod tests {
             drifts(200),
             drifts(400)
         );
-        // Cold for a third of the time: steady since, and not yet when it had just become so.
+        // Cold for a third of the time. The whole series is steady; a series that ends soon after
+        // the cold third is not.
         let cold =
             |n: usize| -> Vec<f64> { (0..n).map(|n| if n < 60 { 5.0 } else { 1.0 }).collect() };
         assert_eq!(is_steady(&cold(180)), Some(true));
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_has_no_interval_and_what_never_varies_has_none_to_speak_of() {
+    fn a_drift_has_no_interval_and_a_constant_a_tiny_one() {
         let drift: Vec<f64> = (0..400).map(|n| f64::from(n) - 200.0).collect();
         assert_eq!(half_width(&drift), None);
         assert_eq!(half_width(&[0.0; 20]), Some(0.0));

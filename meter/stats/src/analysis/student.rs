@@ -2,8 +2,8 @@
 
 use std::f64::consts::{FRAC_2_PI, PI};
 
-/// Values of Student's t below which a share of `p` lies, for `freedom` degrees of freedom (at least 1) and a `p` of at
-/// least one half. Found by bisection to eleven digits.
+/// The value of Student's t below which a share of `p` lies, for `freedom` degrees of freedom (at
+/// least 1) and a `p` of at least one half. Found by bisection to eleven digits.
 pub fn quantile(p: f64, freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while cumulative(high, freedom) < p && high < 1e12 {
@@ -20,13 +20,13 @@ pub fn quantile(p: f64, freedom: usize) -> f64 {
     0.5 * (low + high)
 }
 
-/// The share below a `t` that is not negative: Abramowitz and Stegun 26.7.3 and 26.7.4, finite sums for whole degrees
-/// of freedom.
+/// The share below a `t` that is not negative: Abramowitz and Stegun 26.7.3 and 26.7.4, finite sums
+/// for whole degrees of freedom.
 fn cumulative(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
     let is_odd = freedom % 2 == 1;
-    // The first term and the number of terms; each next one has two more factors of the cosine.
+    // The first term and the number of terms; each next term has two more factors of the cosine.
     let mut term = if is_odd { cosine } else { 1.0 };
     let mut sum = 0.0;
     let mut k = if is_odd { 1 } else { 0 };

@@ -1,8 +1,9 @@
 //! The Universal Scalability Law: what contention and crosstalk cost as the load grows.
 //!
-//! X(N) = λN / (1 + σ(N−1) + κN(N−1)), from N. Gunther, "Guerrilla Capacity Planning" (Springer, 2007). σ is the share
-//! of work that is done one after the other, κ what each pair of requests costs to keep consistent; throughput is
-//! highest at N* = √((1−σ)/κ). A fit that the measurements do not carry is refused with the reason.
+//! X(N) = λN / (1 + σ(N−1) + κN(N−1)), from N. Gunther, "Guerrilla Capacity Planning" (Springer,
+//! 2007). σ is the share of work that is done one after the other, κ what each pair of requests
+//! costs to keep consistent; throughput is highest at N* = √((1−σ)/κ). A fit that the measurements
+//! do not support is refused with the reason.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::least_squares::{self, Parameters};
 use super::resample::{self, RESAMPLES};
 
-/// Loads without which three parameters are no finding.
+/// Fewer loads than this do not determine three parameters.
 const LEVELS: usize = 6;
 /// Share of the fitted maximum that must have been seen.
 const SATURATION: f64 = 0.8;
@@ -19,7 +20,7 @@ const SATURATION: f64 = 0.8;
 const ERRORS: f64 = 0.01;
 /// How far a point may lie above proportion to the lowest by chance.
 const CHANCE: f64 = 1.05;
-/// How far beyond the highest load the law may be asked.
+/// The law answers up to this multiple of the highest load.
 const REACH: f64 = 2.0;
 /// Points of the drawn curve.
 const CURVE: usize = 60;
@@ -162,11 +163,11 @@ impl fmt::Display for Refusal {
 }
 
 impl Usl {
-    /// Fits the law to measurements. The same `seed` gives the same intervals. Costs a thousand fits, some ten
-    /// milliseconds in all.
+    /// Fits the law to measurements. The same `seed` gives the same intervals. Costs a thousand
+    /// fits, about ten milliseconds in all.
     ///
     /// # Errors
-    /// The measurements do not carry a fit.
+    /// The measurements do not support a fit.
     pub fn fit(observations: &[Observation], seed: u64) -> Result<Self, Refusal> {
         let levels = levels(observations);
         check(&levels)?;
@@ -178,7 +179,7 @@ impl Usl {
             return Err(Refusal::NotSaturated { share });
         }
         let (resampled, fits) = resample::fits(&levels, &best, seed);
-        // A tenth of resamples without a fit is no chance any more.
+        // More than a tenth of resamples without a fit is no chance.
         if fits.len() * 10 < RESAMPLES * 9 {
             return Err(Refusal::NoFit);
         }

@@ -19,8 +19,8 @@ fn near(value: f64, expected: f64, relative: f64) {
     );
 }
 
-/// The measurements of the `usl` crate's tests (a Cisco router, from B. Schwartz, "Practical Scalability Analysis with
-/// the Universal Scalability Law", 2015) at loads of 1 to 32.
+/// The measurements of the `usl` crate's tests (a Cisco router, from B. Schwartz, "Practical
+/// Scalability Analysis with the Universal Scalability Law", 2015) at loads of 1 to 32.
 const ROUTER: [f64; 32] = [
     955.16, 1878.91, 2688.01, 3548.68, 4315.54, 5130.43, 5931.37, 6531.08, 7219.8, 7867.61,
     8278.71, 8646.7, 9047.84, 9426.55, 9645.37, 9897.24, 10097.6, 10240.5, 10532.39, 10798.52,
@@ -75,7 +75,8 @@ fn the_table_of_sdm91_comes_back() {
         96.5,
         0.01,
     );
-    // The curve misses the first point by 28 %: with one measurement a level, that much may be wrong at any.
+    // The curve misses the first point by 28 %. With one measurement a level, any level may be that
+    // wrong.
     assert!(usl.peak_note.contains("not reached"), "{}", usl.peak_note);
 }
 

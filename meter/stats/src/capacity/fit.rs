@@ -1,25 +1,31 @@
-//! The share of bad requests against the rate, near the rate at which it is just what the objective allows.
+//! The share of bad requests against the rate, near the rate at which the share equals the
+//! objective's.
 //!
-//! Near the crossing the logarithm of the odds of a bad request is close to a line: for a server with one queue (M/M/1)
-//! the log of the share is one exactly, with the slope T by rate. The line is fitted by maximum likelihood of a binomial
-//! regression with logit link (McCullagh and Nelder, "Generalized Linear Models", 1989, chapter 4), by Newton's steps. A
-//! few bad trials count by their likelihood, so that a trial without any bad request needs no correction.
+//! Near the crossing the logarithm of the odds of a bad request is close to a line: for a server
+//! with one queue (M/M/1) the log of the share is exactly a line, with the slope T by rate. The
+//! line is fitted by maximum likelihood of a binomial regression with logit link (McCullagh and
+//! Nelder, "Generalized Linear Models", 1989, chapter 4), by Newton's steps. Few bad requests count
+//! by their likelihood, so a trial without any bad request needs no correction.
 //!
-//! The likelihood is not believed where it comes to the interval: bad requests come in clusters, so their number varies
-//! many times more than a binomial one, and more so nearer to saturation. Each trial is one replicate, and the interval is that of
-//! the jackknife over trials (Miller, "The jackknife: a review", Biometrika 61:1, 1974) with Student's quantile.
+//! The interval does not come from the likelihood: bad requests come in clusters, so their number
+//! varies many times more than a binomial one, most of all near saturation. Each trial is one
+//! replicate, and the interval is that of the jackknife over trials (Miller, "The jackknife: a
+//! review", Biometrika 61:1, 1974) with Student's quantile.
 
 use crate::analysis::student;
 
-/// The least slope of the log odds for one multiple of the rate. The share of bad requests does not fall with the rate; a
-/// fit that says so has seen too little, and is held here: the guard that isotonic regression would give.
+/// The least slope of the log odds for one multiple of the rate. The share of bad requests does not
+/// fall with the rate. A fit that falls has too few data and is held here, as isotonic regression
+/// would do.
 pub(crate) const FLATTEST: f64 = 0.5;
-/// The greatest: odds that change twentyfold in a thousandth of the rate. What is steeper is a step, and is held here.
+/// The greatest slope: the odds change twentyfold in a thousandth of the rate. A steeper fit is a
+/// step and is held here.
 pub(crate) const STEEPEST: f64 = 3000.0;
-/// How much wider than the jackknife's the interval is made. The trials stand where earlier ones pointed, which the jackknife cannot
-/// see: on a simulated M/M/1 server without this, 914 of 1,000 intervals held the truth instead of 950.
+/// The factor by which the interval is wider than the jackknife's. Earlier trials chose the rates
+/// of later ones, which the jackknife cannot see: without this factor 914 instead of 950 of 1,000
+/// intervals held the truth on a simulated M/M/1 server.
 const WIDER: f64 = 1.2;
-/// Newton's steps after which a fit is as good as it will be.
+/// Newton's steps after which a fit gets no better.
 const STEPS: usize = 60;
 
 /// What one trial gives to the fit.
@@ -35,7 +41,7 @@ pub struct Point {
 
 /// log(p / (1 − p)) = `level` + `slope` · (rate / `center` − 1), for the share p of bad requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct LogitLine {
     pub(crate) center: f64,
     /// The log odds of a bad request at the centre.
     pub level: f64,
@@ -46,7 +52,7 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
     /// The fitted line.
-    pub line: Line,
+    pub line: LogitLine,
     /// The rate at which the line crosses the objective.
     pub rate: f64,
     /// Lower bound of the 95 % interval of the rate.
@@ -67,7 +73,7 @@ pub(crate) fn logit(share: f64) -> f64 {
     (share / (1.0 - share)).ln()
 }
 
-impl Line {
+impl LogitLine {
     /// The share of bad requests at `rate`.
     pub fn bad(&self, rate: f64) -> f64 {
         1.0 / (1.0 + (-self.log_odds(rate)).exp())
@@ -83,20 +89,20 @@ impl Line {
     }
 }
 
-/// The line through `points` by maximum likelihood. `None` where all requests were good, or all bad.
-pub fn line(points: &[Point], center: f64, start: Option<&Line>) -> Option<Line> {
+/// The line through `points` by maximum likelihood. `None` if all requests were good, or all bad.
+pub fn line(points: &[Point], center: f64, start: Option<&LogitLine>) -> Option<LogitLine> {
     let total: f64 = points.iter().map(|point| point.scheduled).sum();
     let bad: f64 = points.iter().map(|point| point.bad).sum();
     if !(bad > 0.0 && bad < total) {
         return None;
     }
     let start = start.map_or(
-        Line {
+        LogitLine {
             center,
             level: logit(bad / total),
             slope: 10.0,
         },
-        |line| Line {
+        |line| LogitLine {
             center,
             level: line.log_odds(center),
             slope: line.slope * center / line.center,
@@ -108,7 +114,7 @@ pub fn line(points: &[Point], center: f64, start: Option<&Line>) -> Option<Line>
         let (level, slope) = step(points, &at);
         let next = (0..30).find_map(|halving| {
             let share = 0.5_f64.powi(halving);
-            let next = Line {
+            let next = LogitLine {
                 center,
                 level: at.level + share * level,
                 slope: (at.slope + share * slope).clamp(FLATTEST, STEEPEST),
@@ -116,7 +122,7 @@ pub fn line(points: &[Point], center: f64, start: Option<&Line>) -> Option<Line>
             let after = likelihood(points, &next);
             (after >= height).then_some((next, after))
         });
-        // No step goes up: this is the top, or as near as numbers tell.
+        // No step goes up: this is the maximum within the precision of the numbers.
         let Some((next, after)) = next else { break };
         let moved = (next.level - at.level).abs() + (next.slope - at.slope).abs() / at.slope;
         (at, height) = (next, after);
@@ -127,7 +133,7 @@ pub fn line(points: &[Point], center: f64, start: Option<&Line>) -> Option<Line>
     Some(at)
 }
 
-fn likelihood(points: &[Point], line: &Line) -> f64 {
+fn likelihood(points: &[Point], line: &LogitLine) -> f64 {
     let each = points.iter().map(|point| {
         let odds = line.log_odds(point.rate);
         // log(1 + e^odds) without overflow.
@@ -136,8 +142,9 @@ fn likelihood(points: &[Point], line: &Line) -> f64 {
     each.sum()
 }
 
-/// Newton's step of level and slope; of the level alone where the slope is at its bound and would leave it.
-fn step(points: &[Point], line: &Line) -> (f64, f64) {
+/// Newton's step of level and slope; of the level alone if the slope is at its bound and would
+/// leave it.
+fn step(points: &[Point], line: &LogitLine) -> (f64, f64) {
     let (mut by_level, mut by_slope) = (0.0, 0.0);
     let (mut ll, mut ls, mut ss) = (1e-12, 0.0, 1e-12);
     for point in points {
@@ -160,8 +167,8 @@ fn step(points: &[Point], line: &Line) -> (f64, f64) {
     ((ss * by_level - ls * by_slope) / determinant, slope)
 }
 
-/// The rate at which the share `bad` is crossed, with the jackknife's interval. `None` with fewer than four points, or
-/// where nothing can be fitted.
+/// The rate at which the share `bad` is crossed, with the jackknife's interval. `None` with fewer
+/// than four points, or if there is no fit.
 pub fn crossing(points: &[Point], bad: f64, center: f64) -> Option<Crossing> {
     let count = points.len();
     if count < 4 {
@@ -177,7 +184,7 @@ pub fn crossing(points: &[Point], bad: f64, center: f64) -> Option<Crossing> {
         others.swap_remove(left_out);
         self::line(&others, center, Some(&line)).map(|line| line.crossing(bad))
     };
-    // All bad requests were in one trial: then nothing is known of how they vary.
+    // If all bad requests were in one trial, their variance is unknown.
     let replicates: Vec<f64> = (0..count).map(without).collect::<Option<_>>()?;
     let (low, high) = interval(rate, &replicates);
     (low.is_finite() && high.is_finite()).then_some(Crossing {
@@ -188,8 +195,9 @@ pub fn crossing(points: &[Point], bad: f64, center: f64) -> Option<Crossing> {
     })
 }
 
-/// The crossing of a server that breaks down all at once: every trial up to some rate met the objective, and in every one above it
-/// most requests were bad. A line of any steepness fits that; all that is known is that the crossing is in between.
+/// The crossing of a server that breaks down at once: every trial up to some rate met the
+/// objective, and every trial above it had mostly bad requests. A line of any steepness fits; only
+/// the gap that holds the crossing is known.
 fn step_between(points: &[Point], bad: f64) -> Option<Crossing> {
     let share = |point: &Point| point.bad / point.scheduled.max(1.0);
     let (met, broken): (Vec<&Point>, Vec<&Point>) =
@@ -199,7 +207,7 @@ fn step_between(points: &[Point], bad: f64) -> Option<Crossing> {
     let is_step = low < high && broken.iter().all(|point| share(point) > f64::max(0.5, bad));
     let rate = (low + high) / 2.0;
     is_step.then_some(Crossing {
-        line: Line {
+        line: LogitLine {
             center: rate,
             level: logit(bad),
             slope: STEEPEST,
@@ -210,11 +218,13 @@ fn step_between(points: &[Point], bad: f64) -> Option<Crossing> {
     })
 }
 
-/// The 95 % interval of `value` by what it becomes without each trial, corrected for skewness by Hall's transformation
-/// ("On the removal of skewness by transformation", J. R. Stat. Soc. B 54:1, 1992). A rare long cluster of bad requests
-/// moves the rate down much further than a trial without any moves it up, and where such clusters happen to be missing, the
-/// spread is underestimated as well. The degrees of freedom are those of a variance that comes from values with such tails (Var s² / s⁴ =
-/// (κ − 1) / n for the kurtosis κ, after Satterthwaite), and the centre is free of the first order of the bias (Quenouille).
+/// The 95 % interval of `value` from its values without each trial, corrected for skewness by
+/// Hall's transformation ("On the removal of skewness by transformation", J. R. Stat. Soc. B 54:1,
+/// 1992). A rare long cluster of bad requests moves the rate down further than a trial without any
+/// moves it up. If no trial has such a cluster, the spread is underestimated too. The degrees of
+/// freedom are those of a variance of values with such tails (Var s² / s⁴ = (κ − 1) / n for the
+/// kurtosis κ, after Satterthwaite), and the centre is free of the first order of the bias
+/// (Quenouille).
 fn interval(value: f64, without: &[f64]) -> (f64, f64) {
     let count = without.len() as f64;
     let mean = without.iter().sum::<f64>() / count;
@@ -250,7 +260,7 @@ fn interval(value: f64, without: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn points(line: &Line, rates: impl IntoIterator<Item = f64>) -> Vec<Point> {
+    fn points(line: &LogitLine, rates: impl IntoIterator<Item = f64>) -> Vec<Point> {
         let point = |rate| Point {
             rate,
             scheduled: 1e4,
@@ -262,7 +272,7 @@ mod tests {
     #[test]
     fn exact_shares_give_their_line_back() {
         for (level, slope) in [(-4.6, 45.0), (-2.0, 5.0), (0.0, 100.0), (-7.0, 15.0)] {
-            let truth = Line {
+            let truth = LogitLine {
                 center: 900.0,
                 level,
                 slope,
@@ -298,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_bad_and_nothing_good_have_no_line() {
+    fn all_good_or_all_bad_has_no_line() {
         let point = |bad| Point {
             rate: 1.0,
             scheduled: 10.0,
@@ -307,7 +317,7 @@ mod tests {
         assert!(line(&[point(0.0); 5], 1.0, None).is_none());
         assert!(line(&[point(10.0); 5], 1.0, None).is_none());
         assert!(crossing(&[point(5.0); 3], 0.01, 1.0).is_none());
-        // One rate says nothing of the slope, and is no panic.
+        // One rate gives no slope, and causes no panic.
         assert!(crossing(&[point(5.0); 5], 0.01, 1.0).is_some());
     }
 

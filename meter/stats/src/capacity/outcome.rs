@@ -1,8 +1,8 @@
-//! The trials of a search for the capacity, and what the search comes to.
+//! The trials of a search for the capacity, and the result of the search.
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::Line;
+use super::fit::LogitLine;
 use crate::{Objective, Verdict};
 
 /// What a trial is for.
@@ -24,7 +24,7 @@ pub enum Stage {
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum SearchEnd {
     /// The highest rate, with its interval.
     Rate,
     /// The objective is not met even at the lowest rate.
@@ -35,9 +35,9 @@ pub enum Found {
     ClientLimit,
     /// The trials did not show where the objective begins to fail.
     Undecided,
-    /// Somebody stopped the search.
+    /// The search was stopped by a signal or by its caller.
     Stopped,
-    /// A trial meant nothing.
+    /// A trial was invalid.
     Invalid,
 }
 
@@ -52,13 +52,13 @@ pub struct CapacityTrial {
     pub scheduled: u64,
     /// Those with a good answer within the objective's time.
     pub good: u64,
-    /// Whether the server kept up so little that a backlog grew; that fails the objective.
+    /// True if a backlog grew; that fails the objective.
     pub backlog: bool,
     /// Complete answers a second.
     pub achieved_rate: f64,
     /// 99th percentile of the response time in microseconds, if there were enough samples.
     pub p99_us: Option<f64>,
-    /// Whether the client was so late that it was the limit itself.
+    /// True if the client was so late that the client was the limit.
     pub client_limit: bool,
     /// Whether to believe the run.
     pub verdict: Verdict,
@@ -74,7 +74,7 @@ impl CapacityTrial {
 
     /// Whether the trial by itself meets `objective`.
     pub fn meets(&self, objective: &Objective) -> bool {
-        // A tenth of a request for shares that are not exact in binary.
+        // A tenth of a request of tolerance, for shares that are not exact in binary.
         self.scheduled > 0
             && !self.backlog
             && self.good as f64 >= objective.share * self.scheduled as f64 - 0.1
@@ -100,7 +100,7 @@ impl Curve {
             level,
             slope,
         } = *self;
-        let line = Line {
+        let line = LogitLine {
             center,
             level,
             slope,
@@ -109,8 +109,8 @@ impl Curve {
     }
 }
 
-impl From<Line> for Curve {
-    fn from(line: Line) -> Self {
+impl From<LogitLine> for Curve {
+    fn from(line: LogitLine) -> Self {
         Self {
             center: line.center,
             level: line.level,

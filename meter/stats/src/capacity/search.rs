@@ -1,33 +1,35 @@
-//! The search itself. It knows trials by their counts only, so that a simulation and a real server use the same code.
+//! The search itself. It knows only the counts of trials, so a simulation and a real server use the
+//! same code.
 
 use super::fit::{self, Crossing, Point};
-use super::outcome::{CapacityTrial, Found, Stage};
+use super::outcome::{CapacityTrial, SearchEnd, Stage};
 use crate::{Objective, Verdict};
 
-/// Trials at a rate before it is said that the objective is not met there: a single one may have met a hiccup.
+/// Trials at a rate before the objective counts as missed there: a single trial may be disturbed.
 const ATTEMPTS: usize = 2;
-/// The same at the lowest and at the highest rate, where it is the answer.
+/// The same at the lowest and at the highest rate, where the result is the answer.
 const ATTEMPTS_AT_END: usize = 3;
 /// Ratio of the bracket's ends below which bisection gives way to the fit.
 const NARROW: f64 = 1.15;
-/// Places of a round's trials around the centre, as a change of the log odds. Their order keeps a drift of the machine
-/// from looking like an effect of the rate.
+/// Rates of a round's trials around the centre, as a change of the log odds. The order keeps a
+/// drift of the machine from looking like an effect of the rate.
 const PLACES: [f64; 4] = [0.4, -1.2, 1.2, -0.4];
 /// Rounds without which the spread of the trials is not known well enough for an interval.
 const FEWEST_ROUNDS: usize = 6;
 /// Rounds after which the interval stays as wide as it is.
 const MOST_ROUNDS: usize = 12;
-/// Slope of the log odds from which a round does not become narrower: ±1.2 % of the rate. A server that breaks down all at once is
-/// not resolved any further, and what is seen on both sides of such a step is kept in the fit.
+/// Slope of the log odds from which a round does not become narrower: ±1.2 % of the rate. The
+/// search resolves a sudden breakdown no further, and keeps trials on both sides of the step in the
+/// fit.
 const STEEP: f64 = 100.0;
 /// How far a round may lie from the one before, as a share of its rate.
 const STRIDE: f64 = 0.15;
-/// Change of the log odds from the centre within which earlier trials take part in the fit: further away the line need
-/// not hold.
+/// Change of the log odds from the centre within which earlier trials take part in the fit: further
+/// away the line need not hold.
 const WINDOW: f64 = 4.0;
-/// Fresh trials of a confirmation after each of which it is looked at.
+/// Fresh trials of a confirmation between two looks at it.
 const LOOK: usize = 3;
-/// How often.
+/// Number of looks.
 const LOOKS: usize = 3;
 
 /// What is searched for.
@@ -56,11 +58,11 @@ pub struct Ask {
     pub expected: usize,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
     /// How the search ended.
-    pub found: Found,
+    pub found: SearchEnd,
     /// The crossing of the last fit.
     pub crossing: Option<Crossing>,
     /// Whether fresh trials met the objective at the lower bound.
@@ -71,13 +73,13 @@ pub struct Searched {
     pub trials: Vec<CapacityTrial>,
 }
 
-/// Why a search does not go on.
+/// Why a search stops.
 enum Halt<E> {
-    Ended(Found),
+    Ended(SearchEnd),
     Error(E),
 }
 
-type Step<T, E> = Result<T, Halt<E>>;
+type SearchStep<T, E> = Result<T, Halt<E>>;
 
 struct Search<'a, T> {
     question: &'a Question,
@@ -85,8 +87,8 @@ struct Search<'a, T> {
     so_far: Searched,
 }
 
-/// Searches with trials made by `trial`, which gives `None` when somebody stopped it. An error after the first trial
-/// is the caller's to remember: what was found until then is returned.
+/// Searches with trials made by `trial`; `None` from `trial` stops the search. After an error of a
+/// later trial the caller remembers the error, and the search returns what it has found.
 pub fn search<T, E>(question: &Question, trial: T) -> Result<Searched, E>
 where
     T: FnMut(&Ask) -> Result<Option<CapacityTrial>, E>,
@@ -95,14 +97,14 @@ where
         question,
         trial,
         so_far: Searched {
-            found: Found::Undecided,
+            found: SearchEnd::Undecided,
             crossing: None,
             met_at_low: None,
             failed_above_high: None,
             trials: Vec::new(),
         },
     };
-    match search.go() {
+    match search.run() {
         Ok(()) => {}
         Err(Halt::Ended(found)) => search.so_far.found = found,
         Err(Halt::Error(error)) => return Err(error),
@@ -114,19 +116,19 @@ impl<T, E> Search<'_, T>
 where
     T: FnMut(&Ask) -> Result<Option<CapacityTrial>, E>,
 {
-    fn go(&mut self) -> Step<(), E> {
+    fn run(&mut self) -> SearchStep<(), E> {
         let (low, high) = self.bracket()?;
         let (low, high) = self.bisect(low, high)?;
         self.refine((low * high).sqrt())?;
         if let Some(crossing) = self.so_far.crossing {
             self.confirm(&crossing)?;
-            self.so_far.found = Found::Rate;
+            self.so_far.found = SearchEnd::Rate;
         }
         Ok(())
     }
 
     /// One trial, unless it ends the search.
-    fn measure(&mut self, stage: Stage, rate: f64) -> Step<CapacityTrial, E> {
+    fn measure(&mut self, stage: Stage, rate: f64) -> SearchStep<CapacityTrial, E> {
         let done = self.so_far.trials.len();
         let ask = Ask {
             stage,
@@ -136,16 +138,16 @@ where
         };
         let trial = (self.trial)(&ask).map_err(Halt::Error)?;
         let Some(trial) = trial else {
-            return Err(Halt::Ended(Found::Stopped));
+            return Err(Halt::Ended(SearchEnd::Stopped));
         };
         let is_first_sign = !self.so_far.trials.iter().any(|other| other.good > 0);
         self.so_far.trials.push(trial.clone());
         if trial.client_limit {
-            return Err(Halt::Ended(Found::ClientLimit));
+            return Err(Halt::Ended(SearchEnd::ClientLimit));
         }
-        // Where a lower rate had good answers, a rate without any is one that the server cannot bear.
+        // If a lower rate had good answers, the server cannot bear a rate without any.
         if trial.verdict == Verdict::Invalid && (is_first_sign || trial.good > 0) {
-            return Err(Halt::Ended(Found::Invalid));
+            return Err(Halt::Ended(SearchEnd::Invalid));
         }
         Ok(trial)
     }
@@ -169,23 +171,23 @@ where
     }
 
     /// Whether up to `attempts` trials at a rate together meet the objective.
-    fn holds(&mut self, stage: Stage, rate: f64, attempts: usize) -> Step<bool, E> {
+    fn holds(&mut self, stage: Stage, rate: f64, attempts: usize) -> SearchStep<bool, E> {
         let mut all = self.measure(stage, rate)?;
         for _ in 1..attempts {
             if all.meets(&self.question.objective) {
                 break;
             }
             let next = self.measure(stage, rate)?;
-            all = together(&all, &next);
+            all = combined(&all, &next);
         }
         Ok(all.meets(&self.question.objective))
     }
 
     /// A rate that meets the objective, and one at most twice as high that does not.
-    fn bracket(&mut self) -> Step<(f64, f64), E> {
+    fn bracket(&mut self) -> SearchStep<(f64, f64), E> {
         let Question { from, to, .. } = *self.question;
         if !self.holds(Stage::Bracket, from, ATTEMPTS_AT_END)? {
-            return Err(Halt::Ended(Found::BelowFrom));
+            return Err(Halt::Ended(SearchEnd::BelowFrom));
         }
         let mut low = from;
         while low < to {
@@ -200,14 +202,14 @@ where
             self.measure(Stage::Bracket, to)?;
         }
         let at_top = self.so_far.trials.iter().filter(|trial| trial.rate == to);
-        let all = at_top.cloned().reduce(|all, next| together(&all, &next));
+        let all = at_top.cloned().reduce(|all, next| combined(&all, &next));
         if all.is_some_and(|all| all.meets(&self.question.objective)) {
-            return Err(Halt::Ended(Found::AboveTo));
+            return Err(Halt::Ended(SearchEnd::AboveTo));
         }
         Ok((f64::max(from, to / 2.0), to))
     }
 
-    fn bisect(&mut self, mut low: f64, mut high: f64) -> Step<(f64, f64), E> {
+    fn bisect(&mut self, mut low: f64, mut high: f64) -> SearchStep<(f64, f64), E> {
         while high / low > NARROW {
             let middle = (low * high).sqrt();
             if self.holds(Stage::Bisect, middle, 1)? {
@@ -220,7 +222,7 @@ where
     }
 
     /// Rounds of trials around the crossing, until the interval is narrow enough.
-    fn refine(&mut self, center: f64) -> Step<(), E> {
+    fn refine(&mut self, center: f64) -> SearchStep<(), E> {
         let bad = 1.0 - self.question.objective.share;
         let mut center = center;
         let mut slope = self.first_slope(center);
@@ -275,7 +277,7 @@ where
             .collect()
     }
 
-    fn confirm(&mut self, crossing: &Crossing) -> Step<(), E> {
+    fn confirm(&mut self, crossing: &Crossing) -> SearchStep<(), E> {
         let met = self.agrees(Stage::ConfirmLow, crossing.low, true)?;
         self.so_far.met_at_low = Some(met);
         let above = crossing.high + (crossing.high - crossing.rate);
@@ -284,14 +286,14 @@ where
         Ok(())
     }
 
-    /// Whether fresh trials together say that the objective is met, or not, as `expected`. Bad requests come in
-    /// clusters, so few trials are looked at again with more.
-    fn agrees(&mut self, stage: Stage, rate: f64, expected: bool) -> Step<bool, E> {
+    /// True if fresh trials together say that the objective is met, or not, as `expected`. Bad
+    /// requests come in clusters, so more trials are added if few do not agree.
+    fn agrees(&mut self, stage: Stage, rate: f64, expected: bool) -> SearchStep<bool, E> {
         let mut all: Option<CapacityTrial> = None;
         for _ in 0..LOOKS {
             for _ in 0..LOOK {
                 let next = self.measure(stage, rate)?;
-                all = Some(all.map_or_else(|| next.clone(), |all| together(&all, &next)));
+                all = Some(all.map_or_else(|| next.clone(), |all| combined(&all, &next)));
             }
             let met = all
                 .as_ref()
@@ -304,9 +306,9 @@ where
     }
 }
 
-/// Two trials at the same rate as one. A backlog in one of them is in the counts; it fails the whole only if it grew in
-/// both.
-fn together(one: &CapacityTrial, other: &CapacityTrial) -> CapacityTrial {
+/// Two trials at the same rate as one. A backlog of one trial is in the counts; it fails the whole
+/// only if both trials have it.
+fn combined(one: &CapacityTrial, other: &CapacityTrial) -> CapacityTrial {
     CapacityTrial {
         scheduled: one.scheduled + other.scheduled,
         good: one.good + other.good,

@@ -1,25 +1,26 @@
 //! The search on simulated servers whose capacity is known.
 //!
-//! One server with one queue, Poisson arrivals and exponential service times (M/M/1): the response time is exponential
-//! with the rate μ − λ, so "99 % < T" holds up to λ* = μ − ln(100) / T exactly. Time is virtual.
+//! One server with one queue, Poisson arrivals and exponential service times (M/M/1): the response
+//! time is exponential with the rate μ − λ, so "99 % < T" holds up to exactly λ* = μ − ln(100) / T.
+//! Time is virtual.
 
 use std::ops::Range;
 
-use super::outcome::{CapacityTrial, Found, Stage};
+use super::outcome::{CapacityTrial, SearchEnd, Stage};
 use super::search::{Ask, Question, Searched, search};
 use crate::random::Random;
 use crate::{Objective, Verdict};
 
 /// A server with one queue, and how long a trial is.
 #[derive(Clone, Copy)]
-struct Server {
+struct SimulatedServer {
     /// Requests that it can answer in a second.
     capacity: f64,
     within_s: f64,
     trial_s: f64,
 }
 
-impl Server {
+impl SimulatedServer {
     fn question(&self) -> Question {
         Question {
             objective: Objective {
@@ -37,8 +38,8 @@ impl Server {
         self.capacity - 100_f64.ln() / self.within_s
     }
 
-    /// One trial by Lindley's recursion: a request waits for what the one before left of its response time when it
-    /// arrived. The first second is the warm-up.
+    /// One trial by Lindley's recursion: a request waits for the rest of the response time of the
+    /// request before it. The first second is the warm-up.
     fn trial(&self, ask: &Ask, seed: u64) -> CapacityTrial {
         let mut random = Random::new((seed << 20) + ask.number as u64);
         let mut exponential = |rate: f64| -(1.0 - random.uniform()).ln() / rate;
@@ -77,7 +78,7 @@ impl Server {
 /// What many searches came to.
 #[derive(Debug)]
 #[expect(dead_code, reason = "some figures are only printed")]
-struct Tally {
+struct SeedTally {
     seeds: Range<u64>,
     covered: u64,
     /// Intervals that lie above the truth.
@@ -91,7 +92,7 @@ struct Tally {
     arrivals: f64,
 }
 
-fn tally(server: Server, seeds: Range<u64>) -> Tally {
+fn tally(server: SimulatedServer, seeds: Range<u64>) -> SeedTally {
     let count = (seeds.end - seeds.start) as f64;
     let (mut covered, mut above, mut confirmed, mut trials, mut arrivals) = (0, 0, 0, 0, 0);
     let mut bias = 0.0;
@@ -117,7 +118,7 @@ fn tally(server: Server, seeds: Range<u64>) -> Tally {
         bias += crossing.rate / truth - 1.0;
     }
     widths.sort_by(f64::total_cmp);
-    Tally {
+    SeedTally {
         seeds,
         covered,
         above,
@@ -130,13 +131,13 @@ fn tally(server: Server, seeds: Range<u64>) -> Tally {
 }
 
 /// λ* is 908/s: near saturation, where a busy spell lasts half a second.
-const BUSY: Server = Server {
+const BUSY: SimulatedServer = SimulatedServer {
     capacity: 1000.0,
     within_s: 0.05,
     trial_s: 30.0,
 };
 /// λ* is 770/s, further from saturation.
-const CALM: Server = Server {
+const CALM: SimulatedServer = SimulatedServer {
     capacity: 1000.0,
     within_s: 0.02,
     trial_s: 30.0,
@@ -144,7 +145,7 @@ const CALM: Server = Server {
 
 #[test]
 fn the_interval_covers_the_truth_as_often_as_it_says() {
-    let short = Server {
+    let short = SimulatedServer {
         trial_s: 10.0,
         ..BUSY
     };
@@ -157,10 +158,11 @@ fn the_interval_covers_the_truth_as_often_as_it_says() {
     assert!(tally.confirmed >= 129, "{tally:?}");
 }
 
-/// Seeds that were not looked at while the method was made: its constants were chosen with those below 1,000.
+/// Seeds that were not used while the method was made: its constants were chosen with seeds below
+/// 1,000.
 const FRESH: Range<u64> = 50_000..51_000;
 
-/// Twenty-four trials of 30 s for the fit, and as many again as the bracket and the confirmations take.
+/// Twenty-four trials of 30 s for the fit, and as many for the bracket and the confirmations.
 ///
 /// `cargo test --release -p millrace-stats thousand_seeds -- --ignored --nocapture`
 #[test]
@@ -181,7 +183,7 @@ fn the_interval_of_a_thousand_seeds_covers_the_truth() {
 #[ignore = "half a minute in the release profile"]
 fn short_trials_of_a_thousand_seeds_are_less_sure() {
     for (server, trial_s) in [(BUSY, 10.0), (BUSY, 5.0), (CALM, 5.0)] {
-        let tally = tally(Server { trial_s, ..server }, FRESH);
+        let tally = tally(SimulatedServer { trial_s, ..server }, FRESH);
         println!(
             "{trial_s} s, crossing {:.1}/s: {tally:?}",
             server.crossing()
@@ -191,9 +193,9 @@ fn short_trials_of_a_thousand_seeds_are_less_sure() {
 }
 
 #[test]
-fn servers_beyond_both_ends_are_said_to_be() {
+fn servers_beyond_both_ends_are_reported() {
     let mut searched = [30.0, 300_000.0].map(|capacity| {
-        let server = Server {
+        let server = SimulatedServer {
             capacity,
             within_s: 0.5,
             trial_s: 1.0,
@@ -204,8 +206,8 @@ fn servers_beyond_both_ends_are_said_to_be() {
         };
         search::<_, String>(&question, |ask| Ok(Some(server.trial(ask, 1)))).unwrap()
     });
-    assert_eq!(searched[0].found, Found::BelowFrom);
-    assert_eq!(searched[1].found, Found::AboveTo);
+    assert_eq!(searched[0].found, SearchEnd::BelowFrom);
+    assert_eq!(searched[1].found, SearchEnd::AboveTo);
     let last = searched[1].trials.pop().unwrap();
     assert_eq!((last.stage, last.rate), (Stage::Bracket, 2000.0));
 }
@@ -213,7 +215,7 @@ fn servers_beyond_both_ends_are_said_to_be() {
 #[test]
 fn a_client_that_is_the_limit_and_a_stop_end_the_search() {
     let limited = search::<_, String>(&BUSY.question(), |ask| {
-        let short = Server {
+        let short = SimulatedServer {
             trial_s: 1.0,
             ..BUSY
         };
@@ -225,17 +227,20 @@ fn a_client_that_is_the_limit_and_a_stop_end_the_search() {
     let limited = limited.unwrap();
     assert_eq!(
         (limited.found, limited.trials.len()),
-        (Found::ClientLimit, 3)
+        (SearchEnd::ClientLimit, 3)
     );
     let stopped = search::<_, String>(&BUSY.question(), |_| Ok(None)).unwrap();
-    assert_eq!((stopped.found, stopped.trials.len()), (Found::Stopped, 0));
+    assert_eq!(
+        (stopped.found, stopped.trials.len()),
+        (SearchEnd::Stopped, 0)
+    );
 }
 
 /// A server that bears 500/s and then nothing: there is no slope, only a step.
 #[test]
 fn a_step_is_found_between_the_trials_on_its_two_sides() {
     let searched = search::<_, String>(&BUSY.question(), |ask| {
-        let trial = Server {
+        let trial = SimulatedServer {
             trial_s: 1.0,
             capacity: 1e6,
             ..BUSY

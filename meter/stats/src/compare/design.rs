@@ -15,7 +15,7 @@ pub enum Stage {
 
 /// The run that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ComparisonStep {
     /// The half of the comparison.
     pub stage: Stage,
     /// From 0.
@@ -32,7 +32,7 @@ pub struct Step {
     pub runs: usize,
 }
 
-impl Step {
+impl ComparisonStep {
     /// The server to be measured.
     pub fn server(&self) -> Side {
         match self.stage {
@@ -70,26 +70,28 @@ impl Trials {
     }
 }
 
-/// Of so many blocks one may be measured again.
+/// One block in this number may be measured again.
 const ONE_AGAIN_IN: usize = 10;
-/// But one block not more often than this: what goes on for so long, with the pauses between, does not pass.
+/// But one block at most this often: a disturbance that lasts so long, pauses included, does not
+/// pass.
 const IN_A_ROW: u32 = 5;
 
-/// Makes run after run until all are there, `measure` gives `None`, or a run is `INVALID`: nothing can be said any
-/// more then, and nobody should wait for the rest.
+/// Makes runs until all are complete, `measure` gives `None`, or a run is `INVALID`: then no
+/// conclusion is possible, and the rest would waste time.
 ///
-/// Where only the client is at fault, the block is put aside and measured again, some times: hundreds of short runs on a machine
-/// that does other things too are not all left alone, and what stops the client has nothing to do with which server is asked.
-/// [`Step::spoilt`] says how often that was so, since what disturbs is often over after a while.
+/// If only the client is at fault, the block is put aside and measured again, a limited number of
+/// times: on a machine with other work some of hundreds of short runs are disturbed, and the
+/// disturbance does not depend on the server. [`ComparisonStep::spoilt`] counts these blocks; a
+/// disturbance often ends after a while.
 pub fn carry_out<E>(
     length: &Length,
-    mut measure: impl FnMut(Step) -> Result<Option<Trial>, E>,
+    mut measure: impl FnMut(ComparisonStep) -> Result<Option<Trial>, E>,
 ) -> Result<Trials, E> {
     let mut trials = Trials::default();
     for stage in [Stage::Baseline, Stage::Comparison] {
         let (mut again, mut in_a_row) = (0, 0);
         while !length.is_reached(&trials, stage) {
-            let first = Step {
+            let first = ComparisonStep {
                 spoilt: in_a_row,
                 ..first_step(length, &trials, stage)
             };
@@ -118,7 +120,7 @@ pub fn carry_out<E>(
 }
 
 /// The first run of the block that is next.
-fn first_step(length: &Length, trials: &Trials, stage: Stage) -> Step {
+fn first_step(length: &Length, trials: &Trials, stage: Stage) -> ComparisonStep {
     let block = trials.blocks(stage).len();
     let blocks = length.expected(trials, stage);
     // What it takes to see an effect in A against itself, it will take in the comparison.
@@ -129,7 +131,7 @@ fn first_step(length: &Length, trials: &Trials, stage: Stage) -> Step {
             trials.baseline.len() + blocks,
         ),
     };
-    Step {
+    ComparisonStep {
         stage,
         block,
         side: PATTERN[0],
@@ -142,12 +144,12 @@ fn first_step(length: &Length, trials: &Trials, stage: Stage) -> Step {
 
 /// The runs of a block, to the first that is `INVALID` or was stopped.
 fn one_block<E>(
-    first: Step,
-    measure: &mut impl FnMut(Step) -> Result<Option<Trial>, E>,
+    first: ComparisonStep,
+    measure: &mut impl FnMut(ComparisonStep) -> Result<Option<Trial>, E>,
 ) -> Result<Block, E> {
     let mut done = Block::default();
     for (place, side) in PATTERN.into_iter().enumerate() {
-        let trial = measure(Step {
+        let trial = measure(ComparisonStep {
             side,
             spoilt: if place == 0 { first.spoilt } else { 0 },
             number: first.number + place,
@@ -190,7 +192,7 @@ mod tests {
         }
     }
 
-    fn trial(step: Step, verdict: Verdict) -> Option<Trial> {
+    fn trial(step: ComparisonStep, verdict: Verdict) -> Option<Trial> {
         Some(Trial {
             side: step.side,
             sample: Sample::default(),
@@ -215,7 +217,8 @@ mod tests {
         assert_eq!(sides, PATTERN);
     }
 
-    /// Carries out ten blocks, of which the client spoils the runs with these numbers, counted as they come.
+    /// Carries out ten blocks; the client spoils the runs with these numbers, in order of
+    /// measurement.
     fn spoilt(at: &[usize]) -> Trials {
         let mut made = 0;
         let done = carry_out(&blocks(10), |step| {
@@ -254,7 +257,8 @@ mod tests {
         assert!(!trials.baseline[1].is_sound());
     }
 
-    /// A against itself takes many blocks; so will the comparison, and so many of them may be measured again.
+    /// A against itself takes many blocks. The comparison takes as many, and may repeat a tenth of
+    /// them.
     #[test]
     fn the_comparison_is_as_long_as_what_a_against_itself_took() {
         let length = Length {

@@ -59,7 +59,7 @@ pub fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             verdict: Verdict::Invalid,
             answer: "not decided: a run is INVALID".to_owned(),
             reasons: vec![reason],
-            notes: again(trials).into_iter().collect(),
+            notes: repeated_blocks(trials).into_iter().collect(),
             decision: Decision::Undecided,
             within_limit: None,
             complete,
@@ -75,7 +75,7 @@ pub fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             question.length.blocks
         ));
     }
-    let mut notes: Vec<String> = again(trials).into_iter().collect();
+    let mut notes: Vec<String> = repeated_blocks(trials).into_iter().collect();
     if let Some(suspects) = Suspects::among(trials) {
         let told = if suspects.are_many() {
             &mut reasons
@@ -90,7 +90,8 @@ pub fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
             .flat_map(|effect| doubts(effect, trials)),
     );
     let (decision, within_limit) = decide(decisive, question);
-    // Whoever may stop when the figures please him needs no limit.
+    // A caller who may stop when the figures are good needs no limit, so only a complete comparison
+    // is within one.
     let within_limit = within_limit.filter(|_| complete);
     Judgement {
         verdict: if reasons.is_empty() {
@@ -151,7 +152,7 @@ fn decide(effect: Option<&Effect>, question: &Question<'_>) -> (Decision, Option
         ratio.differs(),
         (ratio.ratio > 1.0) == effect.metric.is_cost(),
     ) {
-        (false, _) if unseen(effect, question).is_some() => Decision::Undecided,
+        (false, _) if undetected_effect(effect, question).is_some() => Decision::Undecided,
         (false, _) => Decision::NoDifference,
         (true, true) => Decision::Worse,
         (true, false) => Decision::Better,
@@ -160,13 +161,14 @@ fn decide(effect: Option<&Effect>, question: &Question<'_>) -> (Decision, Option
     (decision, limit.map(|limit| worst <= limit))
 }
 
-/// What could have been seen at least, where that is more than was to be seen.
-pub(super) fn unseen(effect: &Effect, question: &Question<'_>) -> Option<f64> {
+/// The smallest effect that could be detected, if that is larger than the one asked for.
+pub(super) fn undetected_effect(effect: &Effect, question: &Question<'_>) -> Option<f64> {
     let detect = question.length.detect?;
     effect.detectable.filter(|seen| *seen > detect.share)
 }
 
-/// How many times worse than A the server B may be: the upper bound of a cost, the inverse lower bound of a rate.
+/// The most by which server B is worse than A: the upper bound of a cost, the inverse lower bound
+/// of a rate.
 pub fn worst(metric: Metric, ratio: &Ratio) -> f64 {
     if metric.is_cost() {
         ratio.high
@@ -180,7 +182,8 @@ fn reach(ratio: &Ratio) -> f64 {
     ratio.high.max(1.0 / ratio.low)
 }
 
-/// Whether A differs from itself by more than a limit may: as far from 1 as the limit, which may be below it.
+/// True if A differs from itself by more than a limit allows: as far from 1 as the limit, which may
+/// be below 1.
 pub(super) fn is_too_uneven(baseline: &Ratio, limit: f64) -> bool {
     reach(baseline) > limit.max(1.0 / limit)
 }
@@ -191,8 +194,8 @@ pub fn logs(blocks: &[Block], metric: Metric) -> Vec<f64> {
     blocks.iter().filter_map(log).collect()
 }
 
-/// See [`Effect::detectable`]. Of A against itself or the comparison the wider spread counts: a quiet first half says nothing of a
-/// second that was disturbed.
+/// See [`Effect::detectable`]. The wider spread of A against itself and the comparison counts: a
+/// quiet first half says nothing about a disturbed second half.
 pub(super) fn detectable(baseline: &[f64], comparison: &[f64]) -> Option<f64> {
     let (baseline, comparison) = Summary::of(baseline).zip(Summary::of(comparison))?;
     let wider = Summary {
@@ -257,8 +260,8 @@ fn all(trials: &Trials) -> impl Iterator<Item = (String, &Trial)> {
     stage("A/A", &trials.baseline).chain(stage("A/B", &trials.comparison))
 }
 
-/// What is said of blocks that were measured again.
-fn again(trials: &Trials) -> Option<String> {
+/// The sentence about blocks that were measured again.
+fn repeated_blocks(trials: &Trials) -> Option<String> {
     let first = trials.aside.first()?;
     let reasons = first.block.trials.last()?.reasons.join("; ");
     let (blocks, which) = match trials.aside.len() {
@@ -285,9 +288,9 @@ struct Suspects<'a> {
     first: &'a Trial,
 }
 
-/// One run in so many may be SUSPECT by chance: each check of a run is a test of its own, with alarms that mean nothing, and
-/// machines have disturbances. The interval counts such runs as it counts the others; only where they are more does it say
-/// something else than what was asked.
+/// One run in this number may be SUSPECT by chance: each check of a run is a test of its own, with
+/// false alarms, and machines have disturbances. The interval counts such runs like the others.
+/// Only more of them change the meaning of the comparison.
 const BY_CHANCE: usize = 20;
 
 impl<'a> Suspects<'a> {

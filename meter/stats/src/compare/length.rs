@@ -1,15 +1,18 @@
-//! How many blocks a half of a comparison has: as many as were asked for, or as many as it takes.
+//! How many blocks a half of a comparison has: a given number, or as many as the effect needs.
 //!
-//! With a smallest effect that is to be seen, a half goes on until it could see it. What decides is how the blocks differ from one
-//! another, and not what they say of A and B. The half of A against itself is the pilot study: it finds out how many blocks it
-//! takes, and the comparison has as many, which its own figures have no part in, so Student's interval of them holds as it does
-//! of a number that was fixed beforehand (Stein, "A two-sample test for a linear hypothesis whose power is independent of the
-//! variance", Annals of Mathematical Statistics 16, 1945). Only if the blocks of the comparison turn out to differ more than those of A
-//! with itself are there more. How many more is told by the spread so far, and asked again only when they are there: looking after each
-//! block would stop where the spread happens to look small.
+//! With a smallest effect to detect, a half goes on until it could detect that effect. The decision
+//! uses how blocks differ from one another, not what they say of A and B. The half of A against
+//! itself is the pilot study: it finds the number of blocks, and the comparison has the same
+//! number. The comparison's own figures have no part in that number, so Student's interval of them
+//! is as valid as with a number fixed beforehand (Stein, "A two-sample test for a linear hypothesis
+//! whose power is independent of the variance", Annals of Mathematical Statistics 16, 1945). Only
+//! if the blocks of the comparison differ more than those of A with itself are blocks added. The
+//! spread so far gives their number, and it is not looked at before they are complete: a look after
+//! each block would stop where the spread happens to be small.
 //!
-//! What that leaves of false finds, and how often an effect of just the size is found, in 20,000 simulated comparisons each that begin
-//! with ten blocks (a standard error is 0.15 and 0.25 points; with ten blocks and no more 5.1 % of the first were flagged):
+//! False finds, and how often an effect of exactly this size is found, in 20,000 simulated
+//! comparisons each that begin with ten blocks (a standard error is 0.15 and 0.25 points; with
+//! exactly ten blocks 5.1 % of the first were flagged):
 //!
 //! | blocks in the mean | A flagged beside itself | the effect found |
 //! |---|---|---|
@@ -19,7 +22,8 @@
 //! | 63 | 5.2 % | 90 % |
 //! | 58, one run in ten disturbed | 5.3 % | 91 % |
 //!
-//! It is found more often than four times out of five, since the wider of the two spreads counts.
+//! The effect is found more often than four times out of five, since the wider of the two spreads
+//! counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,11 +43,11 @@ pub struct Detect {
 /// Blocks of each half.
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
-    /// At least so many; without an effect to be seen, just so many.
+    /// The least number of blocks; without an effect to detect, the exact number.
     pub blocks: usize,
-    /// The smallest difference that is to be seen.
+    /// The smallest difference to detect.
     pub detect: Option<Detect>,
-    /// The metric by which an effect is to be seen.
+    /// The metric by which an effect is detected.
     pub metric: Metric,
 }
 
@@ -87,14 +91,15 @@ impl Length {
         let done = trials.blocks(stage).len();
         match self.detect {
             Some(detect) if (BLOCKS..target).contains(&done) => {
-                let seen = self.seen(trials, stage, done);
+                let seen = self.detectable_effect(trials, stage, done);
                 seen.map_or(target, |seen| needed(done, seen, &detect).max(target))
             }
             _ => target,
         }
     }
 
-    /// The number of blocks at which a half ends, or at which it is looked at next. It never falls while blocks come.
+    /// The number of blocks at which a half ends, or at which it is checked next. It never falls
+    /// while blocks are added.
     pub fn target(&self, trials: &Trials, stage: Stage) -> usize {
         let Some(detect) = self.detect else {
             return self.blocks;
@@ -107,8 +112,8 @@ impl Length {
         while target <= done && target < detect.most_blocks {
             // Where half of the blocks lack the metric, more would lack it too.
             let seen = self
-                .seen(trials, stage, target)
-                .filter(|_| self.is_given(trials.blocks(stage), target));
+                .detectable_effect(trials, stage, target)
+                .filter(|_| self.has_metric(trials.blocks(stage), target));
             target = match seen {
                 Some(seen) if seen > detect.share => needed(target, seen, &detect),
                 _ => return target,
@@ -117,13 +122,13 @@ impl Length {
         target
     }
 
-    /// Whether half of the first so many blocks have the metric.
-    fn is_given(&self, half: &[Block], blocks: usize) -> bool {
+    /// True if half of the first `blocks` blocks have the metric.
+    fn has_metric(&self, half: &[Block], blocks: usize) -> bool {
         2 * logs(&half[..blocks], self.metric).len() >= blocks
     }
 
-    /// The smallest effect that the first so many blocks of a half could see.
-    fn seen(&self, trials: &Trials, stage: Stage, blocks: usize) -> Option<f64> {
+    /// The smallest effect that the first `blocks` blocks of a half could detect.
+    fn detectable_effect(&self, trials: &Trials, stage: Stage, blocks: usize) -> Option<f64> {
         let of = |blocks| logs(blocks, self.metric);
         match stage {
             Stage::Baseline => {
@@ -137,8 +142,9 @@ impl Length {
     }
 }
 
-/// Blocks that it takes where so many could see `seen`, which is too much: the standard error falls with their root. A tenth more at least,
-/// since the next look costs something too.
+/// Blocks needed, if `blocks` blocks detect only `seen`, which is too large an effect: the standard
+/// error falls with the root of their number. At least a tenth more, since the next check has a
+/// cost too.
 fn needed(blocks: usize, seen: f64, detect: &Detect) -> usize {
     let needed = blocks as f64 * (seen.ln_1p() / detect.share.ln_1p()).powi(2);
     let least = blocks + blocks.div_ceil(10);

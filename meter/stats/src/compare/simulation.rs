@@ -1,4 +1,5 @@
-//! The rules of a comparison against simulated servers: it must find what is there, and not what is not.
+//! The rules of a comparison against simulated servers: it finds a difference if and only if one
+//! exists.
 
 use super::design::carry_out;
 use super::judge::{Judgement, Question, judge};
@@ -18,7 +19,7 @@ struct Machine {
     block: f64,
     /// From run to run in one direction.
     drift: f64,
-    /// One run in so many is disturbed by another program, by a few per cent; 0 for none.
+    /// Another program disturbs one run in this number by a few per cent; 0 for no disturbance.
     disturbed: usize,
 }
 
@@ -36,7 +37,7 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.uniform()).cos()
 }
 
-/// A comparison by the server's CPU of so many blocks.
+/// A comparison of this number of blocks by the server's CPU.
 const fn length(blocks: usize) -> Length {
     Length {
         blocks,
@@ -101,7 +102,7 @@ fn of_a_thousand_comparisons_with_itself_at_most_seventy_are_flagged() {
 }
 
 #[test]
-fn nor_are_more_flagged_on_a_machine_that_is_disturbed() {
+fn a_disturbed_machine_does_not_flag_more() {
     let restless = Machine {
         disturbed: 10,
         ..QUIET
@@ -112,11 +113,11 @@ fn nor_are_more_flagged_on_a_machine_that_is_disturbed() {
 
 #[test]
 fn three_per_cent_are_found() {
-    let dearer = Machine {
+    let costlier = Machine {
         effect: 1.03,
         ..QUIET
     };
-    let found = count(dearer, 0..100, Decision::Worse);
+    let found = count(costlier, 0..100, Decision::Worse);
     assert!(found >= 95, "{found}");
     let cheaper = Machine {
         effect: 1.0 / 1.03,
@@ -156,8 +157,8 @@ fn the_smallest_effect_is_found_four_times_out_of_five() {
     assert!((360..=440).contains(&found), "{found} of 500 at {usual}");
 }
 
-/// As many blocks as it takes to see half a per cent, from 10 to `most`.
-const fn until_seen(most: usize) -> Length {
+/// As many blocks as detecting half a per cent takes, from 10 to `most`.
+const fn until_detected(most: usize) -> Length {
     Length {
         detect: Some(Detect {
             share: 0.005,
@@ -168,24 +169,24 @@ const fn until_seen(most: usize) -> Length {
 }
 
 #[test]
-fn going_on_until_an_effect_could_be_seen_finds_it_and_nothing_else() {
+fn a_length_by_effect_finds_the_effect_and_nothing_else() {
     let decided = |machine: Machine, seeds: std::ops::Range<u64>, decision| {
-        let of = |seed| compared_for(machine, until_seen(500), None, seed);
+        let of = |seed| compared_for(machine, until_detected(500), None, seed);
         seeds.filter(|&seed| of(seed).decision == decision).count()
     };
     let same = 1000 - decided(QUIET, 0..1000, Decision::NoDifference);
     assert!((20..=70).contains(&same), "{same}");
-    let dearer = |effect| Machine { effect, ..QUIET };
-    let found = decided(dearer(1.005), 1000..1200, Decision::Worse);
+    let costlier = |effect| Machine { effect, ..QUIET };
+    let found = decided(costlier(1.005), 1000..1200, Decision::Worse);
     assert!(found >= 160, "{found}");
-    // Half as much again, what is asked for by whoever wants to miss next to none.
-    let found = decided(dearer(1.0075), 2000..2100, Decision::Worse);
+    // Half as much again, a setting for users who want to miss next to none.
+    let found = decided(costlier(1.0075), 2000..2100, Decision::Worse);
     assert!(found >= 95, "{found}");
 }
 
 #[test]
 fn a_noisier_machine_takes_more_blocks_and_too_noisy_a_one_decides_nothing() {
-    let on = |noise, most| compared_for(Machine { noise, ..QUIET }, until_seen(most), None, 8);
+    let on = |noise, most| compared_for(Machine { noise, ..QUIET }, until_detected(most), None, 8);
     let blocks = |judgement: &Judgement| judgement.effects[0].ratio.unwrap().blocks;
     let (quiet, noisy) = (on(0.002, 1000), on(0.02, 1000));
     assert_eq!(blocks(&quiet), 10);
@@ -208,20 +209,20 @@ fn a_noisier_machine_takes_more_blocks_and_too_noisy_a_one_decides_nothing() {
         effect: 1.2,
         ..QUIET
     };
-    let far = compared_for(far, until_seen(50), None, 7);
+    let far = compared_for(far, until_detected(50), None, 7);
     assert_eq!(far.decision, Decision::Worse);
 }
 
 #[test]
 fn a_limit_holds_is_exceeded_or_cannot_be_decided() {
-    let dearer = Machine {
+    let costlier = Machine {
         effect: 1.05,
         ..QUIET
     };
-    let judgement = compared(dearer, 10, Some(1.1), 3);
+    let judgement = compared(costlier, 10, Some(1.1), 3);
     assert_eq!(judgement.within_limit, Some(true), "{}", judgement.answer);
     assert_eq!(judgement.decision, Decision::Worse);
-    let judgement = compared(dearer, 10, Some(1.04), 3);
+    let judgement = compared(costlier, 10, Some(1.04), 3);
     assert_eq!(judgement.within_limit, Some(false), "{}", judgement.answer);
     let noisy = Machine {
         noise: 0.3,
@@ -230,7 +231,8 @@ fn a_limit_holds_is_exceeded_or_cannot_be_decided() {
     let judgement = compared(noisy, 10, Some(1.1), 3);
     assert_eq!(judgement.within_limit, None, "{}", judgement.answer);
     assert!(judgement.answer.starts_with("not decided: the A/A spread"));
-    // However far B is from A: a machine that cannot tell A from itself is no judge of a limit, and says so.
+    // Even if B is far from A: a machine that cannot tell A from itself cannot judge a limit, and
+    // the comparison says this.
     let far = Machine {
         effect: 10.0,
         ..noisy
@@ -247,14 +249,14 @@ fn a_limit_holds_is_exceeded_or_cannot_be_decided() {
 }
 
 #[test]
-fn few_blocks_are_said() {
+fn few_blocks_are_reported() {
     let judgement = compared(QUIET, 4, None, 3);
     assert_eq!(judgement.verdict, Verdict::Suspect);
     assert!(judgement.complete && judgement.reasons[0].contains("these are 4"));
 }
 
 #[test]
-fn invalid_and_stopped_comparisons_decide_nothing_they_do_not_know() {
+fn invalid_and_stopped_comparisons_decide_nothing() {
     let ten = Length {
         metric: Metric::Throughput,
         ..length(10)

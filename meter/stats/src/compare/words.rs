@@ -72,7 +72,7 @@ pub fn answer(
     format!("{sentence}; {holds}: {bound:.3} times at most, limit {limit:.2}")
 }
 
-/// "B is 3.1 % dearer (2.2 to 4.0)".
+/// By how much B differs from A, with the interval, as part of a sentence.
 fn difference(metric: Metric, ratio: &Ratio, names: &Names<'_>) -> String {
     let (more, b) = (ratio.ratio > 1.0, names.b);
     let change = change(ratio);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_nothing_decided() {
+    fn no_measurements_decide_nothing() {
         let text = answer(None, Decision::Undecided, None, &question(Some(1.1), None));
         assert_eq!(text, "not decided: too few blocks were carried out");
     }

@@ -7,7 +7,7 @@ use crate::{Calibration, Latencies, Latency};
 const BUSY: f64 = 0.9;
 /// Share of the client's ceiling above which the client is taken to be the limit.
 const NEAR: f64 = 0.8;
-/// Multiple of the client's floor below which a service time is mostly the client's and the kernel's.
+/// Multiple of the client's floor below which a service time is mostly that of client and kernel.
 const MOSTLY: f64 = 2.0;
 /// Shares of the measured time for which a quota held the client: suspect, and invalid.
 const THROTTLED: (f64, f64) = (0.01, 0.05);
@@ -93,7 +93,7 @@ fn is_exceeded(known: &Calibration, rate: f64) -> bool {
     rate > known.ceiling_per_s
 }
 
-/// From what share of a figure, and from what time, the client's own lateness counts.
+/// The share of a figure, and the time, from which the client's own lateness counts.
 struct Bound {
     name: &'static str,
     of: fn(&Latency) -> Option<f64>,
@@ -101,8 +101,9 @@ struct Bound {
     invalid_us: f64,
 }
 
-/// Below a tenth of a millisecond is what a timer takes. One request in a hundred may also meet another program's turn on the
-/// core, which lasts some milliseconds: that alone does not make the other figures worthless.
+/// Below a tenth of a millisecond lies the cost of a timer. One request in a hundred may also wait
+/// some milliseconds for another program on the core: that alone does not make the other figures
+/// worthless.
 const BOUNDS: [Bound; 4] = [
     Bound {
         name: "mean",
@@ -130,8 +131,8 @@ const BOUNDS: [Bound; 4] = [
     },
 ];
 
-/// The client's own lateness is part of each response time: how much of each figure it may be. The gravest, and of those
-/// the first.
+/// The client's own lateness is part of each response time: how much of each figure may be
+/// lateness. The worst finding, and the first of equal ones.
 fn lateness(latency_us: &Latencies) -> Option<(Verdict, String)> {
     let (response, late) = (latency_us.response?, latency_us.lateness?);
     let judged = BOUNDS.iter().filter_map(|bound| {

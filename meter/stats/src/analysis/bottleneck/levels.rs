@@ -1,12 +1,13 @@
-//! What only several levels of load tell: one at a time, or waiting for others.
+//! Limits that only several levels of load show: one request at a time, or waiting for others.
 //!
-//! By the asymptotic bounds of a closed system (Denning and Buzen 1978): with N requests in flight the throughput is
-//! at most the smaller of 1/D of the fullest resource and N/R₁. Where it stays flat and nothing on the machine is full,
-//! the resource is one that takes no time of the machine; where it follows N/R₁ throughout, nothing is shared at all.
+//! The asymptotic bounds of a closed system (Denning and Buzen 1978): with N requests in flight the
+//! throughput is at most the smaller of 1/D of the fullest resource and N/R₁. If throughput stays
+//! flat and nothing on the machine is full, the limiting resource takes no time of the machine. If
+//! throughput follows N/R₁ throughout, the requests share nothing.
 
 use super::{Finding, Limit};
 
-/// How many times as many requests are in flight at the last level as at the one that it is held against.
+/// The last level has at least this many times the requests in flight of the level beside it.
 const APART: f64 = 4.0;
 /// What may be gained with [`APART`] times the requests in flight and still be called flat.
 const FLAT: f64 = 1.25;
@@ -17,7 +18,7 @@ const STAYS: f64 = 1.5;
 /// Time below which a response is no waiting but the way there and back.
 const WAITING_US: f64 = 1_000.0;
 
-/// One level, as it is held against the others.
+/// One level, in the figures by which levels are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelSigns {
     /// Requests in flight.
@@ -34,8 +35,8 @@ pub struct LevelSigns {
     pub voluntary: Option<f64>,
 }
 
-/// A limit that shows in several levels, the lowest first, of which none has shown one by itself. `None` too where the levels
-/// do not lie [far enough apart](are_far_apart).
+/// A limit that shows over several levels, the lowest first, if no single level has shown one.
+/// `None` also if the levels are not [far enough apart](are_far_apart).
 pub fn across(levels: &[LevelSigns]) -> Option<Finding> {
     let (first, high) = (levels.first()?, levels.last()?);
     if levels.iter().any(|level| level.server_share > IDLE) {
@@ -46,7 +47,7 @@ pub fn across(levels: &[LevelSigns]) -> Option<Finding> {
     serialised(low, high).or_else(|| waits_elsewhere(first, high))
 }
 
-/// Whether numbers of requests in flight, the lowest first, have room between them for what [`across`] looks for.
+/// True if numbers of requests in flight, the lowest first, are far enough apart for [`across`].
 pub fn are_far_apart(in_flight: &[f64]) -> bool {
     let ends = in_flight.first().zip(in_flight.last());
     ends.is_some_and(|(first, last)| first * APART <= *last)
@@ -54,7 +55,8 @@ pub fn are_far_apart(in_flight: &[f64]) -> bool {
 
 fn serialised(low: &LevelSigns, high: &LevelSigns) -> Option<Finding> {
     let more = high.in_flight / low.in_flight;
-    // With a CPU time as long as the distance between two answers it would be a thread that is full.
+    // With a CPU time as long as the distance between two answers, a full thread would be the
+    // limit.
     let distance_us = 1e6 / high.rate;
     if high.rate > low.rate * FLAT || high.cpu_us > distance_us * 0.7 {
         return None;
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_has_no_name() {
+    fn a_limit_of_neither_kind_has_no_name() {
         // It grows, but not with the requests in flight.
         assert_eq!(name([100.0, 200.0, 300.0, 400.0], 50.0), None);
         // A fast server on an idle machine.

@@ -1,4 +1,4 @@
-//! The rules: one for each limit that shows itself at a single level of load. Those of processors are here.
+//! The rules, one for each limit that a single level of load shows. Those of processors are here.
 
 mod devices;
 
@@ -48,8 +48,8 @@ impl<'a> Signs<'a> {
         let delay = (server_use.run_delay_s - throttled).max(0.0) / summary.span_s;
         let client_cores =
             client.cpu_us.unwrap_or_default() * client.rate / 1e6 + client.spun.unwrap_or_default();
-        // The client's cores count here only if it runs here, which its own threads in the samples show, and is not kept
-        // apart from the server.
+        // The client's cores count here only if the client runs on this machine and on other cores
+        // than the server. The client's threads in the samples show where it runs.
         let is_on_server_cores = |core| summary.server_cores.contains(core);
         let is_known = !summary.server_cores.is_empty() && !summary.own_cores.is_empty();
         let is_apart = is_known && !summary.own_cores.iter().any(is_on_server_cores);
@@ -58,8 +58,9 @@ impl<'a> Signs<'a> {
         } else {
             client_cores
         };
-        // Kernels that count interrupts by themselves charge nobody for them, and they are no other program. With kernels
-        // that do charge somebody, others come out too low by this: nobody is accused without need.
+        // Some kernels count interrupts apart and charge them to no process; interrupts are no
+        // other program. Other kernels do charge a process. There the share of other programs comes
+        // out too low, so no program is accused without need.
         let interrupts = sum(|core| core.softirq + core.irq);
         Self {
             summary,
@@ -193,7 +194,8 @@ impl<'a> Signs<'a> {
                 self.server
             ));
         }
-        // Throttling is not to be had by chance: it stands above what looks busy because of it.
+        // Throttling never happens by chance, so the quota ranks above what only looks busy because
+        // of it.
         Some(self.finding(Limit::Quota, 0.5 + share, evidence, used))
     }
 
@@ -243,7 +245,7 @@ impl<'a> Signs<'a> {
     pub(crate) fn client(&self) -> Option<Finding> {
         let thread = self.summary.own_threads.first();
         let (busy, delay) = match thread {
-            // It is always on its core, whatever there is to do.
+            // A spinning thread is always on its core, with or without work.
             Some(thread) if self.client.spun.is_some() => (self.client.busiest, thread.run_delay),
             Some(thread) => (thread.busy.max(self.client.busiest), thread.run_delay),
             None => (self.client.busiest, 0.0),

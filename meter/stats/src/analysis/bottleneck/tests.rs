@@ -1,4 +1,4 @@
-//! Each rule on figures made for it, and figures that are nobody's.
+//! Each rule on figures that show its limit, and on figures that show no limit.
 
 use base_probe::{
     CoreUse, DiskUse, Network, NetworkUse, ServerUse, Summary, ThreadUse, ThrottleUse,
@@ -136,7 +136,7 @@ fn a_quota_stands_above_what_looks_busy_because_of_it() {
     })
     .unwrap();
     assert_eq!(found.name, Limit::Quota);
-    // A quota that is there and not used up is nobody's limit.
+    // A quota that exists and is not used up limits nothing.
     let spare = first(|s| {
         s.throttle = Some(ThrottleUse {
             quota_cores: Some(2.0),
@@ -158,7 +158,8 @@ fn neighbours_are_named_when_they_take_more_than_is_left() {
     .unwrap();
     assert_eq!(found.name, Limit::Neighbours);
     assert_eq!(found.bound_per_s, None);
-    // A client that takes two cores, and the interrupts that the packets of both cause: no other program is here.
+    // A client that takes two cores, and interrupts caused by the packets of both: no other program
+    // runs.
     let among_themselves = first(|s| {
         s.threads = vec![thread(0.6, 0.35)];
         s.own_threads = vec![thread(0.8, 0.0)];
@@ -211,7 +212,7 @@ fn a_disk_needs_threads_that_wait_for_it() {
         s.server = server(|s| s.blocked_threads = 3.0);
     });
     assert_eq!(lock, None);
-    // Somebody else keeps the disk busy.
+    // Another process keeps the disk busy.
     assert_eq!(first(|s| s.disks = vec![disk]), None);
 }
 

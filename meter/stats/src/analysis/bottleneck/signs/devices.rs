@@ -11,8 +11,9 @@ const BLOCKED: f64 = 0.4;
 const DISK: f64 = 0.7;
 /// Share of the time that a disk takes of a thread that does nothing else but compute.
 const ALTERNATE: f64 = 0.3;
-/// Share of the time in which a disk works, or somebody waits for one, from which threads that cannot be interrupted are
-/// taken to wait for it: they may as well wait for a lock of the kernel.
+/// Share of the time in which a disk works, or a thread waits for one. From this share on, threads
+/// that cannot be interrupted are assumed to wait for the disk; below it they may wait for a kernel
+/// lock.
 const WORKS: f64 = 0.1;
 /// Share of an interface's speed that is called full.
 const FULL: f64 = 0.8;
@@ -69,7 +70,7 @@ impl Signs<'_> {
         Some(self.finding(Limit::Disk, used, evidence, used))
     }
 
-    /// Whether a thread does nothing but compute and wait for a disk that it makes flush, and the disk takes a large
+    /// True if a thread only computes and waits for flushes of a disk, and the disk takes a large
     /// part of its time.
     fn alternates(&self, disk: &DiskUse) -> bool {
         let requests = self.client.rate * self.summary.span_s;

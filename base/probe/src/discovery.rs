@@ -1,4 +1,4 @@
-//! Which processes a port or a process id stands for.
+//! Finds the processes that listen on a port, and the children of processes.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -8,19 +8,19 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 /// Processes that were found, and why some may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Listening {
     /// Their ids, lowest first.
     pub pids: Vec<i32>,
     /// Processes whose descriptors could not be looked at.
     pub denied: usize,
 }
 
-/// The processes that listen for TCP on `port`, in this network namespace: `/proc/net/tcp` has the inodes of their
-/// sockets, `/proc/PID/fd` says who holds them.
+/// The processes that listen for TCP on `port`, in this network namespace: `/proc/net/tcp` has the
+/// inodes of their sockets, `/proc/PID/fd` shows which process holds a socket.
 ///
 /// # Errors
 /// `/proc` cannot be read.
-pub fn listening(port: u16) -> io::Result<Found> {
+pub fn listening(port: u16) -> io::Result<Listening> {
     let mut entries = procfs::net::tcp().map_err(io::Error::other)?;
     // Without IPv6 there is no such file.
     entries.extend(procfs::net::tcp6().unwrap_or_default());
@@ -29,7 +29,7 @@ pub fn listening(port: u16) -> io::Result<Found> {
         .filter(|entry| entry.state == TcpState::Listen && entry.local_address.port() == port)
         .map(|entry| entry.inode)
         .collect();
-    let mut found = Found::default();
+    let mut found = Listening::default();
     if sockets.is_empty() {
         return Ok(found);
     }
