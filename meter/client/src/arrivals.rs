@@ -20,10 +20,10 @@ pub(crate) struct Arrivals {
     origin: Nanos,
     /// Length of the ramp.
     ramp: f64,
-    kind: Kind,
+    kind: Recurrence,
 }
 
-enum Kind {
+enum Recurrence {
     Constant {
         /// Nanoseconds from one arrival of all threads to the next.
         distance: f64,
@@ -55,18 +55,18 @@ impl Arrivals {
     ) -> Self {
         let distance = SECOND as f64 / schedule.rate;
         let kind = match &schedule.process {
-            Process::Constant => Kind::Constant {
+            Process::Constant => Recurrence::Constant {
                 distance,
                 next: thread as u64,
                 threads: threads as u64,
             },
-            Process::Poisson(seed) => Kind::Poisson {
+            Process::Poisson(seed) => Recurrence::Poisson {
                 mean: distance * threads as f64,
                 at: 0.0,
                 seed: mix(*seed, thread as u64),
                 next: 0,
             },
-            Process::Recorded(times) => Kind::Recorded {
+            Process::Recorded(times) => Recurrence::Recorded {
                 times: Arc::clone(times),
                 next: thread,
                 threads,
@@ -94,7 +94,7 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<Nanos> {
         let after = match &mut self.kind {
-            Kind::Constant {
+            Recurrence::Constant {
                 distance,
                 next,
                 threads,
@@ -103,7 +103,7 @@ impl Iterator for Arrivals {
                 *next += *threads;
                 after
             }
-            Kind::Poisson {
+            Recurrence::Poisson {
                 mean,
                 at,
                 seed,
@@ -114,7 +114,7 @@ impl Iterator for Arrivals {
                 *next += 1;
                 *at
             }
-            Kind::Recorded {
+            Recurrence::Recorded {
                 times,
                 next,
                 threads,

@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 use ring::digest;
 
 use crate::Error;
-use crate::response::Head;
+use crate::response::ResponseHead;
 use crate::sink::{Collect, Sink};
 
 /// Bytes of bodies that are kept to be looked at: of one, and of all connections together.
@@ -133,7 +133,7 @@ impl BodySink {
 }
 
 impl Sink for BodySink {
-    fn head(&mut self, _head: &Head<'_>) {}
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
 
     fn body(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.kept {

@@ -1,6 +1,6 @@
 //! Measurements of each class of a workload, beside those of the whole run.
 
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use base_clock::Nanos;
 use millrace_stats::hdr::FINE;
 use millrace_stats::series::Series;
@@ -23,7 +23,7 @@ pub struct ClassTimes {
     /// Those that were past their deadline before they could be sent.
     pub shed: u64,
     /// What was no good answer, by kind.
-    pub errors: [u64; Kind::ALL.len()],
+    pub errors: [u64; FailureKind::ALL.len()],
     /// Bytes of the answers, heads included.
     pub bytes: u64,
 }
@@ -39,7 +39,7 @@ impl ClassTimes {
             good: 0,
             failed: 0,
             shed: 0,
-            errors: [0; Kind::ALL.len()],
+            errors: [0; FailureKind::ALL.len()],
             bytes: 0,
         }
     }

@@ -10,20 +10,20 @@ use rustix::io::Errno;
 use crate::Plan;
 use crate::body::{self, BodySink};
 use crate::http2::Http2;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::request::Requests;
-use crate::response::{Answer, Malformed, Parser};
+use crate::response::{CompleteResponse, Malformed, Parser};
 use crate::sink::Discard;
-use crate::transport::{Pace, Session, Turn, Wire};
+use crate::transport::{BandwidthPace, TlsSession, Turn, Wire};
 use base_clock::{MS, Nanos};
 
 /// The longest pause before another attempt, when attempts fail in a row.
 const LONGEST_PAUSE: Nanos = 250 * MS;
 
 /// A place for one connection; the socket in it may be replaced many times.
-pub(crate) struct Connection {
-    pub(crate) state: State,
+pub(crate) struct ClientConnection {
+    pub(crate) state: ConnectionState,
     pub(crate) parser: Parser,
     /// HTTP/2, once the socket is open; the parser has nothing to do then.
     pub(crate) http2: Option<Box<Http2>>,
@@ -47,17 +47,17 @@ pub(crate) struct Connection {
     /// Whether it was ever open.
     pub(crate) established: bool,
     /// Attempts since the last answer.
-    fruitless: u32,
+    failed_attempts: u32,
     /// Takes the bodies of answers, where they are checked.
     sink: Option<Box<BodySink>>,
     /// Limits of bandwidth.
-    pub(crate) pace: Option<Box<Pace>>,
+    pub(crate) pace: Option<Box<BandwidthPace>>,
     /// Whether epoll does not watch for input, because the line is busy.
     pub(crate) holds_input: bool,
 }
 
 /// What the place is doing.
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     /// Nothing: the run has not begun, or is over.
     Idle,
     /// Pausing until this time after fruitless attempts.
@@ -65,7 +65,7 @@ pub(crate) enum State {
     /// Waiting for the server to accept, since this time.
     Connecting(OwnedFd, Nanos),
     /// In the TLS handshake; since when it was connecting.
-    Shaking(Box<Session>, Nanos),
+    Shaking(Box<TlsSession>, Nanos),
     /// Open.
     Open(Wire),
 }
@@ -81,10 +81,10 @@ pub(crate) enum Flushed {
     At(Nanos),
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new() -> Self {
         Self {
-            state: State::Idle,
+            state: ConnectionState::Idle,
             parser: Parser::new(),
             http2: None,
             pending: VecDeque::new(),
@@ -97,7 +97,7 @@ impl Connection {
             listed: false,
             attempted: false,
             established: false,
-            fruitless: 0,
+            failed_attempts: 0,
             sink: None,
             pace: None,
             holds_input: false,
@@ -110,7 +110,7 @@ impl Connection {
             sink: requests
                 .has_checks()
                 .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
-            pace: Pace::of(plan).map(Box::new),
+            pace: BandwidthPace::of(plan).map(Box::new),
             ..Self::new()
         }
     }
@@ -120,7 +120,7 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         requests: &Requests,
-    ) -> Result<(usize, Option<Answer>), Malformed> {
+    ) -> Result<(usize, Option<CompleteResponse>), Malformed> {
         let Some(sink) = &mut self.sink else {
             return self.parser.feed(bytes, requests.head, &mut Discard);
         };
@@ -136,16 +136,16 @@ impl Connection {
     pub(crate) fn judge(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         plan: &Plan,
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Fault> {
         let end = match &mut self.sink {
-            _ if !plan.is_good(answer.status) => Err((Kind::of_status(answer.status), None)),
+            _ if !plan.is_good(answer.status) => Err((FailureKind::of_status(answer.status), None)),
             Some(sink) => sink
                 .judge(requests.checks(request.index))
-                .map_err(|why| (Kind::BadBody, Some(why))),
+                .map_err(|why| (FailureKind::BadBody, Some(why))),
             None => Ok(()),
         };
         self.count_for_pace(request, answer, end.is_ok(), now);
@@ -156,7 +156,7 @@ impl Connection {
     pub(crate) fn count_for_pace(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         good: bool,
         now: Nanos,
     ) {
@@ -173,8 +173,8 @@ impl Connection {
     /// What it waits for, where that is more than an answer or an open connection.
     pub(crate) fn awaits(&self) -> Option<&'static str> {
         match self.state {
-            State::Shaking(..) => Some("the TLS handshake did not end in time"),
-            State::Open(_) if self.is_greeting() => {
+            ConnectionState::Shaking(..) => Some("the TLS handshake did not end in time"),
+            ConnectionState::Open(_) if self.is_greeting() => {
                 Some("the SETTINGS of HTTP/2 did not come in time")
             }
             _ => None,
@@ -183,16 +183,19 @@ impl Connection {
 
     /// Whether it is on its way to be open.
     pub(crate) fn is_opening(&self) -> bool {
-        matches!(self.state, State::Connecting(..) | State::Shaking(..)) || self.is_greeting()
+        matches!(
+            self.state,
+            ConnectionState::Connecting(..) | ConnectionState::Shaking(..)
+        ) || self.is_greeting()
     }
 
     /// The socket, if there is one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Connecting(socket, _) => Some(socket.as_fd()),
-            State::Shaking(session, _) => Some(session.as_fd()),
-            State::Open(wire) => Some(wire.as_fd()),
-            State::Idle | State::Paused(_) => None,
+            ConnectionState::Connecting(socket, _) => Some(socket.as_fd()),
+            ConnectionState::Shaking(session, _) => Some(session.as_fd()),
+            ConnectionState::Open(wire) => Some(wire.as_fd()),
+            ConnectionState::Idle | ConnectionState::Paused(_) => None,
         }
     }
 
@@ -212,7 +215,7 @@ impl Connection {
 
     /// Offers what is to be written to the socket.
     pub(crate) fn flush(&mut self, now: Nanos) -> Result<Flushed, Errno> {
-        let State::Open(wire) = &mut self.state else {
+        let ConnectionState::Open(wire) = &mut self.state else {
             return Ok(Flushed::All);
         };
         let mut line = self.pace.as_mut().and_then(|pace| pace.up.as_mut());
@@ -270,15 +273,15 @@ impl Connection {
     }
 
     /// An answer has come: the server is well.
-    pub(crate) fn fruitful(&mut self) {
-        self.fruitless = 0;
+    pub(crate) fn reset_attempts(&mut self) {
+        self.failed_attempts = 0;
     }
 
     /// Another attempt has failed: how long to pause before the next. The first one is free, then 1 ms and doubling,
     /// so that a server that is down costs neither the client's CPU nor all source ports.
     pub(crate) fn pause(&mut self) -> Nanos {
-        self.fruitless = self.fruitless.saturating_add(1);
-        match self.fruitless {
+        self.failed_attempts = self.failed_attempts.saturating_add(1);
+        match self.failed_attempts {
             1 => 0,
             n => (MS << (n - 2).min(10)).min(LONGEST_PAUSE),
         }
@@ -288,7 +291,7 @@ impl Connection {
     /// [`rewind`](Self::rewind).
     pub(crate) fn close(&mut self) {
         self.recall();
-        self.state = State::Idle;
+        self.state = ConnectionState::Idle;
         self.parser = Parser::new();
         self.out.clear();
         self.written = 0;
@@ -314,13 +317,15 @@ impl Connection {
     /// was not sent has waited since it was due, so that none waits without end.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
-            State::Connecting(_, since) | State::Shaking(_, since) => Some(*since),
-            State::Open(_) if let Some(http2) = &self.http2 => http2.opening_since(),
-            State::Open(_) => self
+            ConnectionState::Connecting(_, since) | ConnectionState::Shaking(_, since) => {
+                Some(*since)
+            }
+            ConnectionState::Open(_) if let Some(http2) = &self.http2 => http2.opening_since(),
+            ConnectionState::Open(_) => self
                 .pending
                 .front()
                 .map(|request| request.sent_at.max(request.due)),
-            State::Idle | State::Paused(_) => None,
+            ConnectionState::Idle | ConnectionState::Paused(_) => None,
         }
     }
 }
@@ -331,17 +336,17 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_an_answer_ends_them() {
-        let mut connection = Connection::new();
+        let mut connection = ClientConnection::new();
         let pauses: Vec<Nanos> = (0..12).map(|_| connection.pause()).collect();
         assert_eq!(pauses[..4], [0, MS, 2 * MS, 4 * MS]);
         assert_eq!(pauses[11], LONGEST_PAUSE);
-        connection.fruitful();
+        connection.reset_attempts();
         assert_eq!(connection.pause(), 0);
     }
 
     #[test]
     fn an_answer_makes_room_only_where_there_was_none() {
-        let mut connection = Connection::new();
+        let mut connection = ClientConnection::new();
         connection.freed(5);
         assert_eq!(connection.free_at, 5);
         // In the list of places with room.
@@ -352,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_is_pending_can_be_written_again_and_keeps_its_times() {
-        let mut connection = Connection::new();
+        let mut connection = ClientConnection::new();
         let request = Pending {
             index: 0,
             class: 0,

@@ -5,13 +5,13 @@
 //! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`. Connections
 //! with streams are in `http2`.
 
+mod bandwidth;
 mod harvest;
 mod http2;
 mod lifecycle;
 mod open;
-mod pace;
 mod sessions;
-mod spent;
+mod usage;
 mod users;
 mod wait;
 
@@ -19,26 +19,26 @@ use std::collections::VecDeque;
 
 use rustix::event::epoll;
 
-use crate::connection::{Connection, Flushed, State};
-use crate::glimpse::Glimpses;
-use crate::http2::End;
-use crate::outcome::{Fault, Kind};
-use crate::own::Own;
+use crate::connection::{ClientConnection, ConnectionState, Flushed};
+use crate::http2::StreamEnd;
+use crate::live_snapshot::ThreadSnapshots;
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
+use crate::scheduler_stats::SchedulerStats;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
 use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
+use bandwidth::LineTimers;
 use base_clock::{Nanos, nanos};
 pub use harvest::Harvest;
 use open::Open;
-use pace::Wakes;
-use spent::Spent;
-pub use spent::Used;
+pub use usage::ThreadUsage;
+use usage::UsageReadings;
 use users::{Ended, Users};
 
 /// What all threads of a run share.
-pub(crate) struct Shared<'a> {
+pub(crate) struct RunContext<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
     pub requests: &'a Requests,
@@ -47,8 +47,8 @@ pub(crate) struct Shared<'a> {
     pub live: &'a Live,
     /// The times of a run that decides them while it goes on.
     pub(crate) agreed: Option<&'a Agreed>,
-    pub own: &'a Own,
-    pub(crate) glimpses: &'a Glimpses,
+    pub scheduler_stats: &'a SchedulerStats,
+    pub(crate) snapshots: &'a ThreadSnapshots,
 }
 
 /// Bytes read at once. Also the most that is read of one connection before the others have their turn.
@@ -57,9 +57,9 @@ const READ: usize = 64 * 1024;
 const EVENTS: usize = 256;
 
 struct Engine<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a RunContext<'a>,
     epoll: std::os::fd::OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<ClientConnection>,
     buffer: Box<[u8]>,
     recorder: Recorder,
     times: Times,
@@ -81,26 +81,30 @@ struct Engine<'a> {
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Fault>,
     /// When lines of limited bandwidth are free again.
-    wakes: Wakes,
-    spent: Spent,
+    wakes: LineTimers,
+    usage: UsageReadings,
     /// Which of the threads this is.
     thread: usize,
     /// Requests that every connection has had room for at a time.
     depth: usize,
     /// Requests that have ended on streams; kept for its memory.
-    ends: Vec<End>,
+    ends: Vec<StreamEnd>,
 }
 
 /// Which of the threads this is, and what its part is.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct ThreadPart {
     pub(crate) thread: usize,
     pub(crate) threads: usize,
     pub(crate) connections: usize,
 }
 
 /// Carries out a thread's part of the plan; `arrival` is given up when its connections are open.
-pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Result<Harvest, Error> {
+pub(crate) fn run(
+    shared: &RunContext<'_>,
+    part: ThreadPart,
+    arrival: Arrival<'_>,
+) -> Result<Harvest, Error> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
         what: "create an epoll",
         source: errno.into(),
@@ -110,7 +114,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         shared,
         epoll,
         connections: (0..part.connections)
-            .map(|_| Connection::of(shared.plan, shared.requests))
+            .map(|_| ClientConnection::of(shared.plan, shared.requests))
             .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
@@ -124,8 +128,8 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         users: None,
         starts: VecDeque::new(),
         no_connection: None,
-        wakes: Wakes::default(),
-        spent: Spent::default(),
+        wakes: LineTimers::default(),
+        usage: UsageReadings::default(),
         thread: part.thread,
         depth: shared.plan.depth,
         ends: Vec::new(),
@@ -186,11 +190,13 @@ impl Engine<'_> {
         for event in events.iter() {
             let (id, flags) = (event.data.u64() as usize, event.flags);
             match self.connections[id].state {
-                State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
-                State::Open(_) => self.write(id),
-                State::Connecting(..) => self.connected(id),
-                State::Shaking(..) => self.shake(id),
-                State::Idle | State::Paused(_) => {}
+                ConnectionState::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => {
+                    self.readable(id)
+                }
+                ConnectionState::Open(_) => self.write(id),
+                ConnectionState::Connecting(..) => self.connected(id),
+                ConnectionState::Shaking(..) => self.shake(id),
+                ConnectionState::Idle | ConnectionState::Paused(_) => {}
             }
         }
         if !self.starts.is_empty() {
@@ -203,22 +209,23 @@ impl Engine<'_> {
         let is_empty = self.spins() && events.is_empty() && now < until;
         self.recorder.turn(now, is_empty);
         let is_over = self.stopped_at.is_none() && self.is_over(now);
-        self.glimpse(now);
+        self.leave_snapshot(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
             // What that took belongs to this turn, not to the next one, which may be empty.
             self.recorder.work.resume(base_clock::now());
         }
-        self.take_stock(now);
+        self.read_usage_at_edges(now);
         Ok(())
     }
 
     /// Leaves a copy of what was measured for whoever watches, if one is due.
-    fn glimpse(&self, now: Nanos) {
-        let is_open = |connection: &&Connection| matches!(connection.state, State::Open(_));
+    fn leave_snapshot(&self, now: Nanos) {
+        let is_open =
+            |connection: &&ClientConnection| matches!(connection.state, ConnectionState::Open(_));
         let connected = || self.connections.iter().filter(is_open).count();
         self.shared
-            .glimpses
+            .snapshots
             .leave(self.thread, now, &self.recorder, connected);
     }
 
@@ -228,7 +235,7 @@ impl Engine<'_> {
             return;
         };
         let connection = &mut self.connections[id];
-        let State::Open(wire) = &mut connection.state else {
+        let ConnectionState::Open(wire) = &mut connection.state else {
             return;
         };
         let count = match wire.recv(&mut self.buffer, room) {
@@ -254,7 +261,7 @@ impl Engine<'_> {
             }
             let (used, answer) = match connection.feed(bytes, self.shared.requests) {
                 Ok(fed) => fed,
-                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+                Err(why) => return self.fail(id, FailureKind::BadResponse, Some(why.0)),
             };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
@@ -262,12 +269,12 @@ impl Engine<'_> {
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let Shared { plan, requests, .. } = self.shared;
+            let RunContext { plan, requests, .. } = self.shared;
             let end = connection.judge(&request, &answer, plan, requests, now);
             self.recorder
                 .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
-            connection.fruitful();
+            connection.reset_attempts();
             connection.freed(now);
             if let Some(users) = &mut self.users {
                 let (request, good) = (&request, end.is_ok());
@@ -289,7 +296,7 @@ impl Engine<'_> {
 
     /// Whether the end of a connection came with what was read of it last.
     fn is_ended(&self, id: usize) -> bool {
-        matches!(&self.connections[id].state, State::Open(wire) if wire.is_ended())
+        matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended())
     }
 
     /// Takes the end of a connection if it is known: nothing more would wake the thread for it.
@@ -345,7 +352,7 @@ impl Engine<'_> {
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         let flushed = if connection.http2.is_some() {
-            let Shared { plan, requests, .. } = self.shared;
+            let RunContext { plan, requests, .. } = self.shared;
             connection.flush_streams(requests, plan.depth, base_clock::now())
         } else {
             connection.flush(base_clock::now())

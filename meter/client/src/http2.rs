@@ -4,11 +4,11 @@
 //! socket, polls the connection and the streams for which something came, and empties the other queue into the socket.
 //! The server's first SETTINGS are awaited before the first request, so that no more streams are opened than it allows.
 
+mod faults;
 mod pipe;
-mod prepared;
-mod ready;
+mod ready_slots;
+mod request;
 mod stream;
-mod words;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use h2::client;
 use rustix::io::Errno;
 
 use crate::body::BodySink;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::request::Requests;
 use crate::transport::Wire;
 use base_clock::Nanos;
 use pipe::Pipe;
-pub(crate) use prepared::Prepared;
-use ready::Ready;
-use stream::{Lost, Stream};
+use ready_slots::ReadySlots;
+pub(crate) use request::Http2Request;
+use stream::{Stream, StreamFailure};
 
 /// What a stream may carry before this side has read it. Read is at once, so that it is the round trip that this covers.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -39,7 +39,7 @@ const HEAD: u32 = 64 * 1024;
 const GIVEN_UP: usize = 10_000;
 
 /// How a request ended on a stream.
-pub(crate) enum End {
+pub(crate) enum StreamEnd {
     /// With a complete answer.
     Answered {
         request: Pending,
@@ -57,7 +57,7 @@ pub(crate) enum End {
 }
 
 /// A place for one stream at a time.
-struct Place {
+struct StreamSlot {
     stream: Option<Stream>,
     waker: Waker,
     /// Takes the body, where bodies are checked.
@@ -69,11 +69,11 @@ pub(crate) struct Http2 {
     pipe: Pipe,
     connection: client::Connection<Pipe, Bytes>,
     sender: client::SendRequest<Bytes>,
-    places: Vec<Place>,
+    places: Vec<StreamSlot>,
     /// Bytes of each body that are kept for a check at most.
     body_room: usize,
     free: Vec<usize>,
-    ready: Arc<Ready>,
+    ready: Arc<ReadySlots>,
     /// The places being looked at; kept for its memory.
     looked_at: Vec<usize>,
     /// Since when it was being opened, until the server's SETTINGS have come.
@@ -102,8 +102,11 @@ impl Http2 {
             .initial_max_send_streams(0);
         let handshake = pin!(builder.handshake::<_, Bytes>(pipe.clone()));
         // The queue takes the preface at once, and there is nothing else to wait for.
-        let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut nobody()) else {
-            return Err((Kind::ConnectFailed, Some("HTTP/2 could not be begun")));
+        let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut noop_context()) else {
+            return Err((
+                FailureKind::ConnectFailed,
+                Some("HTTP/2 could not be begun"),
+            ));
         };
         Ok(Self {
             pipe,
@@ -160,7 +163,10 @@ impl Http2 {
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Pending> {
-        if !matches!(self.sender.poll_ready(&mut nobody()), Poll::Ready(Ok(()))) {
+        if !matches!(
+            self.sender.poll_ready(&mut noop_context()),
+            Poll::Ready(Ok(()))
+        ) {
             return Err(request);
         }
         let prepared = requests.prepared(request.index);
@@ -195,7 +201,7 @@ impl Http2 {
 
     fn add_place(&mut self) -> usize {
         let at = self.places.len();
-        self.places.push(Place {
+        self.places.push(StreamSlot {
             stream: None,
             waker: self.ready.waker(at),
             sink: None,
@@ -212,7 +218,11 @@ impl Http2 {
 
     /// Goes on as far as what was fed allows. Requests that have ended are put into `ends`; an error is the connection's,
     /// and leaves the other requests without an answer.
-    pub(crate) fn drive(&mut self, requests: &Requests, ends: &mut Vec<End>) -> Result<(), Fault> {
+    pub(crate) fn drive(
+        &mut self,
+        requests: &Requests,
+        ends: &mut Vec<StreamEnd>,
+    ) -> Result<(), Fault> {
         loop {
             self.poll();
             let mut places = std::mem::take(&mut self.looked_at);
@@ -226,11 +236,11 @@ impl Http2 {
                 break;
             }
         }
-        let no_more = self.sender.poll_ready(&mut nobody());
+        let no_more = self.sender.poll_ready(&mut noop_context());
         self.is_draining |= matches!(no_more, Poll::Ready(Err(_)));
         match self.fault {
             Some(_) if self.opening_since.is_some() => Err((
-                Kind::BadResponse,
+                FailureKind::BadResponse,
                 Some("what came first is not HTTP/2: the server may only speak HTTP/1.1"),
             )),
             Some(fault) => Err(fault),
@@ -240,19 +250,19 @@ impl Http2 {
 
     /// Polls the connection itself: frames are taken and made.
     fn poll(&mut self) {
-        match Pin::new(&mut self.connection).poll(&mut nobody()) {
+        match Pin::new(&mut self.connection).poll(&mut noop_context()) {
             Poll::Pending => {}
             Poll::Ready(Ok(())) => self.is_draining = true,
             // A server that goes away leaves it to the streams whether that hurts.
             Poll::Ready(Err(error)) if error.is_remote() => self.is_draining = true,
             Poll::Ready(Err(error)) => {
                 self.is_draining = true;
-                self.fault = Some(words::of_connection(&error));
+                self.fault = Some(faults::of_connection(&error));
             }
         }
     }
 
-    fn look_at(&mut self, at: usize, requests: &Requests, ends: &mut Vec<End>) {
+    fn look_at(&mut self, at: usize, requests: &Requests, ends: &mut Vec<StreamEnd>) {
         let place = &mut self.places[at];
         let Some(stream) = &mut place.stream else {
             return;
@@ -264,7 +274,7 @@ impl Http2 {
         };
         let request = stream.request;
         ends.push(match end {
-            Ok(status) => End::Answered {
+            Ok(status) => StreamEnd::Answered {
                 request,
                 status,
                 bytes: std::mem::take(&mut self.received),
@@ -273,8 +283,8 @@ impl Http2 {
                     None => Ok(()),
                 },
             },
-            Err(Lost::Failed(fault)) => End::Failed(request, fault),
-            Err(Lost::Unseen) => End::Unseen(request),
+            Err(StreamFailure::Failed(fault)) => StreamEnd::Failed(request, fault),
+            Err(StreamFailure::Unseen) => StreamEnd::Unseen(request),
         });
         place.stream = None;
         self.free.push(at);
@@ -282,13 +292,16 @@ impl Http2 {
 
     /// Gives up the requests that were sent at `before` or earlier. Where nothing at all has come since then, the
     /// connection takes no more of them.
-    pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<End>) {
+    pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         for (at, place) in self.places.iter_mut().enumerate() {
             let is_late = |stream: &mut Stream| stream.request.sent_at <= before;
             if let Some(stream) = place.stream.take_if(is_late) {
                 self.is_draining |= self.heard_at <= stream.request.sent_at;
                 self.free.push(at);
-                ends.push(End::Failed(stream.request, (Kind::Timeout, None)));
+                ends.push(StreamEnd::Failed(
+                    stream.request,
+                    (FailureKind::Timeout, None),
+                ));
             }
         }
     }
@@ -320,6 +333,6 @@ impl Http2 {
 }
 
 /// A context in which nobody is woken: the connection is polled whenever anything may have changed.
-fn nobody() -> Context<'static> {
+fn noop_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

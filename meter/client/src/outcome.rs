@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a request ended other than with a good answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The server refused the connection.
     ConnectRefused,
     /// The connection failed otherwise.
@@ -40,9 +40,9 @@ pub enum Kind {
 }
 
 /// Why a request had no good answer: the kind, and a word more.
-pub type Fault = (Kind, Option<&'static str>);
+pub type Fault = (FailureKind, Option<&'static str>);
 
-impl Kind {
+impl FailureKind {
     /// Every kind, in the order in which counts are kept.
     pub const ALL: [Self; 15] = [
         Self::ConnectRefused,
@@ -113,9 +113,9 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// From the counts in the order of [`Kind::ALL`].
-    pub fn new(counts: &[u64; Kind::ALL.len()]) -> Self {
-        let by_kind = Kind::ALL
+    /// From the counts in the order of [`FailureKind::ALL`].
+    pub fn new(counts: &[u64; FailureKind::ALL.len()]) -> Self {
+        let by_kind = FailureKind::ALL
             .iter()
             .map(|kind| (kind.key().to_owned(), counts[*kind as usize]))
             .collect();

@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::auto::Director;
-use crate::engine::{Harvest, Shared};
-use crate::glimpse::Glimpse;
+use crate::engine::{Harvest, RunContext};
+use crate::live_snapshot::LiveSnapshot;
 use crate::tickets::Times;
 use crate::{Error, Plan, Stop};
 use base_clock::Nanos;
@@ -49,12 +49,12 @@ pub struct Progress {
     /// Connections that are to be open.
     pub connections: u64,
     /// What has been measured so far.
-    pub so_far: Glimpse,
+    pub so_far: LiveSnapshot,
 }
 
 /// Collects what the threads bring home; lets the director look and calls `progress` meanwhile.
 pub(crate) fn watch(
-    shared: &Shared<'_>,
+    shared: &RunContext<'_>,
     director: &mut Option<Director<'_>>,
     harvests: &mpsc::Receiver<Result<Harvest, Error>>,
     progress: &mut Option<&mut dyn FnMut(&Progress)>,
@@ -81,7 +81,7 @@ pub(crate) fn watch(
 }
 
 /// The progress at `now`.
-fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
+fn now_is(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
     let plan = shared.plan;
     let times = shared.gate.opened_at().map(|at| match shared.agreed {
         Some(agreed) => agreed.times(),
@@ -128,7 +128,7 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
         remaining: left.map(|left| before.saturating_add(left).saturating_add(after)),
         offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
         connections: plan.connections as u64,
-        so_far: shared.glimpses.look(),
+        so_far: shared.snapshots.look(),
     }
 }
 

@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 
 use crate::auto::Pulse;
 use crate::classes::ClassTimes;
-use crate::outcome::{Fault, Kind};
-use crate::response::Answer;
+use crate::cpu_accounting::CpuAccount;
+use crate::outcome::{FailureKind, Fault};
+use crate::response::CompleteResponse;
 use crate::tickets::Times;
-use crate::work::Work;
 use base_clock::Nanos;
 use millrace_stats::series::{LONGEST, Series, histogram};
 use millrace_stats::timings::Timing;
@@ -34,9 +34,9 @@ pub struct Recorder {
     /// Times that connections took to be established.
     pub connect: Histogram<u64>,
     /// What was no good answer, by kind.
-    pub errors: [u64; Kind::ALL.len()],
+    pub errors: [u64; FailureKind::ALL.len()],
     /// A word more on the first of each kind.
-    pub examples: [Option<&'static str>; Kind::ALL.len()],
+    pub examples: [Option<&'static str>; FailureKind::ALL.len()],
     /// The measured part over time.
     pub series: Series,
     /// Requests issued.
@@ -72,7 +72,7 @@ pub struct Recorder {
     start: Nanos,
     end: Nanos,
     /// CPU time of the measured part.
-    pub work: Work,
+    pub work: CpuAccount,
     /// When the requests in flight were last counted.
     sampled_at: Nanos,
 }
@@ -181,8 +181,8 @@ impl Recorder {
             service: histogram(3),
             open: is_open.then(|| Box::new(OpenTimes::new())),
             connect: histogram(3),
-            errors: [0; Kind::ALL.len()],
-            examples: [None; Kind::ALL.len()],
+            errors: [0; FailureKind::ALL.len()],
+            examples: [None; FailureKind::ALL.len()],
             series: Series::new(duration, is_open),
             issued: 0,
             after: 0,
@@ -201,7 +201,7 @@ impl Recorder {
             last: start,
             start,
             end,
-            work: Work::default(),
+            work: CpuAccount::default(),
             sampled_at: start,
         }
     }
@@ -268,7 +268,7 @@ impl Recorder {
     pub fn answered(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         end: Result<(), Fault>,
         now: Nanos,
         live: &Live,
@@ -306,7 +306,7 @@ impl Recorder {
     pub fn failed(
         &mut self,
         request: &Pending,
-        kind: Kind,
+        kind: FailureKind,
         example: Option<&'static str>,
         now: Nanos,
         live: &Live,
@@ -328,7 +328,7 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.shed += 1;
             }
-            self.bad(request, Kind::Shed, None, live);
+            self.bad(request, FailureKind::Shed, None, live);
             self.gone(request, now, live);
         }
     }
@@ -336,19 +336,25 @@ impl Recorder {
     /// Bytes that no request asked for.
     pub fn unsolicited(&mut self, now: Nanos, live: &Live) {
         if (self.start..=self.end).contains(&now) {
-            self.error(Kind::Unsolicited, None, live);
+            self.error(FailureKind::Unsolicited, None, live);
         }
     }
 
     /// What kept a request from a good answer, which is also its class's.
-    fn bad(&mut self, request: &Pending, kind: Kind, example: Option<&'static str>, live: &Live) {
+    fn bad(
+        &mut self,
+        request: &Pending,
+        kind: FailureKind,
+        example: Option<&'static str>,
+        live: &Live,
+    ) {
         if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
             class.errors[kind as usize] += 1;
         }
         self.error(kind, example, live);
     }
 
-    fn error(&mut self, kind: Kind, example: Option<&'static str>, live: &Live) {
+    fn error(&mut self, kind: FailureKind, example: Option<&'static str>, live: &Live) {
         self.errors[kind as usize] += 1;
         let slot = &mut self.examples[kind as usize];
         *slot = slot.or(example);

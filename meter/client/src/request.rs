@@ -1,7 +1,7 @@
 //! Requests, rendered before the run: on the hot path one is a slice of bytes.
 
 use crate::body::BodyCheck;
-use crate::http2::Prepared;
+use crate::http2::Http2Request;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
 use millrace_stats::random::mix;
@@ -10,7 +10,7 @@ use millrace_stats::random::mix;
 pub struct Requests {
     /// For HTTP/1.1; over HTTP/2 they are empty, and `prepared` has the requests.
     rendered: Vec<Box<[u8]>>,
-    prepared: Vec<Prepared>,
+    prepared: Vec<Http2Request>,
     order: Order,
     checks: Vec<BodyCheck>,
     /// Answers to HEAD have no body, whatever their fields say.
@@ -33,7 +33,7 @@ impl Requests {
         let targets = targets(plan, url)?;
         let prepared = if plan.http2 {
             let all = targets.iter();
-            all.map(|target| Prepared::new(plan, url, target))
+            all.map(|target| Http2Request::new(plan, url, target))
                 .collect::<Result<_, _>>()?
         } else {
             Vec::new()
@@ -73,7 +73,7 @@ impl Requests {
     }
 
     /// The same for HTTP/2, of a plan that says so.
-    pub(crate) fn prepared(&self, index: u32) -> &Prepared {
+    pub(crate) fn prepared(&self, index: u32) -> &Http2Request {
         &self.prepared[index as usize]
     }
 }

@@ -19,7 +19,7 @@ pub struct Malformed(pub &'static str);
 
 /// A complete answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CompleteResponse {
     /// The status code.
     pub status: u16,
     /// Whether the connection may carry another one.
@@ -31,32 +31,32 @@ pub struct Answer {
 /// One connection's reader of responses.
 #[derive(Debug)]
 pub struct Parser {
-    state: State,
+    state: ParserState,
     /// The beginning of a head whose end has not arrived.
     carry: Vec<u8>,
     /// Length of `carry` at which a parse is tried though no empty line was seen, so that garbage is noticed early
     /// and a head that comes byte by byte is not parsed at every byte.
     retry: usize,
     interim: u8,
-    answer: Answer,
+    answer: CompleteResponse,
 }
 
 #[derive(Debug)]
-enum State {
-    Head,
+enum ParserState {
+    ResponseHead,
     Length(u64),
     Chunked(Chunked),
     UntilClose,
 }
 
 /// The head of a response, as a [`Sink`] sees it.
-pub struct Head<'a> {
+pub struct ResponseHead<'a> {
     /// From the status line to the empty line.
     pub bytes: &'a [u8],
 }
 
 /// What a complete head says about what follows.
-struct Next {
+struct HeadOutcome {
     length: usize,
     status: u16,
     reusable: bool,
@@ -79,7 +79,7 @@ impl Parser {
     /// A parser before its first byte.
     pub fn new() -> Self {
         Self {
-            state: State::Head,
+            state: ParserState::ResponseHead,
             carry: Vec::new(),
             retry: 0,
             interim: 0,
@@ -94,23 +94,23 @@ impl Parser {
         bytes: &[u8],
         head: bool,
         sink: &mut S,
-    ) -> Result<(usize, Option<Answer>), Malformed> {
+    ) -> Result<(usize, Option<CompleteResponse>), Malformed> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
             let (used, complete) = match &mut self.state {
-                State::Head => match self.head(rest, head, sink)? {
+                ParserState::ResponseHead => match self.head(rest, head, sink)? {
                     Some((used, complete)) => (used, complete),
                     None => (rest.len(), false),
                 },
-                State::Length(left) => {
+                ParserState::Length(left) => {
                     let used = (*left).min(rest.len() as u64);
                     *left -= used;
                     sink.body(&rest[..used as usize]);
                     (used as usize, *left == 0)
                 }
-                State::Chunked(chunked) => chunked.feed(rest, sink)?,
-                State::UntilClose => {
+                ParserState::Chunked(chunked) => chunked.feed(rest, sink)?,
+                ParserState::UntilClose => {
                     sink.body(rest);
                     (rest.len(), false)
                 }
@@ -127,13 +127,13 @@ impl Parser {
     }
 
     /// The connection was closed in good order: completes a body that ends with it.
-    pub fn closed(&mut self) -> Option<Answer> {
+    pub fn closed(&mut self) -> Option<CompleteResponse> {
         self.ends_with_connection().then(|| self.finish())
     }
 
     /// Whether a body has begun that ends with the connection.
     pub(crate) fn ends_with_connection(&self) -> bool {
-        matches!(self.state, State::UntilClose)
+        matches!(self.state, ParserState::UntilClose)
     }
 
     /// Whether nothing of the next response has come yet.
@@ -141,8 +141,8 @@ impl Parser {
         self.answer.bytes == 0
     }
 
-    fn finish(&mut self) -> Answer {
-        self.state = State::Head;
+    fn finish(&mut self) -> CompleteResponse {
+        self.state = ParserState::ResponseHead;
         self.interim = 0;
         std::mem::replace(&mut self.answer, FRESH)
     }
@@ -183,7 +183,7 @@ impl Parser {
         };
         if head.status >= 200 {
             let whole = if carried == 0 { bytes } else { &self.carry };
-            sink.head(&Head {
+            sink.head(&ResponseHead {
                 bytes: &whole[..head.length],
             });
         }
@@ -193,7 +193,7 @@ impl Parser {
     }
 
     /// Starts on the body; whether there is none.
-    fn begin(&mut self, head: &Next) -> Result<bool, Malformed> {
+    fn begin(&mut self, head: &HeadOutcome) -> Result<bool, Malformed> {
         if head.status < 200 {
             self.interim += 1;
             if head.status == 101 || self.interim > INTERIM {
@@ -205,15 +205,15 @@ impl Parser {
         self.answer.reusable = head.reusable;
         self.state = match head.body {
             Body::Length(0) => return Ok(true),
-            Body::Length(length) => State::Length(length),
-            Body::Chunked => State::Chunked(Chunked::new()),
-            Body::UntilClose => State::UntilClose,
+            Body::Length(length) => ParserState::Length(length),
+            Body::Chunked => ParserState::Chunked(Chunked::new()),
+            Body::UntilClose => ParserState::UntilClose,
         };
         Ok(false)
     }
 }
 
-const FRESH: Answer = Answer {
+const FRESH: CompleteResponse = CompleteResponse {
     status: 0,
     reusable: false,
     bytes: 0,
@@ -225,7 +225,7 @@ fn ends(bytes: &[u8]) -> bool {
 }
 
 /// Parses a head, `None` while it is incomplete, and decides where the body ends (RFC 9112, section 6.3).
-fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed> {
+fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<HeadOutcome>, Malformed> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(bytes) {
@@ -247,7 +247,7 @@ fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed>
     }
     let body = framing.body(status, request_is_head)?;
     let reusable = framing.persistent && !framing.close && !matches!(body, Body::UntilClose);
-    Ok(Some(Next {
+    Ok(Some(HeadOutcome {
         length,
         status,
         reusable,

@@ -3,12 +3,12 @@
 //! The parser is generic over a [`Sink`], so that a run which does not look at contents pays nothing for those that
 //! do.
 
-use crate::response::Head;
+use crate::response::ResponseHead;
 
 /// Takes the parts of one response as the parser finds them.
 pub trait Sink {
     /// The head of the final response; interim ones are not handed out.
-    fn head(&mut self, head: &Head<'_>);
+    fn head(&mut self, head: &ResponseHead<'_>);
     /// Bytes of the body in order, without the framing of the chunked coding.
     fn body(&mut self, bytes: &[u8]);
 }
@@ -18,7 +18,7 @@ pub struct Discard;
 
 impl Sink for Discard {
     #[inline]
-    fn head(&mut self, _head: &Head<'_>) {}
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
     #[inline]
     fn body(&mut self, _bytes: &[u8]) {}
 }
@@ -68,7 +68,7 @@ impl Collect {
 }
 
 impl Sink for Collect {
-    fn head(&mut self, head: &Head<'_>) {
+    fn head(&mut self, head: &ResponseHead<'_>) {
         self.head.extend_from_slice(head.bytes);
     }
 

@@ -4,8 +4,8 @@
 //! bare socket: one `recv` for an answer, one `send` for a request.
 
 mod bandwidth;
-mod line;
-mod pace;
+mod bandwidth_pace;
+mod paced_line;
 mod target;
 mod tls;
 mod trust;
@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
 pub use bandwidth::Bandwidth;
-pub(crate) use line::{Line, Turn};
-pub(crate) use pace::Pace;
-pub(crate) use target::{Begun, Target, kind_of_connect};
-pub(crate) use tls::{Session, Shaken};
+pub(crate) use bandwidth_pace::BandwidthPace;
+pub(crate) use paced_line::{PacedLine, Turn};
+pub(crate) use target::{ConnectedSocket, Target, kind_of_connect};
+pub(crate) use tls::{HandshakeStep, TlsSession};
 pub use trust::Trust;
 
 /// An open connection.
@@ -29,7 +29,7 @@ pub(crate) enum Wire {
     /// A bare socket.
     Plain(OwnedFd),
     /// A socket under TLS.
-    Tls(Box<Session>),
+    Tls(Box<TlsSession>),
 }
 
 /// What a look at a connection gave.
@@ -58,7 +58,7 @@ impl Wire {
                     Ok((_, 0)) => Received::Closed,
                     Ok((_, count)) => Received::Bytes(count),
                     Err(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                    Err(_) => Received::Failed((Kind::Reset, None)),
+                    Err(_) => Received::Failed((FailureKind::Reset, None)),
                 }
             }
             Self::Tls(session) => session.recv(buffer, limit),

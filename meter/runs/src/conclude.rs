@@ -9,7 +9,7 @@ use base_probe::postgres::PgProber;
 use base_probe::{Moment, Probe};
 use millrace_client::driver::{Decided, Sent};
 use millrace_client::engine::Harvest;
-use millrace_client::outcome::Kind;
+use millrace_client::outcome::FailureKind;
 use millrace_client::recorder::Recorder;
 use millrace_client::{AutoFigures, Errors, Plan, Stop, spin};
 use millrace_stats::hdr::{FINE, Hdr, Histograms};
@@ -322,7 +322,7 @@ fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
 }
 
 fn examples(found: &[Option<&'static str>]) -> BTreeMap<String, String> {
-    let named = Kind::ALL
+    let named = FailureKind::ALL
         .iter()
         .filter_map(|kind| Some((kind.key().to_owned(), found[*kind as usize]?.to_owned())));
     named.collect()

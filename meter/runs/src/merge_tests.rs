@@ -11,10 +11,10 @@ use crate::conclude::{Measured, conclude};
 use base_clock::{MS, SECOND};
 use millrace_client::classes::ClassTimes;
 use millrace_client::driver::Sent;
-use millrace_client::engine::{Harvest, Used};
-use millrace_client::outcome::Kind;
+use millrace_client::engine::{Harvest, ThreadUsage};
+use millrace_client::outcome::FailureKind;
 use millrace_client::recorder::{Live, Pending, Recorder};
-use millrace_client::response::Answer;
+use millrace_client::response::CompleteResponse;
 use millrace_client::tickets::Times;
 use millrace_client::{Plan, Process, Schedule, Stop, Workload};
 use millrace_stats::series::Series;
@@ -73,17 +73,17 @@ fn run_of(samples: &[Sample]) -> Run {
         let now = request.sent_at + sample.took;
         recorder.issued += 1;
         recorder.made(&request);
-        let answer = |status| Answer {
+        let answer = |status| CompleteResponse {
             status,
             reusable: true,
             bytes: 100,
         };
         match sample.end {
-            0 => recorder.failed(&request, Kind::Timeout, Some("slow"), now, &live),
+            0 => recorder.failed(&request, FailureKind::Timeout, Some("slow"), now, &live),
             1 => recorder.answered(
                 &request,
                 &answer(500),
-                Err((Kind::of_status(500), None)),
+                Err((FailureKind::of_status(500), None)),
                 now,
                 &live,
             ),
@@ -98,7 +98,7 @@ fn run_of(samples: &[Sample]) -> Run {
         conforming: None,
         in_flight: 0,
         cpu: MS,
-        used: Used::default(),
+        used: ThreadUsage::default(),
         depth: 1,
         times: Times {
             start: START,

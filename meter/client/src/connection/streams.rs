@@ -2,13 +2,13 @@
 
 use rustix::io::Errno;
 
-use super::{Connection, Flushed, State};
-use crate::http2::End;
-use crate::outcome::Kind;
+use super::{ClientConnection, ConnectionState, Flushed};
+use crate::http2::StreamEnd;
+use crate::outcome::FailureKind;
 use crate::request::Requests;
 use base_clock::Nanos;
 
-impl Connection {
+impl ClientConnection {
     /// Whether the server's part of the HTTP/2 preface is awaited.
     pub(crate) fn is_greeting(&self) -> bool {
         let http2 = self.http2.as_ref();
@@ -42,7 +42,7 @@ impl Connection {
         depth: usize,
         now: Nanos,
     ) -> Result<Flushed, Errno> {
-        let (State::Open(wire), Some(http2)) = (&mut self.state, &mut self.http2) else {
+        let (ConnectionState::Open(wire), Some(http2)) = (&mut self.state, &mut self.http2) else {
             return Ok(Flushed::All);
         };
         while http2.in_flight() < http2.room(depth)
@@ -62,14 +62,14 @@ impl Connection {
     }
 
     /// Gives up what was sent over HTTP/2 at `before` or earlier, on a connection that may be gone since.
-    pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<End>) {
+    pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         if let Some(http2) = &mut self.http2 {
             http2.expire(before, ends);
         }
         self.pending.retain(|request| {
             let is_late = request.sent_at != 0 && request.sent_at <= before;
             if is_late {
-                ends.push(End::Failed(*request, (Kind::Timeout, None)));
+                ends.push(StreamEnd::Failed(*request, (FailureKind::Timeout, None)));
             }
             !is_late
         });

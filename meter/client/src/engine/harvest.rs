@@ -1,8 +1,8 @@
 //! What a thread brings home when the run is over.
 
 use super::open::Open;
-use super::{Engine, Used};
-use crate::connection::Connection;
+use super::{Engine, ThreadUsage};
+use crate::connection::ClientConnection;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
 use base_clock::Nanos;
@@ -22,7 +22,7 @@ pub struct Harvest {
     /// CPU time of its work from the beginning of the measured part to the last answer, or to the beginning of a ramp-down.
     pub cpu: Nanos,
     /// What it used of a core while requests could be issued.
-    pub used: Used,
+    pub used: ThreadUsage,
     /// When the parts of the run began and ended.
     pub times: Times,
     /// Requests that its connections had room for at a time, each.
@@ -34,7 +34,9 @@ pub struct Harvest {
 impl Engine<'_> {
     /// The run is over for this thread.
     pub(super) fn finish(mut self) -> Harvest {
-        self.connections.iter_mut().for_each(Connection::recall);
+        self.connections
+            .iter_mut()
+            .for_each(ClientConnection::recall);
         let used = self.used();
         let in_flight = self
             .connections
@@ -56,7 +58,7 @@ impl Engine<'_> {
             conforming: self
                 .connections
                 .iter()
-                .filter_map(Connection::conforms)
+                .filter_map(ClientConnection::conforms)
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),

@@ -6,11 +6,11 @@
 
 use super::Engine;
 use crate::body;
-use crate::connection::State;
-use crate::http2::{End, Http2};
-use crate::outcome::{Fault, Kind};
+use crate::connection::ConnectionState;
+use crate::http2::{Http2, StreamEnd};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
-use crate::response::Answer;
+use crate::response::CompleteResponse;
 use crate::transport::Wire;
 use base_clock::Nanos;
 
@@ -19,7 +19,7 @@ impl Engine<'_> {
     pub(super) fn greet(&mut self, id: usize, mut wire: Wire, since: Nanos) {
         if !wire.is_for_http2() {
             let example = "the server does not choose h2 by ALPN: it does not speak HTTP/2";
-            return self.fail(id, Kind::Tls, Some(example));
+            return self.fail(id, FailureKind::Tls, Some(example));
         }
         let plan = self.shared.plan;
         let room = body::room(plan.connections * plan.depth);
@@ -29,7 +29,7 @@ impl Engine<'_> {
         };
         let early = wire.recv_early(&mut self.buffer);
         let connection = &mut self.connections[id];
-        connection.state = State::Open(wire);
+        connection.state = ConnectionState::Open(wire);
         connection.http2 = Some(Box::new(http2));
         if early > 0 {
             self.read_streams(id, early, base_clock::now());
@@ -63,7 +63,7 @@ impl Engine<'_> {
         } else {
             self.proceed(id);
         }
-        if matches!(&self.connections[id].state, State::Open(wire) if wire.is_ended()) {
+        if matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended()) {
             // Nothing more will wake the thread for it.
             self.readable(id);
         }
@@ -97,29 +97,31 @@ impl Engine<'_> {
     }
 
     /// Counts requests that have ended on streams.
-    fn settle(&mut self, id: usize, ends: &mut Vec<End>, now: Nanos) {
+    fn settle(&mut self, id: usize, ends: &mut Vec<StreamEnd>, now: Nanos) {
         for end in ends.drain(..) {
             match end {
-                End::Answered {
+                StreamEnd::Answered {
                     request,
                     status,
                     bytes,
                     body,
                 } => {
                     let end = if self.shared.plan.is_good(status) {
-                        body.map_err(|why| (Kind::BadBody, Some(why)))
+                        body.map_err(|why| (FailureKind::BadBody, Some(why)))
                     } else {
-                        Err((Kind::of_status(status), None))
+                        Err((FailureKind::of_status(status), None))
                     };
-                    let answer = Answer {
+                    let answer = CompleteResponse {
                         status,
                         reusable: true,
                         bytes,
                     };
                     self.answered_on_stream(id, &request, &answer, end, now);
                 }
-                End::Failed(request, fault) => self.failed_on_stream(id, &request, fault, now),
-                End::Unseen(request) => self.connections[id].pending.push_back(request),
+                StreamEnd::Failed(request, fault) => {
+                    self.failed_on_stream(id, &request, fault, now)
+                }
+                StreamEnd::Unseen(request) => self.connections[id].pending.push_back(request),
             }
         }
     }
@@ -128,12 +130,12 @@ impl Engine<'_> {
         &mut self,
         id: usize,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         end: Result<(), Fault>,
         now: Nanos,
     ) {
         let connection = &mut self.connections[id];
-        connection.fruitful();
+        connection.reset_attempts();
         connection.free_at = now;
         self.outstanding -= 1;
         self.recorder
@@ -156,12 +158,12 @@ impl Engine<'_> {
         if connection.is_greeting() {
             let example =
                 "closed before the SETTINGS of HTTP/2: the server may only speak HTTP/1.1";
-            return self.fail(id, Kind::ClosedEarly, Some(example));
+            return self.fail(id, FailureKind::ClosedEarly, Some(example));
         }
         let now = base_clock::now();
         if let Some(http2) = connection.http2.take() {
             for request in http2.into_requests() {
-                self.failed_on_stream(id, &request, (Kind::ClosedEarly, None), now);
+                self.failed_on_stream(id, &request, (FailureKind::ClosedEarly, None), now);
             }
         }
         self.replace(id);

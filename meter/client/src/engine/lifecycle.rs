@@ -5,15 +5,15 @@ use rustix::net::sockopt::socket_error;
 
 use super::open::Open;
 use super::users::{Ended, Users};
-use super::{Engine, Part, interest};
+use super::{Engine, ThreadPart, interest};
 use crate::Error;
 use crate::Stop;
 use crate::classes::ClassTimes;
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
-use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
+use crate::transport::{ConnectedSocket, HandshakeStep, Received, Wire, kind_of_connect};
 use base_clock::{MS, Nanos, nanos};
 use millrace_stats::series::Series;
 
@@ -59,7 +59,7 @@ impl Engine<'_> {
     }
 
     /// All threads are ready: sends the first requests.
-    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
+    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: ThreadPart) {
         let plan = self.shared.plan;
         let duration = match plan.stop {
             // The statistics may decide that it is much shorter.
@@ -95,7 +95,7 @@ impl Engine<'_> {
             match (&mut self.users, &self.connections[id].state) {
                 (Some(users), _) if is_closed => users.arm_first(id, start),
                 _ if one_by_one => self.starts.push_back((start, id)),
-                (_, State::Open(_)) => self.refill(id),
+                (_, ConnectionState::Open(_)) => self.refill(id),
                 _ => self.begin(id),
             }
         }
@@ -145,12 +145,12 @@ impl Engine<'_> {
                 if epoll::add(&self.epoll, &socket, data, interest(true, true)).is_err() {
                     return self.fail(
                         id,
-                        Kind::ConnectFailed,
+                        FailureKind::ConnectFailed,
                         Some("the kernel's limit of watched sockets is reached"),
                     );
                 }
                 self.connections[id].watches_room = true;
-                self.connections[id].state = State::Connecting(socket, now);
+                self.connections[id].state = ConnectionState::Connecting(socket, now);
             }
             Err((kind, example)) => self.fail(id, kind, example),
         }
@@ -159,8 +159,8 @@ impl Engine<'_> {
     /// The attempt to connect has ended.
     pub(super) fn connected(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        let State::Connecting(socket, since) =
-            std::mem::replace(&mut connection.state, State::Idle)
+        let ConnectionState::Connecting(socket, since) =
+            std::mem::replace(&mut connection.state, ConnectionState::Idle)
         else {
             return;
         };
@@ -169,9 +169,9 @@ impl Engine<'_> {
             return self.fail(id, kind, example);
         }
         match self.shared.target.begin(socket) {
-            Ok(Begun::Open(wire)) => self.opened(id, wire, since),
-            Ok(Begun::Shaking(session)) => {
-                connection.state = State::Shaking(session, since);
+            Ok(ConnectedSocket::Open(wire)) => self.opened(id, wire, since),
+            Ok(ConnectedSocket::Shaking(session)) => {
+                connection.state = ConnectionState::Shaking(session, since);
                 self.shake(id);
             }
             Err((kind, example)) => self.fail(id, kind, example),
@@ -181,19 +181,19 @@ impl Engine<'_> {
     /// Takes the TLS handshake further.
     pub(super) fn shake(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        let State::Shaking(session, _) = &mut connection.state else {
+        let ConnectionState::Shaking(session, _) = &mut connection.state else {
             return;
         };
         match session.shake() {
-            Ok(Shaken::Done) => {
-                if let State::Shaking(session, since) =
-                    std::mem::replace(&mut connection.state, State::Idle)
+            Ok(HandshakeStep::Done) => {
+                if let ConnectionState::Shaking(session, since) =
+                    std::mem::replace(&mut connection.state, ConnectionState::Idle)
                 {
                     self.opened(id, Wire::Tls(session), since);
                 }
             }
             Ok(state) => {
-                let wants_room = state == Shaken::WantsRoom;
+                let wants_room = state == HandshakeStep::WantsRoom;
                 if connection.watches_room != wants_room {
                     connection.watches_room = wants_room;
                     self.watch(id);
@@ -208,7 +208,7 @@ impl Engine<'_> {
         if self.shared.plan.http2 {
             return self.greet(id, wire, since);
         }
-        self.connections[id].state = State::Open(wire);
+        self.connections[id].state = ConnectionState::Open(wire);
         self.ready(id, since);
     }
 
@@ -244,7 +244,7 @@ impl Engine<'_> {
             Received::Failed((kind, example)) => self.fail(id, kind, example),
             Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
                 id,
-                Kind::ClosedEarly,
+                FailureKind::ClosedEarly,
                 Some("a body that may be cut short: the connection ended without close_notify"),
             ),
             _ => self.closed(id),
@@ -258,7 +258,7 @@ impl Engine<'_> {
             self.take_answer(id, &answer, base_clock::now());
             self.reopen(id);
         } else if !connection.pending.is_empty() {
-            self.fail(id, Kind::ClosedEarly, None);
+            self.fail(id, FailureKind::ClosedEarly, None);
         } else {
             connection.close();
             if self.started {
@@ -272,7 +272,7 @@ impl Engine<'_> {
         match self.connections[id].pause() {
             0 => self.begin(id),
             pause => {
-                self.connections[id].state = State::Paused(now + pause);
+                self.connections[id].state = ConnectionState::Paused(now + pause);
                 self.next_sweep = self.next_sweep.min(now + pause);
             }
         }
@@ -298,13 +298,13 @@ impl Engine<'_> {
         self.recorder.unsolicited(now, self.shared.live);
         self.fail(
             id,
-            Kind::BadResponse,
+            FailureKind::BadResponse,
             Some("bytes before the request was sent"),
         );
     }
 
     /// Gives up a connection with all that is pending on it.
-    pub(super) fn fail(&mut self, id: usize, kind: Kind, example: Option<&'static str>) {
+    pub(super) fn fail(&mut self, id: usize, kind: FailureKind, example: Option<&'static str>) {
         let now = base_clock::now();
         let connection = &mut self.connections[id];
         let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
@@ -350,13 +350,13 @@ impl Engine<'_> {
                 self.expire_streams(id, now);
             }
             match &self.connections[id].state {
-                State::Paused(until) if *until <= now => self.begin(id),
-                State::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
+                ConnectionState::Paused(until) if *until <= now => self.begin(id),
+                ConnectionState::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
                 _ => {
                     let since = self.connections[id].waits_since();
                     if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
                         let example = self.connections[id].awaits();
-                        self.fail(id, Kind::Timeout, example);
+                        self.fail(id, FailureKind::Timeout, example);
                     }
                 }
             }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::Engine;
 use crate::arrivals::Arrivals;
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::plan::Schedule;
 use crate::recorder::Pending;
 use crate::tickets::Ticket;
@@ -26,7 +26,7 @@ pub(super) struct Open {
     /// When the next request is due; none after the last.
     next: Option<Nanos>,
     /// Requests that are due and have no connection yet, the oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<DueRequest>,
     /// Places for a connection that have room, by number; they are looked at again when they are taken.
     free: VecDeque<usize>,
     deadline: Nanos,
@@ -34,7 +34,7 @@ pub(super) struct Open {
     samples: u64,
 }
 
-struct Waiting {
+struct DueRequest {
     due: Nanos,
     ticket: Ticket,
     /// The number of the session that begins with it, where there are sessions.
@@ -159,7 +159,7 @@ impl Engine<'_> {
                     Some(_) => self.shared.tickets.session(),
                     None => 0,
                 };
-                open.waiting.push_back(Waiting {
+                open.waiting.push_back(DueRequest {
                     due,
                     ticket,
                     session,
@@ -176,7 +176,7 @@ impl Engine<'_> {
     /// Gives what waits to connections with room, the oldest first; what has waited too long is given up.
     pub(super) fn serve_waiting(&mut self, now: Nanos) {
         while let Some(open) = &mut self.open {
-            let Some(Waiting { due, .. }) = open.waiting.front() else {
+            let Some(DueRequest { due, .. }) = open.waiting.front() else {
                 return;
             };
             let waited = now.saturating_sub(*due);
@@ -189,7 +189,7 @@ impl Engine<'_> {
             let Some(waiting) = open.waiting.pop_front() else {
                 return;
             };
-            let Waiting {
+            let DueRequest {
                 due,
                 ticket,
                 session,
@@ -232,11 +232,13 @@ impl Engine<'_> {
         let connection = &self.connections[id];
         let plan = self.shared.plan;
         match connection.state {
-            State::Open(_) => {
+            ConnectionState::Open(_) => {
                 plan.keep_alive && connection.left > 0 && connection.has_place(plan.depth)
             }
-            State::Idle => !plan.keep_alive && connection.pending.is_empty(),
-            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
+            ConnectionState::Idle => !plan.keep_alive && connection.pending.is_empty(),
+            ConnectionState::Connecting(..)
+            | ConnectionState::Shaking(..)
+            | ConnectionState::Paused(_) => false,
         }
     }
 
@@ -260,7 +262,7 @@ impl Engine<'_> {
             return self.put(id, request);
         }
         connection.push(request, self.shared.requests.bytes(request.index));
-        if matches!(connection.state, State::Idle) {
+        if matches!(connection.state, ConnectionState::Idle) {
             self.begin(id);
         } else {
             self.write(id);
@@ -281,7 +283,7 @@ impl Engine<'_> {
         if is_shed {
             self.recorder.shed(&request, now, self.shared.live);
         } else {
-            let (kind, example) = self.no_connection.unwrap_or((Kind::Timeout, None));
+            let (kind, example) = self.no_connection.unwrap_or((FailureKind::Timeout, None));
             let example = example.or(Some("no connection had room in time"));
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);

@@ -2,11 +2,11 @@
 
 use super::open::BURST;
 use super::users::Ended;
-use super::{Engine, Shared};
-use crate::connection::State;
-use crate::outcome::Kind;
+use super::{Engine, RunContext};
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::recorder::Pending;
-use crate::response::Answer;
+use crate::response::CompleteResponse;
 use crate::sink::Discard;
 use base_clock::Nanos;
 
@@ -90,10 +90,12 @@ impl Engine<'_> {
         let connection = &mut self.connections[id];
         connection.push(request, bytes);
         match connection.state {
-            State::Idle => self.begin(id),
-            State::Open(_) => self.write(id),
+            ConnectionState::Idle => self.begin(id),
+            ConnectionState::Open(_) => self.write(id),
             // It is written when the connection is there.
-            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => {}
+            ConnectionState::Connecting(..)
+            | ConnectionState::Shaking(..)
+            | ConnectionState::Paused(_) => {}
         }
     }
 
@@ -133,7 +135,7 @@ impl Engine<'_> {
         let (used, answer) = match fed {
             Ok((_, None)) => return self.read_end(id),
             Ok((used, Some(answer))) => (used, answer),
-            Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+            Err(why) => return self.fail(id, FailureKind::BadResponse, Some(why.0)),
         };
         self.take_answer(id, &answer, now);
         if used < count {
@@ -149,15 +151,15 @@ impl Engine<'_> {
     }
 
     /// The answer to the oldest request of a connection is complete.
-    pub(super) fn take_answer(&mut self, id: usize, answer: &Answer, now: Nanos) {
+    pub(super) fn take_answer(&mut self, id: usize, answer: &CompleteResponse, now: Nanos) {
         let connection = &mut self.connections[id];
         let Some(request) = connection.pending.pop_front() else {
             return;
         };
-        connection.fruitful();
+        connection.reset_attempts();
         connection.freed(now);
         self.outstanding -= 1;
-        let Shared { plan, requests, .. } = self.shared;
+        let RunContext { plan, requests, .. } = self.shared;
         let end = match &mut self.users {
             Some(users) if users.has_workload() => {
                 let end = users.judge(id, answer.status);

@@ -7,12 +7,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::pace::unit;
 use crate::recorder::{Pending, Recorder};
 use crate::sink::Collect;
 use crate::tickets::Tickets;
-use crate::workload::{Asked, Judged, Session, Workload};
+use crate::workload::{RenderedRequest, ResponseVerdict, VisitorSession, Workload};
 use crate::{Pace, Plan, Think};
 use base_clock::{Nanos, nanos};
 use millrace_stats::random::mix;
@@ -38,7 +38,7 @@ struct User {
     /// The planned pause before the request that is next, or under way.
     pause: Nanos,
     /// What a workload's current request is, and what has come in answer to it.
-    asked: Asked,
+    asked: RenderedRequest,
     bytes: Vec<u8>,
     content: Collect,
 }
@@ -52,7 +52,7 @@ enum Visit {
     /// So many requests more after the current one.
     Counted(u64),
     /// What a workload says.
-    Planned(Box<Session>),
+    Planned(Box<VisitorSession>),
 }
 
 /// How a request ended, for the user who made it.
@@ -73,7 +73,7 @@ impl<'a> Users<'a> {
         let user = || User {
             visit: Visit::Absent,
             pause: 0,
-            asked: Asked {
+            asked: RenderedRequest {
                 class: 0,
                 head: plan.method == "HEAD",
                 wants_body: false,
@@ -196,11 +196,14 @@ impl<'a> Users<'a> {
         let too_long = user.asked.wants_body && user.content.is_truncated();
         let (fields, body) = (user.content.head(), user.content.content());
         match session.answered(workload, status, fields, body) {
-            Judged::BadStatus => Err((Kind::of_status(status), None)),
-            _ if too_long => Err((Kind::BadBody, Some("longer than what is kept of a body"))),
-            Judged::Good => Ok(()),
-            Judged::BadBody(why) => Err((Kind::BadBody, Some(why))),
-            Judged::NoMatch(why) => Err((Kind::NoMatch, Some(why))),
+            ResponseVerdict::BadStatus => Err((FailureKind::of_status(status), None)),
+            _ if too_long => Err((
+                FailureKind::BadBody,
+                Some("longer than what is kept of a body"),
+            )),
+            ResponseVerdict::Good => Ok(()),
+            ResponseVerdict::BadBody(why) => Err((FailureKind::BadBody, Some(why))),
+            ResponseVerdict::NoMatch(why) => Err((FailureKind::NoMatch, Some(why))),
         }
     }
 
@@ -325,7 +328,7 @@ impl<'a> Users<'a> {
 }
 
 /// Requests that a session would still make after its current one.
-fn remaining(session: &mut Session, workload: &Workload) -> u64 {
+fn remaining(session: &mut VisitorSession, workload: &Workload) -> u64 {
     let mut left = 0;
     while left < LONGEST_SESSION && session.advance(workload).is_some() {
         left += 1;

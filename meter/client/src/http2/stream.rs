@@ -8,16 +8,16 @@ use h2::client::ResponseFuture;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
-use super::words;
+use super::faults;
 use crate::body::BodySink;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::sink::Sink as _;
 
 /// A request on its way, and as much of its answer as has come. Dropped before its end, it is cancelled with RST_STREAM.
 pub(super) struct Stream {
     pub(super) request: Pending,
-    part: Part,
+    part: ResponsePhase,
     status: StatusCode,
     /// What `content-length` says, where a body has to be that long.
     announced: Option<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
     length: u64,
 }
 
-enum Part {
+enum ResponsePhase {
     /// The head is to come.
     Head(ResponseFuture),
     /// The rest is.
@@ -33,7 +33,7 @@ enum Part {
 }
 
 /// How a stream ended without an answer.
-pub(super) enum Lost {
+pub(super) enum StreamFailure {
     /// It is an error of this kind.
     Failed(Fault),
     /// The server has not looked at the request (RFC 9113, section 6.8): it may be sent again.
@@ -44,7 +44,7 @@ impl Stream {
     pub(super) fn new(request: Pending, response: ResponseFuture) -> Self {
         Self {
             request,
-            part: Part::Head(response),
+            part: ResponsePhase::Head(response),
             status: StatusCode::OK,
             announced: None,
             length: 0,
@@ -57,10 +57,10 @@ impl Stream {
         context: &mut Context<'_>,
         is_head: bool,
         mut sink: Option<&mut BodySink>,
-    ) -> Poll<Result<u16, Lost>> {
+    ) -> Poll<Result<u16, StreamFailure>> {
         loop {
             match &mut self.part {
-                Part::Head(response) => {
+                ResponsePhase::Head(response) => {
                     let response = match ready!(Pin::new(response).poll(context)) {
                         Ok(response) => response,
                         Err(error) => return Poll::Ready(Err(self.lost(&error))),
@@ -69,9 +69,9 @@ impl Stream {
                     self.status = head.status;
                     self.announced =
                         announced(&head.headers).filter(|_| !is_head && !self.is_empty());
-                    self.part = Part::Body(body);
+                    self.part = ResponsePhase::Body(body);
                 }
-                Part::Body(body) => {
+                ResponsePhase::Body(body) => {
                     let data = match ready!(body.poll_data(context)) {
                         Some(Ok(data)) => data,
                         Some(Err(error)) => return Poll::Ready(Err(self.lost(&error))),
@@ -101,28 +101,28 @@ impl Stream {
         )
     }
 
-    fn complete(&self) -> Result<u16, Lost> {
+    fn complete(&self) -> Result<u16, StreamFailure> {
         match self.announced {
             Some(announced) if announced != self.length => Err(OTHER_LENGTH),
             _ => Ok(self.status.as_u16()),
         }
     }
 
-    fn lost(&self, error: &h2::Error) -> Lost {
+    fn lost(&self, error: &h2::Error) -> StreamFailure {
         if error.is_go_away() && error.is_remote() {
-            return Lost::Unseen;
+            return StreamFailure::Unseen;
         }
         // `h2` counts as well, and says no more than that a rule was broken.
         let counted = error.is_library() && error.is_reset();
         match self.announced {
             Some(announced) if counted && announced != self.length => OTHER_LENGTH,
-            _ => Lost::Failed(words::of_stream(error)),
+            _ => StreamFailure::Failed(faults::of_stream(error)),
         }
     }
 }
 
-const OTHER_LENGTH: Lost = Lost::Failed((
-    Kind::BadResponse,
+const OTHER_LENGTH: StreamFailure = StreamFailure::Failed((
+    FailureKind::BadResponse,
     Some("DATA of another length than content-length says"),
 ));
 

@@ -18,7 +18,7 @@ const BATCH: usize = 64 * 1024;
 
 /// The answer, repeated so that a batch of answers is one slice. The bytes that are owed to a connection are a stretch of
 /// this with a period of one answer.
-pub(super) struct Answer {
+pub(super) struct RepeatedResponse {
     repeated: Box<[u8]>,
     length: usize,
     head: usize,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     work: Nanos,
 }
 
-impl Answer {
+impl RepeatedResponse {
     pub(super) fn new(body: usize, work: Nanos) -> Self {
         let mut one = head(body).into_bytes();
         let head = one.len();
@@ -45,11 +45,11 @@ pub(super) fn head(body: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\nContent-Type: text/plain\r\n\r\n")
 }
 
-pub(super) struct Connection {
+pub(super) struct NullConnection {
     pub socket: OwnedFd,
     pub(super) scanner: Scanner,
     /// Requests without an answer, in the order in which they came, each with when its answer is due.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedRequest>,
     /// Bytes of answers that the system has not taken.
     owed: usize,
     /// Where in the answer the next of them is.
@@ -62,14 +62,14 @@ pub(super) struct Connection {
     pub(super) watched: (bool, bool),
 }
 
-struct Waiting {
+struct QueuedRequest {
     received: Option<Nanos>,
     arrived: Nanos,
     due: Nanos,
     request: Request,
 }
 
-impl Connection {
+impl NullConnection {
     pub(super) fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
@@ -91,7 +91,7 @@ impl Connection {
         arrived: Nanos,
         due: Nanos,
     ) -> bool {
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(QueuedRequest {
             received,
             arrived,
             due,
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// What epoll should watch for: something to read, room to write.
-    pub(super) fn wishes(&self) -> (bool, bool) {
+    pub(super) fn wanted_events(&self) -> (bool, bool) {
         (!self.ending && self.waiting.len() < MOST, self.owed > 0)
     }
 
@@ -120,7 +120,7 @@ impl Connection {
     /// for the work of the next. Once `stop` is set it is no work any more.
     pub(super) fn advance(
         &mut self,
-        answer: &Answer,
+        answer: &RepeatedResponse,
         mut now: Nanos,
         stop: &AtomicBool,
         mut log: impl FnMut(NullAnswer),
@@ -154,7 +154,7 @@ impl Connection {
     }
 
     /// Offers what is owed; whether all of it was taken.
-    fn flush(&mut self, answer: &Answer) -> Result<bool, Errno> {
+    fn flush(&mut self, answer: &RepeatedResponse) -> Result<bool, Errno> {
         let (bytes, period) = if self.heads {
             (&answer.repeated[..answer.head], answer.head)
         } else {

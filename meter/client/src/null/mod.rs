@@ -8,7 +8,7 @@
 mod connection;
 mod delay;
 mod scan;
-mod stamps;
+mod timestamps;
 mod worker;
 
 use std::net::SocketAddr;
@@ -95,28 +95,28 @@ pub struct NullLog {
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<NullShared>,
     workers: Vec<JoinHandle<Result<NullLog, Error>>>,
 }
 
 /// What the threads of one server share.
 #[derive(Debug)]
-struct Shared {
+struct NullShared {
     stop: AtomicBool,
     /// Requests that have had their delay.
     number: AtomicU64,
-    doors: Vec<Door>,
+    mailboxes: Vec<Mailbox>,
 }
 
 /// How a thread is given connections, and told to look.
 #[derive(Debug)]
-struct Door {
+struct Mailbox {
     wake: OwnedFd,
     inbox: Mutex<Vec<OwnedFd>>,
 }
 
-impl Door {
-    fn knock(&self) {
+impl Mailbox {
+    fn wake_thread(&self) {
         // Fails only if the counter is full, and then the thread has reason to look already.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
@@ -143,14 +143,14 @@ impl NullServer {
         }
         let listener = listen(plan.listen)?;
         if plan.log > 0 {
-            stamps::ask(&listener).map_err(failed("have the kernel stamp what comes"))?;
+            timestamps::enable(&listener).map_err(failed("have the kernel stamp what comes"))?;
         }
         let address = listener.local_addr().map_err(failed("ask for the port"))?;
-        let doors = (0..plan.threads).map(|_| door());
-        let shared = Arc::new(Shared {
+        let mailboxes = (0..plan.threads).map(|_| mailbox());
+        let shared = Arc::new(NullShared {
             stop: AtomicBool::new(false),
             number: AtomicU64::new(0),
-            doors: doors.collect::<Result<_, _>>()?,
+            mailboxes: mailboxes.collect::<Result<_, _>>()?,
         });
         let mut server = Self {
             address,
@@ -207,7 +207,7 @@ impl NullServer {
 
     fn end(&mut self) -> Result<NullLog, Error> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.doors.iter().for_each(Door::knock);
+        self.shared.mailboxes.iter().for_each(Mailbox::wake_thread);
         let mut log = NullLog::default();
         for worker in self.workers.drain(..) {
             let part = worker.join().map_err(|_| Error::Thread)??;
@@ -248,9 +248,9 @@ fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
     open().map_err(cannot)
 }
 
-fn door() -> Result<Door, Error> {
+fn mailbox() -> Result<Mailbox, Error> {
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    Ok(Door {
+    Ok(Mailbox {
         wake: wake
             .map_err(std::io::Error::from)
             .map_err(failed("create an eventfd"))?,

@@ -12,9 +12,9 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, accept_with, sockopt};
 
-use super::connection::{Answer, Connection};
-use super::stamps::Stamped;
-use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
+use super::connection::{NullConnection, RepeatedResponse};
+use super::timestamps::Stamped;
+use super::{Delay, NullAnswer, NullLog, NullPlan, NullShared, failed};
 use crate::Error;
 use base_clock::{MS, Nanos, nanos};
 
@@ -29,16 +29,16 @@ const LISTENER: u64 = u64::MAX - 1;
 const PAUSE: Nanos = 50 * MS;
 
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<NullShared>,
     thread: usize,
     epoll: OwnedFd,
     listener: Option<OwnedFd>,
     /// Which thread has the next connection.
     turn: usize,
-    answer: Answer,
+    answer: RepeatedResponse,
     delay: Delay,
     spin: bool,
-    places: Vec<Place>,
+    places: Vec<ConnectionSlot>,
     free: Vec<u32>,
     /// Connections by when their next answer is due.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -51,22 +51,22 @@ pub(super) struct Worker {
 }
 
 /// A place for a connection. What refers to an earlier one has another generation.
-struct Place {
+struct ConnectionSlot {
     generation: u32,
-    connection: Option<Connection>,
+    connection: Option<NullConnection>,
 }
 
 impl Worker {
     pub(super) fn new(
         plan: &NullPlan,
-        shared: &Arc<Shared>,
+        shared: &Arc<NullShared>,
         thread: usize,
         listener: Option<OwnedFd>,
     ) -> Result<Self, Error> {
         let watch = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let readable = epoll::EventFlags::IN;
-            let wake = &shared.doors[thread].wake;
+            let wake = &shared.mailboxes[thread].wake;
             epoll::add(&epoll, wake, epoll::EventData::new_u64(WAKE), readable)?;
             if let Some(listener) = &listener {
                 epoll::add(
@@ -87,7 +87,7 @@ impl Worker {
             epoll,
             listener,
             turn: 0,
-            answer: Answer::new(plan.body, nanos(plan.work)),
+            answer: RepeatedResponse::new(plan.body, nanos(plan.work)),
             delay: plan.delay.clone(),
             spin: plan.spin,
             places: Vec::new(),
@@ -110,16 +110,20 @@ impl Worker {
         let mut buffer = vec![0; READ].into_boxed_slice();
         let mut events = Vec::with_capacity(EVENTS);
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let patience = self.patience();
+            let poll_timeout = self.poll_timeout();
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
+            match epoll::wait(
+                &self.epoll,
+                spare_capacity(&mut events),
+                poll_timeout.as_ref(),
+            ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(failed("wait for events")(errno.into())),
             }
             for event in &events {
                 let (token, flags) = (event.data.u64(), event.flags);
                 match token {
-                    WAKE => self.look(),
+                    WAKE => self.take_connections(),
                     LISTENER => self.accept(),
                     _ if flags.intersects(!epoll::EventFlags::OUT) => self.read(token, &mut buffer),
                     _ => self.advance(token),
@@ -131,7 +135,7 @@ impl Worker {
     }
 
     /// How long to wait for events; none: for ever.
-    fn patience(&self) -> Option<Timespec> {
+    fn poll_timeout(&self) -> Option<Timespec> {
         if self.spin {
             return Some(Timespec::default());
         }
@@ -145,12 +149,12 @@ impl Worker {
     }
 
     /// Somebody knocked: takes the connections that were left.
-    fn look(&mut self) {
+    fn take_connections(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let door = &shared.doors[self.thread];
+        let mailbox = &shared.mailboxes[self.thread];
         // Nothing to read is no error: the knock before told it already.
-        let _ = rustix::io::read(&door.wake, &mut [0_u8; 8]);
-        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = rustix::io::read(&mailbox.wake, &mut [0_u8; 8]);
+        let mut inbox = mailbox.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sockets = std::mem::take(&mut *inbox);
         drop(inbox);
         sockets.into_iter().for_each(|socket| self.admit(socket));
@@ -164,7 +168,7 @@ impl Worker {
                 Ok(socket) => {
                     // Where Nagle's algorithm cannot be turned off there is none.
                     let _ = sockopt::set_tcp_nodelay(&socket, true);
-                    self.deal(socket);
+                    self.assign(socket);
                 }
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     // The listener stays readable, so it must not be watched until there may be room again.
@@ -180,23 +184,23 @@ impl Worker {
         }
     }
 
-    fn deal(&mut self, socket: OwnedFd) {
+    fn assign(&mut self, socket: OwnedFd) {
         let shared = Arc::clone(&self.shared);
-        let to = self.turn % shared.doors.len();
+        let to = self.turn % shared.mailboxes.len();
         self.turn += 1;
         if to == self.thread {
             return self.admit(socket);
         }
-        let door = &shared.doors[to];
-        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mailbox = &shared.mailboxes[to];
+        let mut inbox = mailbox.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.push(socket);
         drop(inbox);
-        door.knock();
+        mailbox.wake_thread();
     }
 
     fn admit(&mut self, socket: OwnedFd) {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.places.push(ConnectionSlot {
                 generation: 0,
                 connection: None,
             });
@@ -206,7 +210,7 @@ impl Worker {
         let data = epoll::EventData::new_u64(token(index, place.generation));
         // A connection that cannot be watched is closed.
         match epoll::add(&self.epoll, &socket, data, interest((true, false))) {
-            Ok(()) => place.connection = Some(Connection::new(socket)),
+            Ok(()) => place.connection = Some(NullConnection::new(socket)),
             Err(_) => self.free.push(index),
         }
     }
@@ -301,15 +305,15 @@ impl Worker {
         let Some(connection) = connection(&mut self.places, token) else {
             return;
         };
-        let wishes = connection.wishes();
-        if !connection.is_done() && wishes == connection.watched {
+        let wanted = connection.wanted_events();
+        if !connection.is_done() && wanted == connection.watched {
             return;
         }
-        connection.watched = wishes;
+        connection.watched = wanted;
         let data = epoll::EventData::new_u64(token);
         // A connection that cannot be watched is closed.
         if connection.is_done()
-            || epoll::modify(&self.epoll, &connection.socket, data, interest(wishes)).is_err()
+            || epoll::modify(&self.epoll, &connection.socket, data, interest(wanted)).is_err()
         {
             self.close(token);
         }
@@ -327,7 +331,7 @@ impl Worker {
 }
 
 /// The connection of a token, if it is still there.
-fn connection(places: &mut [Place], token: u64) -> Option<&mut Connection> {
+fn connection(places: &mut [ConnectionSlot], token: u64) -> Option<&mut NullConnection> {
     let place = places.get_mut(token as u32 as usize)?;
     (u64::from(place.generation) == token >> 32)
         .then_some(place.connection.as_mut())

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::tls::Client;
-use super::{Bandwidth, Session, Wire};
-use crate::outcome::{Fault, Kind};
+use super::tls::TlsConnector;
+use super::{Bandwidth, TlsSession, Wire};
+use crate::outcome::{FailureKind, Fault};
 use crate::url::Url;
 use crate::{Error, Plan, limits};
 
@@ -21,17 +21,17 @@ const LEAST_BUFFER: f64 = 8.0 * 1024.0;
 const MOST_BUFFER: f64 = 256.0 * 1024.0;
 
 /// What a connected socket is at first.
-pub(crate) enum Begun {
+pub(crate) enum ConnectedSocket {
     /// An open connection.
     Open(Wire),
     /// A handshake that is to be made.
-    Shaking(Box<Session>),
+    Shaking(Box<TlsSession>),
 }
 
 /// The other end of every connection of a run.
 pub(crate) struct Target {
     address: SockAddr,
-    tls: Option<Client>,
+    tls: Option<TlsConnector>,
     /// The kernel's receive buffer in bytes, where TCP's window must throttle the server.
     receive_buffer: Option<usize>,
 }
@@ -51,7 +51,7 @@ impl Target {
             limits::source_ports(plan.connections)?;
         }
         let tls = if url.secure {
-            Some(Client::new(&plan.trust, &url.host, plan.http2)?)
+            Some(TlsConnector::new(&plan.trust, &url.host, plan.http2)?)
         } else {
             None
         };
@@ -69,7 +69,7 @@ impl Target {
 
     /// Begins to connect.
     pub(crate) fn connect(&self) -> Result<OwnedFd, Fault> {
-        let failed = |_| (Kind::ConnectFailed, None);
+        let failed = |_| (FailureKind::ConnectFailed, None);
         let kind = Type::STREAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::from(i32::from(self.address.family())), kind, None)
             .map_err(failed)?;
@@ -84,16 +84,16 @@ impl Target {
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::INPROGRESS) => Ok(socket.into()),
                 Some(errno) => Err(kind_of_connect(errno)),
-                None => Err((Kind::ConnectFailed, None)),
+                None => Err((FailureKind::ConnectFailed, None)),
             },
         }
     }
 
     /// Goes on with a socket that is connected.
-    pub(crate) fn begin(&self, socket: OwnedFd) -> Result<Begun, Fault> {
+    pub(crate) fn begin(&self, socket: OwnedFd) -> Result<ConnectedSocket, Fault> {
         Ok(match &self.tls {
-            None => Begun::Open(Wire::Plain(socket)),
-            Some(client) => Begun::Shaking(Box::new(client.begin(socket)?)),
+            None => ConnectedSocket::Open(Wire::Plain(socket)),
+            Some(client) => ConnectedSocket::Shaking(Box::new(client.begin(socket)?)),
         })
     }
 }
@@ -101,20 +101,20 @@ impl Target {
 /// How a failed attempt to connect is counted.
 pub(crate) fn kind_of_connect(errno: Errno) -> Fault {
     match errno {
-        Errno::CONNREFUSED => (Kind::ConnectRefused, None),
-        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (Kind::NoSourcePort, None),
-        Errno::TIMEDOUT => (Kind::Timeout, None),
+        Errno::CONNREFUSED => (FailureKind::ConnectRefused, None),
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (FailureKind::NoSourcePort, None),
+        Errno::TIMEDOUT => (FailureKind::Timeout, None),
         // Only a Unix socket says this at once; over TCP it shows as connections that are not accepted.
         Errno::AGAIN => (
-            Kind::ConnectRefused,
+            FailureKind::ConnectRefused,
             Some("the socket's queue of connections to be accepted is full"),
         ),
         Errno::ACCESS => (
-            Kind::ConnectFailed,
+            FailureKind::ConnectFailed,
             Some("no permission to connect to the socket"),
         ),
-        Errno::NOENT => (Kind::ConnectFailed, Some("the socket is gone")),
-        _ => (Kind::ConnectFailed, None),
+        Errno::NOENT => (FailureKind::ConnectFailed, Some("the socket is gone")),
+        _ => (FailureKind::ConnectFailed, None),
     }
 }
 

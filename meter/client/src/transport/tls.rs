@@ -15,7 +15,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection}
 
 use super::{Received, Trust};
 use crate::Error;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
 /// Bytes of ciphertext taken at once. With a record that came in pieces before it, it opens to less than the engine's
 /// buffer of 64 KiB.
@@ -26,12 +26,12 @@ const RECORD: usize = 16 * 1024;
 const HTTP2: &[u8] = b"h2";
 
 /// What is needed to begin a session with the server.
-pub(super) struct Client {
+pub(super) struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl Client {
+impl TlsConnector {
     /// For a server that must prove to be `host`. All threads share what is needed to resume a session.
     pub(super) fn new(trust: &Trust, host: &str, http2: bool) -> Result<Self, Error> {
         let wrong = |why: &dyn std::fmt::Display| {
@@ -51,10 +51,10 @@ impl Client {
     }
 
     /// The socket is connected: what comes next is the handshake.
-    pub(super) fn begin(&self, socket: OwnedFd) -> Result<Session, Fault> {
+    pub(super) fn begin(&self, socket: OwnedFd) -> Result<TlsSession, Fault> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|error| fault(&error))?;
-        Ok(Session {
+        Ok(TlsSession {
             socket,
             tls,
             end: None,
@@ -63,7 +63,7 @@ impl Client {
 }
 
 /// A connection under TLS.
-pub(crate) struct Session {
+pub(crate) struct TlsSession {
     socket: OwnedFd,
     tls: ClientConnection,
     /// How it ended; told after the bytes that came before.
@@ -72,7 +72,7 @@ pub(crate) struct Session {
 
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shaken {
+pub(crate) enum HandshakeStep {
     /// Both sides have agreed.
     Done,
     /// It is the server's turn.
@@ -81,18 +81,21 @@ pub(crate) enum Shaken {
     WantsRoom,
 }
 
-impl Session {
+impl TlsSession {
     /// Takes the handshake as far as it goes for now.
-    pub(crate) fn shake(&mut self) -> Result<Shaken, Fault> {
-        let reset = (Kind::Tls, Some("the connection was reset in the handshake"));
+    pub(crate) fn shake(&mut self) -> Result<HandshakeStep, Fault> {
+        let reset = (
+            FailureKind::Tls,
+            Some("the connection was reset in the handshake"),
+        );
         if !self.drain().map_err(|_| reset)? {
-            return Ok(Shaken::WantsRoom);
+            return Ok(HandshakeStep::WantsRoom);
         }
         let mut raw = [MaybeUninit::uninit(); CIPHERTEXT];
         match rustix::net::recv(&self.socket, &mut raw[..], RecvFlags::empty()) {
             Ok((([], _), _)) => {
                 return Err((
-                    Kind::Tls,
+                    FailureKind::Tls,
                     Some("the server closed the connection in the handshake"),
                 ));
             }
@@ -106,11 +109,11 @@ impl Session {
         }
         let drained = self.drain().map_err(|_| reset)?;
         Ok(if !self.tls.is_handshaking() {
-            Shaken::Done
+            HandshakeStep::Done
         } else if drained {
-            Shaken::Waits
+            HandshakeStep::Waits
         } else {
-            Shaken::WantsRoom
+            HandshakeStep::WantsRoom
         })
     }
 
@@ -128,7 +131,7 @@ impl Session {
             }
             Ok(((bytes, _), _)) => bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
-            Err(_) => return Received::Failed((Kind::Reset, None)),
+            Err(_) => return Received::Failed((FailureKind::Reset, None)),
         };
         let (count, opened) = self.open(ciphertext, buffer);
         if let Err(error) = opened {
@@ -214,13 +217,13 @@ impl Session {
     }
 }
 
-impl AsFd for Session {
+impl AsFd for TlsSession {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Session {
+impl Drop for TlsSession {
     /// Says goodbye, as far as the socket takes it at once: a server need not take the end for an attack.
     fn drop(&mut self) {
         self.tls.send_close_notify();
@@ -283,7 +286,7 @@ fn fault(error: &rustls::Error) -> Fault {
         Tls::DecryptError => "a record that cannot be decrypted",
         _ => "TLS failed",
     };
-    (Kind::Tls, Some(example))
+    (FailureKind::Tls, Some(example))
 }
 
 fn certificate(error: &CertificateError) -> &'static str {

@@ -24,7 +24,7 @@ pub enum Trust {
     /// Those that lead to a root in this file (PEM), and no other.
     File(PathBuf),
     /// All, whoever shows them and for whatever name.
-    Everybody,
+    Anyone,
 }
 
 impl Trust {
@@ -37,7 +37,7 @@ impl Trust {
         Ok(match self {
             Self::System => builder.with_root_certificates(system()?),
             Self::File(path) => builder.with_root_certificates(from_file(path)?),
-            Self::Everybody => builder
+            Self::Anyone => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AcceptAll {
                     algorithms: provider.signature_verification_algorithms,

@@ -10,7 +10,7 @@ use millrace_stats::random::Random;
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) values: Values,
-    pub(crate) spread: Spread,
+    pub(crate) spread: Skew,
 }
 
 /// What is chosen from.
@@ -23,7 +23,7 @@ pub(crate) enum Values {
 
 /// How it is chosen.
 #[derive(Debug)]
-pub(crate) enum Spread {
+pub(crate) enum Skew {
     Uniform,
     Zipf(Zipf),
     Weighted(Alias),
@@ -38,7 +38,7 @@ impl Values {
     }
 }
 
-impl Spread {
+impl Skew {
     /// An index below `count`.
     pub(crate) fn pick(&self, count: u64, random: &mut Random) -> u64 {
         match self {

@@ -24,8 +24,8 @@ mod zipf;
 pub use fileset::{DIRECTORY_BYTES, FileSet, FileSetError, MOST_DIRECTORIES};
 pub use log::{ArrivalKind, ArrivalPattern, Learned, LearnedClass, LogError, LogLines, Replay};
 pub use plan::PlanError;
-pub(crate) use session::Session;
-pub(crate) use step::{Asked, Judged};
+pub(crate) use session::VisitorSession;
+pub(crate) use step::{RenderedRequest, ResponseVerdict};
 
 use alias::Alias;
 use choice::Choice;
@@ -96,8 +96,8 @@ impl Workload {
     }
 
     /// The session with this number, the same one every time.
-    pub(crate) fn session(&self, number: u64) -> Session {
-        Session::new(self, number)
+    pub(crate) fn session(&self, number: u64) -> VisitorSession {
+        VisitorSession::new(self, number)
     }
 
     /// How a link to the server of `url` begins.

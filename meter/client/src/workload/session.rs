@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::Workload;
 use super::cookies::Jar;
-use super::step::{Asked, Judged, Step};
-use super::template::{Part, Template, Value};
+use super::step::{RenderedRequest, RequestStep, ResponseVerdict};
+use super::template::{Template, TemplatePart, Value};
 use millrace_stats::random::{Random, mix};
 
 /// The state of one session. It stands at one request until [`advance`](Self::advance) is called; the order of calls is
 /// `render`, `answered`, `advance`.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct VisitorSession {
     number: u64,
     /// From which everything random in the session is made.
     key: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     flaw: Option<&'static str>,
 }
 
-impl Session {
+impl VisitorSession {
     pub(crate) fn new(workload: &Workload, number: u64) -> Self {
         let key = mix(workload.seed, number);
         let mut random = Random::new(key);
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Appends the current request to `out`, head and body.
-    pub(crate) fn render(&mut self, workload: &Workload, out: &mut Vec<u8>) -> Asked {
+    pub(crate) fn render(&mut self, workload: &Workload, out: &mut Vec<u8>) -> RenderedRequest {
         let step = self.step(workload);
         let recorded = workload
             .recorded(self.number)
@@ -83,7 +83,7 @@ impl Session {
             jar.put(&self.target, out);
         }
         self.put_body(workload, step, method, out);
-        Asked {
+        RenderedRequest {
             class: self.class,
             head: method == b"HEAD",
             wants_body: step.wants_body(),
@@ -99,7 +99,7 @@ impl Session {
         status: u16,
         fields: &[u8],
         body: &[u8],
-    ) -> Judged {
+    ) -> ResponseVerdict {
         if let Some(jar) = &mut self.jar {
             jar.take(fields, &self.target, &workload.host);
         }
@@ -108,21 +108,21 @@ impl Session {
             .recorded(self.number)
             .map(|recorded| recorded.status);
         if !step.expects(status, recorded) {
-            return Judged::BadStatus;
+            return ResponseVerdict::BadStatus;
         }
         if let Some(flaw) = self.flaw {
-            return Judged::NoMatch(flaw);
+            return ResponseVerdict::NoMatch(flaw);
         }
         if let Some(fault) = step.check.as_ref().and_then(|check| check.fault(body)) {
-            return Judged::BadBody(fault);
+            return ResponseVerdict::BadBody(fault);
         }
         for extract in &step.extract {
             match extract.find(fields, body) {
                 Ok(value) => self.slots[extract.slot] = value,
-                Err(why) => return Judged::NoMatch(why),
+                Err(why) => return ResponseVerdict::NoMatch(why),
             }
         }
-        Judged::Good
+        ResponseVerdict::Good
     }
 
     /// Goes on to the next request: the pause before it, `None` when the session is over.
@@ -166,17 +166,23 @@ impl Session {
         }
     }
 
-    fn step<'w>(&self, workload: &'w Workload) -> &'w Step {
+    fn step<'w>(&self, workload: &'w Workload) -> &'w RequestStep {
         &workload.classes[usize::from(self.class)].steps[usize::from(self.step)]
     }
 
-    fn repeats(&mut self, step: &Step) -> u32 {
+    fn repeats(&mut self, step: &RequestStep) -> u32 {
         let (least, most) = step.repeat;
         least + self.random.below((most - least) as usize + 1) as u32
     }
 
     /// Appends the length, the end of the head, and the body.
-    fn put_body(&mut self, workload: &Workload, step: &Step, method: &[u8], out: &mut Vec<u8>) {
+    fn put_body(
+        &mut self,
+        workload: &Workload,
+        step: &RequestStep,
+        method: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let mut body = std::mem::take(&mut self.body);
         body.clear();
         if let Some(template) = &step.body {
@@ -195,8 +201,8 @@ impl Session {
     fn put(&mut self, workload: &Workload, template: &Template, out: &mut Vec<u8>) {
         for part in &template.parts {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Value(value, encoding) => {
+                TemplatePart::Text(text) => out.extend_from_slice(text),
+                TemplatePart::Value(value, encoding) => {
                     let whole = self.with(workload, *value, |bytes| encoding.put(bytes, out));
                     if !whole {
                         self.flaw =

@@ -12,12 +12,12 @@ const LONGEST: usize = 64 * 1024;
 
 /// What was rendered, and what the answer is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RenderedRequest {
     /// The class, by its place in [`Workload::classes`](super::Workload::classes).
     pub(crate) class: u16,
     /// The method is HEAD: the answer has no body.
     pub(crate) head: bool,
-    /// The answer's body is wanted by [`Session::answered`](super::Session::answered).
+    /// The answer's body is wanted by [`VisitorSession::answered`](super::Session::answered).
     pub(crate) wants_body: bool,
     /// The answer's fields are.
     pub(crate) wants_fields: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
 
 /// What an answer is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum ResponseVerdict {
     /// As expected.
     Good,
     /// Another status than expected.
@@ -39,7 +39,7 @@ pub(crate) enum Judged {
 /// One kind of session.
 #[derive(Debug)]
 pub(crate) struct Class {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<RequestStep>,
     /// Whether its sessions keep cookies.
     pub(crate) cookies: bool,
     /// How many values its steps extract.
@@ -48,7 +48,7 @@ pub(crate) struct Class {
 
 /// One request of a session, sent once or several times in a row.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct RequestStep {
     /// The method; `None` is the one that was recorded.
     pub(crate) method: Option<Box<[u8]>>,
     pub(crate) target: Template,
@@ -57,7 +57,7 @@ pub(crate) struct Step {
     pub(crate) body: Option<Template>,
     /// Statuses that are good; empty is 200 to 399, and the one that was recorded.
     pub(crate) expect: Vec<u16>,
-    pub(crate) check: Option<Check>,
+    pub(crate) check: Option<BodyRule>,
     pub(crate) extract: Vec<Extract>,
     /// The pause after it.
     pub(crate) think: Option<Think>,
@@ -67,7 +67,7 @@ pub(crate) struct Step {
 
 /// What the body of a good answer is.
 #[derive(Debug)]
-pub(crate) enum Check {
+pub(crate) enum BodyRule {
     Body(BodyCheck),
     Contains(Box<[u8]>),
 }
@@ -77,12 +77,12 @@ pub(crate) enum Check {
 pub(crate) struct Extract {
     /// Where it goes.
     pub(crate) slot: usize,
-    pub(crate) from: From,
+    pub(crate) from: ExtractSource,
 }
 
 /// Where in an answer a value stands.
 #[derive(Debug)]
-pub(crate) enum From {
+pub(crate) enum ExtractSource {
     /// The first group of the first match in the body; without groups the whole match.
     Regex(Box<Regex>),
     /// A place in a JSON body (RFC 6901).
@@ -91,19 +91,19 @@ pub(crate) enum From {
     Field(String),
 }
 
-impl Step {
+impl RequestStep {
     pub(crate) fn wants_body(&self) -> bool {
         self.check.is_some()
             || self
                 .extract
                 .iter()
-                .any(|extract| !matches!(extract.from, From::Field(_)))
+                .any(|extract| !matches!(extract.from, ExtractSource::Field(_)))
     }
 
     pub(crate) fn wants_fields(&self) -> bool {
         self.extract
             .iter()
-            .any(|extract| matches!(extract.from, From::Field(_)))
+            .any(|extract| matches!(extract.from, ExtractSource::Field(_)))
     }
 
     /// Whether `status` is good, for a request that had the status `recorded` before.
@@ -116,7 +116,7 @@ impl Step {
     }
 }
 
-impl Check {
+impl BodyRule {
     /// Why `body` is wrong, if it is.
     pub(crate) fn fault(&self, body: &[u8]) -> Option<&'static str> {
         match self {
@@ -132,7 +132,7 @@ impl Extract {
     /// The value in this answer, or why there is none.
     pub(crate) fn find(&self, fields: &[u8], body: &[u8]) -> Result<Vec<u8>, &'static str> {
         let value = match &self.from {
-            From::Regex(regex) => {
+            ExtractSource::Regex(regex) => {
                 let found = regex
                     .captures(body)
                     .ok_or("an extraction's regex found nothing")?;
@@ -144,8 +144,8 @@ impl Extract {
                     .as_bytes()
                     .to_vec()
             }
-            From::Pointer(pointer) => pointed(body, pointer)?,
-            From::Field(name) => {
+            ExtractSource::Pointer(pointer) => pointed(body, pointer)?,
+            ExtractSource::Field(name) => {
                 let value = field_values(fields, name).next();
                 value
                     .ok_or("a field to extract is not in the answer")?

@@ -1,18 +1,18 @@
 //! Rows of a CSV file, of which each session has one.
 
-use super::choice::Spread;
+use super::choice::Skew;
 use millrace_stats::random::Random;
 
 /// The rows, and how a session comes to its own.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<csv::ByteRecord>,
-    pick: Option<Spread>,
+    pick: Option<Skew>,
 }
 
 impl Table {
     /// At least one row. `pick` is how a session comes to its row: `None` is in turn.
-    pub(crate) fn new(rows: Vec<csv::ByteRecord>, pick: Option<Spread>) -> Self {
+    pub(crate) fn new(rows: Vec<csv::ByteRecord>, pick: Option<Skew>) -> Self {
         Self { rows, pick }
     }
 

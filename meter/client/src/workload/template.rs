@@ -3,7 +3,7 @@
 /// A compiled template.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TemplatePart>,
 }
 
 impl Template {
@@ -11,8 +11,8 @@ impl Template {
     pub(crate) fn push_text(&mut self, text: &[u8]) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Text(last)) => last.extend_from_slice(text),
-            _ => self.parts.push(Part::Text(text.to_vec())),
+            Some(TemplatePart::Text(last)) => last.extend_from_slice(text),
+            _ => self.parts.push(TemplatePart::Text(text.to_vec())),
         }
     }
 
@@ -20,8 +20,8 @@ impl Template {
     pub(crate) fn append(&mut self, other: Self) {
         for part in other.parts {
             match part {
-                Part::Text(text) => self.push_text(&text),
-                value @ Part::Value(..) => self.parts.push(value),
+                TemplatePart::Text(text) => self.push_text(&text),
+                value @ TemplatePart::Value(..) => self.parts.push(value),
             }
         }
     }
@@ -29,7 +29,7 @@ impl Template {
 
 /// A piece of a template.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     Text(Vec<u8>),
     Value(Value, Encoding),
 }

@@ -13,8 +13,8 @@ use super::workshop::Workshop;
 use super::{h2load, wrk};
 use base_clock::Nanos;
 use millrace_client::Plan;
-use millrace_client::own::schedule;
 use millrace_client::request::head_fields;
+use millrace_client::scheduler_stats::schedule;
 
 /// Between two looks at whether it is done.
 const GLANCE: Duration = Duration::from_millis(200);

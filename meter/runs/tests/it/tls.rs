@@ -137,7 +137,7 @@ fn certificates_that_are_not_good_are_refused_and_named() {
         let run = all_end_as("tls", word, &plan);
         assert_eq!(run.connections.established, 0);
         let blind = Plan {
-            trust: Trust::Everybody,
+            trust: Trust::Anyone,
             ..plan
         };
         assert_eq!(measure(&blind).accounting.good, 10, "{word}");

@@ -15,12 +15,12 @@ pub(super) struct Counter {
     held: VecDeque<u64>,
     /// Requests that came later than what is held; counted in the oldest second there is.
     late: u64,
-    tally: Tally,
+    tally: SecondSums,
 }
 
 /// Sums over seconds in order.
 #[derive(Debug)]
-struct Tally {
+struct SecondSums {
     seconds: u64,
     requests: u64,
     peak: u64,
@@ -75,7 +75,7 @@ impl Counter {
             begin: 0,
             held: VecDeque::new(),
             late: 0,
-            tally: Tally {
+            tally: SecondSums {
                 seconds: 0,
                 requests: 0,
                 peak: 0,
@@ -142,7 +142,7 @@ impl Counter {
     }
 }
 
-impl Tally {
+impl SecondSums {
     fn second(&mut self, count: u64) {
         self.seconds += 1;
         self.requests += count;

@@ -12,7 +12,7 @@ use super::{LogError, class};
 use crate::url::Url;
 use crate::workload::Workload;
 use crate::workload::alias::Alias;
-use crate::workload::choice::{Choice, Spread, Values};
+use crate::workload::choice::{Choice, Skew, Values};
 use crate::workload::template::Value;
 use crate::{Error, Plan};
 
@@ -144,7 +144,7 @@ impl Learned {
                 .unzip();
             workload.choices.push(Choice {
                 values: Values::List(targets),
-                spread: Spread::Weighted(Alias::new(&counts)),
+                spread: Skew::Weighted(Alias::new(&counts)),
             });
         }
         Ok(workload)

@@ -16,7 +16,7 @@ const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'l> {
+pub(super) struct LogLine<'l> {
     /// Seconds since 1970.
     pub(super) time: i64,
     /// Method and target; none if the request was not one that could be asked again.
@@ -34,7 +34,10 @@ pub(super) struct Lines {
 
 impl Lines {
     /// The next line of `input`: `None` at the end, `Some(None)` if it is damaged.
-    pub(super) fn next(&mut self, input: &mut dyn BufRead) -> io::Result<Option<Option<Line<'_>>>> {
+    pub(super) fn next(
+        &mut self,
+        input: &mut dyn BufRead,
+    ) -> io::Result<Option<Option<LogLine<'_>>>> {
         self.line.clear();
         let length = (&mut *input)
             .take(LONGEST)
@@ -50,7 +53,7 @@ impl Lines {
     }
 
     /// `host ident user [time] "request" status …`
-    fn parse(&mut self) -> Option<Line<'_>> {
+    fn parse(&mut self) -> Option<LogLine<'_>> {
         let line = self.line.trim_ascii();
         let at = memchr::memmem::find(line, b" [")? + 2;
         let (stamp, rest) = line[at..].split_at_checked(STAMP)?;
@@ -70,7 +73,7 @@ impl Lines {
             return None;
         }
         let digit = |n: usize| u16::from(status[n] - b'0');
-        Some(Line {
+        Some(LogLine {
             time: self.time,
             request: split(request),
             status: 100 * digit(0) + 10 * digit(1) + digit(2),

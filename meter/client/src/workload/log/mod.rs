@@ -18,8 +18,8 @@ pub use learned::{Learned, LearnedClass};
 pub use read::LogLines;
 pub use replay::Replay;
 
-use super::step::{Class, Step};
-use super::template::{Encoding, Part, Template, Value};
+use super::step::{Class, RequestStep};
+use super::template::{Encoding, Template, TemplatePart, Value};
 use crate::url::Url;
 use crate::{Error, Plan};
 
@@ -32,10 +32,10 @@ fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
             .as_bytes(),
     );
     let target = Template {
-        parts: vec![Part::Value(target, Encoding::Target)],
+        parts: vec![TemplatePart::Value(target, Encoding::Target)],
     };
     Ok(Class {
-        steps: vec![Step {
+        steps: vec![RequestStep {
             method: None,
             target,
             fields,

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::LogError;
-use super::line::{Line, Lines};
+use super::line::{Lines, LogLine};
 
 /// What the lines of a log were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct LogLines {
 /// Calls `each` with the lines of a log that are in order. A file whose name ends in `.gz` is unpacked on the way.
 pub(super) fn read(
     path: &Path,
-    mut each: impl FnMut(Line<'_>) -> Result<(), LogError>,
+    mut each: impl FnMut(LogLine<'_>) -> Result<(), LogError>,
 ) -> Result<LogLines, LogError> {
     let cannot = |source| LogError::Read {
         path: path.to_owned(),

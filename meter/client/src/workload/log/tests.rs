@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::*;
-use crate::workload::{Judged, Workload};
+use crate::workload::{ResponseVerdict, Workload};
 
 /// A line in the given second of a day.
 fn line(second: u32, request: &str, status: u16) -> String {
@@ -166,9 +166,9 @@ fn a_replay_keeps_order_times_and_statuses() {
             .session(number)
             .answered(&workload, status, b"", b"")
     };
-    assert_eq!(judge(1, 404), Judged::Good, "as in the log");
-    assert_eq!(judge(1, 200), Judged::Good);
-    assert_eq!(judge(0, 404), Judged::BadStatus);
+    assert_eq!(judge(1, 404), ResponseVerdict::Good, "as in the log");
+    assert_eq!(judge(1, 200), ResponseVerdict::Good);
+    assert_eq!(judge(0, 404), ResponseVerdict::BadStatus);
     let all = with(&text, |path| Replay::from_log(&path, true)).unwrap();
     let (workload, times) = all.workload(&Plan::new("http://h/")).unwrap();
     assert_eq!(times.len(), 6);

@@ -18,7 +18,7 @@ use super::Workload;
 use super::alias::Alias;
 use crate::Plan;
 use crate::url::Url;
-use section::{Field, Section, Source};
+use section::{Field, PlanText, Section};
 
 /// Classes that a plan has at most.
 const MOST_CLASSES: usize = 1000;
@@ -52,7 +52,7 @@ impl Workload {
     ///
     /// The first mistake in the plan, or in a file that it names, with line and column.
     pub fn parse(text: &str, file: &Path, base: &Plan) -> Result<Self, PlanError> {
-        let source = Source { file, text };
+        let source = PlanText { file, text };
         let table = DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
             source.error(

@@ -11,12 +11,12 @@ use super::PlanError;
 
 /// A file's text and name, for errors.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'t> {
+pub(super) struct PlanText<'t> {
     pub(super) file: &'t Path,
     pub(super) text: &'t str,
 }
 
-impl Source<'_> {
+impl PlanText<'_> {
     /// A mistake at a byte of the text.
     pub(super) fn error(&self, offset: usize, message: impl Into<String>) -> PlanError {
         PlanError::at(self.file, self.text, offset, message)
@@ -25,7 +25,7 @@ impl Source<'_> {
 
 /// A table that is being read.
 pub(super) struct Section<'t> {
-    source: Source<'t>,
+    source: PlanText<'t>,
     title: String,
     table: &'t DeTable<'t>,
     at: usize,
@@ -36,13 +36,13 @@ pub(super) struct Section<'t> {
 /// A value in a table, with its key.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'t> {
-    source: Source<'t>,
+    source: PlanText<'t>,
     value: &'t Spanned<DeValue<'t>>,
 }
 
 impl<'t> Section<'t> {
     /// The table of a whole file.
-    pub(super) fn whole(source: Source<'t>, table: &'t DeTable<'t>) -> Self {
+    pub(super) fn whole(source: PlanText<'t>, table: &'t DeTable<'t>) -> Self {
         Self {
             source,
             title: "the plan".to_owned(),

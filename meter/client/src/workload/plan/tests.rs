@@ -6,7 +6,7 @@ use std::path::Path;
 use super::PlanError;
 use crate::Plan;
 use crate::workload::tests::{first, parse_in, render};
-use crate::workload::{Judged, Workload};
+use crate::workload::{ResponseVerdict, Workload};
 use millrace_stats::random::Random;
 
 /// The example of the document.
@@ -216,7 +216,7 @@ fn fields_of_the_command_hold_where_the_plan_says_nothing() {
     );
     assert_eq!(
         workload.session(0).answered(&workload, 418, b"", b""),
-        Judged::Good
+        ResponseVerdict::Good
     );
 }
 

@@ -3,7 +3,7 @@
 use super::section::{Field, did_you_mean};
 use super::{Names, PlanError};
 use crate::workload::session::MOST_HEX;
-use crate::workload::template::{Encoding, Part, Template, Value};
+use crate::workload::template::{Encoding, Template, TemplatePart, Value};
 
 /// What has a meaning of its own in `{{ }}`.
 pub(super) const RESERVED: [&str; 8] = [
@@ -49,7 +49,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((literal, after.trim_start().strip_prefix("}}")?))
 }
 
-fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<Part, String> {
+fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<TemplatePart, String> {
     let mut words: Vec<&str> = inside.split_whitespace().collect();
     let mut encoding = encoding;
     let told = match words.first() {
@@ -75,7 +75,7 @@ fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<Part, String>
     {
         encoding = Encoding::Target;
     }
-    Ok(Part::Value(value, encoding))
+    Ok(TemplatePart::Value(value, encoding))
 }
 
 fn value(words: &[&str], names: &Names) -> Result<Value, String> {

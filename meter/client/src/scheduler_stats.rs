@@ -8,14 +8,14 @@ use base_probe::Group;
 use base_clock::Nanos;
 
 /// Where to read it.
-pub(crate) struct Own {
+pub(crate) struct SchedulerStats {
     /// The own cgroup and those above it: the quota of each holds. None where the kernel counts none.
     group: Option<Group>,
 }
 
 /// What had added up at one moment; `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SchedulerTimes {
     /// Time for which a quota kept ready threads of the cgroup from running, summed over cores and over the cgroup
     /// with those above it, so that it only rises.
     pub throttled: Option<Nanos>,
@@ -25,7 +25,7 @@ pub struct Usage {
     pub turns: Option<u64>,
 }
 
-impl Usage {
+impl SchedulerTimes {
     /// What was added since `start`.
     pub(crate) fn since(self, start: Self) -> Self {
         let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
@@ -37,7 +37,7 @@ impl Usage {
     }
 }
 
-impl Own {
+impl SchedulerStats {
     /// Finds the cgroup of this process, of version 2 or the first.
     pub(crate) fn find() -> Self {
         Self {
@@ -46,12 +46,12 @@ impl Own {
     }
 
     /// For the calling thread.
-    pub(crate) fn read(&self) -> Usage {
+    pub(crate) fn read(&self) -> SchedulerTimes {
         let throttles = self.group.as_ref().and_then(|group| group.sample().ok());
         let kept_us = throttles.map(|all| all.iter().map(|one| one.throttled_us).sum::<u64>());
         let schedstat = fs::read_to_string("/proc/thread-self/schedstat").ok();
         let [_, run_delay, turns] = schedstat.as_deref().map_or([None; 3], schedule);
-        Usage {
+        SchedulerTimes {
             throttled: kept_us.map(|kept_us| kept_us.saturating_mul(1000)),
             run_delay,
             turns,
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn what_is_not_known_stays_unknown() {
-        let known = Usage {
+        let known = SchedulerTimes {
             throttled: Some(5),
             run_delay: Some(9),
             turns: Some(2),
         };
-        let unknown = Usage::default();
-        let expected = Usage {
+        let unknown = SchedulerTimes::default();
+        let expected = SchedulerTimes {
             throttled: Some(0),
             run_delay: Some(0),
             turns: Some(0),

@@ -9,7 +9,7 @@ use base_clock::Nanos;
 
 /// CPU time of a thread, user and system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub struct ThreadCpu {
     /// In turns in which there was something to do.
     pub work: Nanos,
     /// In turns in which there was nothing.
@@ -18,7 +18,7 @@ pub struct Cpu {
 
 /// The measured part of a thread, so far.
 #[derive(Default)]
-pub struct Work {
+pub struct CpuAccount {
     /// When it began, and the thread's CPU time then.
     began: Option<(Nanos, Nanos)>,
     /// When the last turn was over.
@@ -27,7 +27,7 @@ pub struct Work {
     empty: Nanos,
 }
 
-impl Work {
+impl CpuAccount {
     /// A turn is over, and the measured part begins at `start`.
     pub fn turn(&mut self, now: Nanos, start: Nanos, is_empty: bool) {
         match self.began {
@@ -44,18 +44,18 @@ impl Work {
     }
 
     /// CPU time of the calling thread in the measured part, so far.
-    pub fn cpu(&self) -> Cpu {
-        self.began.map_or(Cpu::default(), |(at, before)| {
+    pub fn cpu(&self) -> ThreadCpu {
+        self.began.map_or(ThreadCpu::default(), |(at, before)| {
             let span = self.last.saturating_sub(at);
             self.split(base_clock::thread_cpu().saturating_sub(before), span)
         })
     }
 
     /// Parts `cpu` as the turns of `span` were.
-    fn split(&self, cpu: Nanos, span: Nanos) -> Cpu {
+    fn split(&self, cpu: Nanos, span: Nanos) -> ThreadCpu {
         let share = self.empty as f64 / span.max(1) as f64;
         let spun = (cpu as f64 * share.min(1.0)) as Nanos;
-        Cpu {
+        ThreadCpu {
             work: cpu - spun,
             spun,
         }
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn turns_without_anything_are_no_work() {
-        let mut work = Work::default();
-        assert_eq!(work.cpu(), Cpu::default(), "before it begins");
+        let mut work = CpuAccount::default();
+        assert_eq!(work.cpu(), ThreadCpu::default(), "before it begins");
         work.turn(90, 100, true);
         work.turn(100, 100, true);
         // Three parts of four are empty, one turn of which was longer than it looked.
@@ -79,19 +79,19 @@ mod tests {
         work.turn(200, 100, true);
         assert_eq!(work.empty, 80);
         let parts = |cpu| work.split(cpu, 100);
-        let expected = Cpu { work: 20, spun: 80 };
+        let expected = ThreadCpu { work: 20, spun: 80 };
         assert_eq!(parts(100), expected);
         // Somebody else had the core for half of the time.
-        let expected = Cpu { work: 10, spun: 40 };
+        let expected = ThreadCpu { work: 10, spun: 40 };
         assert_eq!(parts(50), expected);
     }
 
     #[test]
     fn whoever_sleeps_works_all_its_cpu_time() {
-        let mut work = Work::default();
+        let mut work = CpuAccount::default();
         work.turn(1, 0, false);
         work.turn(1_000_001, 0, false);
-        let expected = Cpu { work: 7, spun: 0 };
+        let expected = ThreadCpu { work: 7, spun: 0 };
         assert_eq!(work.split(7, 1_000_000), expected);
     }
 }

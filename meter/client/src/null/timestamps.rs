@@ -17,7 +17,7 @@ use base_clock::Nanos;
 ///
 /// # Errors
 /// The kernel refuses.
-pub(super) fn ask(listener: &impl AsFd) -> std::io::Result<()> {
+pub(super) fn enable(listener: &impl AsFd) -> std::io::Result<()> {
     Ok(setsockopt(listener, sockopt::ReceiveTimestampns, &true)?)
 }
 

@@ -18,7 +18,7 @@ const LATE: Nanos = 2 * MS;
 
 /// One direction of a connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct PacedLine {
     bandwidth: f64,
     portion: usize,
     /// When the line has carried all that was granted.
@@ -30,13 +30,13 @@ pub(crate) struct Line {
 /// What the line says to bytes that wait to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// So many may pass now, and then [`Line::passed`] is to be called.
+    /// So many may pass now, and then [`PacedLine::passed`] is to be called.
     Now(usize),
     /// Ask again at this time.
     At(Nanos),
 }
 
-impl Line {
+impl PacedLine {
     pub(crate) fn new(bandwidth: Bandwidth) -> Self {
         let bandwidth = bandwidth.bytes_per_second();
         let portion = bandwidth * PORTION as f64 / SECOND as f64;
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     /// When `bytes` that are there at once have passed; each turn is taken `late` after its time.
-    fn carry(line: &mut Line, bytes: usize, begin: Nanos, late: Nanos) -> Nanos {
+    fn carry(line: &mut PacedLine, bytes: usize, begin: Nanos, late: Nanos) -> Nanos {
         let (mut left, mut now) = (bytes, begin);
         while left > 0 {
             match line.ask(left, now) {
@@ -107,8 +107,8 @@ mod tests {
         now - begin
     }
 
-    fn line() -> Line {
-        Line::new(Bandwidth::new(50_000.0).unwrap())
+    fn line() -> PacedLine {
+        PacedLine::new(Bandwidth::new(50_000.0).unwrap())
     }
 
     #[test]

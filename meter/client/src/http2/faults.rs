@@ -2,7 +2,7 @@
 
 use h2::{Error, Reason};
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
 /// Why a stream ended without an answer.
 pub(super) fn of_stream(error: &Error) -> Fault {
@@ -20,7 +20,7 @@ pub(super) fn of_stream(error: &Error) -> Fault {
         Some(Reason::HTTP_1_1_REQUIRED) => "the server wants HTTP/1.1 for this (RST_STREAM)",
         _ => "the server reset the stream (RST_STREAM)",
     };
-    (Kind::Reset, Some(example))
+    (FailureKind::Reset, Some(example))
 }
 
 /// What this side found wrong with what came.
@@ -33,5 +33,5 @@ pub(super) fn of_connection(error: &Error) -> Fault {
         Some(Reason::ENHANCE_YOUR_CALM) => "too many frames against the rules of HTTP/2",
         _ => "the server breaks the rules of HTTP/2",
     };
-    (Kind::BadResponse, Some(example))
+    (FailureKind::BadResponse, Some(example))
 }

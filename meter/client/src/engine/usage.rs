@@ -4,29 +4,29 @@
 //! thread is idle however busy it was before, and what it does in a ramp-down is not measured.
 
 use super::Engine;
-use crate::own::Usage;
-use crate::work::Cpu;
+use crate::cpu_accounting::ThreadCpu;
+use crate::scheduler_stats::SchedulerTimes;
 use base_clock::Nanos;
 
 /// What there was to be read at the beginning and at the end.
 #[derive(Default)]
-pub(super) struct Spent {
-    at_start: Option<Usage>,
-    at_end: Option<Used>,
+pub(super) struct UsageReadings {
+    at_start: Option<SchedulerTimes>,
+    at_end: Option<ThreadUsage>,
 }
 
 /// What a thread used while requests could be issued.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
+pub struct ThreadUsage {
     /// Its CPU time.
-    pub cpu: Cpu,
+    pub cpu: ThreadCpu,
     /// In which time.
     pub span: Nanos,
     /// What the kernel kept from it.
-    pub kept: Usage,
+    pub kept: SchedulerTimes,
 }
 
-impl Used {
+impl ThreadUsage {
     /// Share of a core that it worked, from 0 to 1.
     pub fn busy(&self) -> f64 {
         if self.span == 0 {
@@ -39,27 +39,27 @@ impl Used {
 
 impl Engine<'_> {
     /// Called in every turn of the loop: reads when the measured part begins, and when it is over.
-    pub(super) fn take_stock(&mut self, now: Nanos) {
-        if now >= self.times.start && self.spent.at_start.is_none() {
-            self.spent.at_start = Some(self.shared.own.read());
+    pub(super) fn read_usage_at_edges(&mut self, now: Nanos) {
+        if now >= self.times.start && self.usage.at_start.is_none() {
+            self.usage.at_start = Some(self.shared.scheduler_stats.read());
         }
         let is_over = self.stopped_at.is_some() || now >= self.times.end;
-        if is_over && self.spent.at_end.is_none() {
-            self.spent.at_end = Some(self.read_used());
+        if is_over && self.usage.at_end.is_none() {
+            self.usage.at_end = Some(self.read_used());
         }
     }
 
     /// What was used in the measured part; up to now, if it is not over.
-    pub(super) fn used(&self) -> Used {
-        self.spent.at_end.unwrap_or_else(|| self.read_used())
+    pub(super) fn used(&self) -> ThreadUsage {
+        self.usage.at_end.unwrap_or_else(|| self.read_used())
     }
 
-    fn read_used(&self) -> Used {
+    fn read_used(&self) -> ThreadUsage {
         let kept = self
-            .spent
+            .usage
             .at_start
-            .map(|start| self.shared.own.read().since(start));
-        Used {
+            .map(|start| self.shared.scheduler_stats.read().since(start));
+        ThreadUsage {
             cpu: self.recorder.work.cpu(),
             span: base_clock::now().saturating_sub(self.times.start),
             kept: kept.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! The two directions of a connection with limited bandwidth, and whether it kept SPECweb99's pace.
 
 use super::Bandwidth;
-use super::line::Line;
+use super::paced_line::PacedLine;
 use crate::Plan;
 use crate::recorder::Pending;
 use base_clock::{Nanos, SECOND};
@@ -13,9 +13,9 @@ const GOOD: f64 = 0.99;
 
 /// What limits one connection, and what it achieved in the measured part.
 #[derive(Debug)]
-pub(crate) struct Pace {
-    pub(crate) down: Option<Line>,
-    pub(crate) up: Option<Line>,
+pub(crate) struct BandwidthPace {
+    pub(crate) down: Option<PacedLine>,
+    pub(crate) up: Option<PacedLine>,
     ended: u64,
     good: u64,
     bytes: u64,
@@ -24,10 +24,10 @@ pub(crate) struct Pace {
     last: Nanos,
 }
 
-impl Pace {
+impl BandwidthPace {
     /// The pace that a plan sets, if it sets one.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
-        let line = |bandwidth: Option<Bandwidth>| bandwidth.map(Line::new);
+        let line = |bandwidth: Option<Bandwidth>| bandwidth.map(PacedLine::new);
         let (down, up) = (line(plan.throttle_down), line(plan.throttle_up));
         (down.is_some() || up.is_some()).then_some(Self {
             down,
@@ -45,7 +45,7 @@ impl Pace {
         [&mut self.down, &mut self.up]
             .into_iter()
             .flatten()
-            .for_each(Line::reset);
+            .for_each(PacedLine::reset);
     }
 
     /// An answer of so many bytes is complete.
@@ -80,9 +80,9 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn pace() -> Pace {
+    fn pace() -> BandwidthPace {
         let down = Some(Bandwidth::new(50_000.0).unwrap());
-        Pace::of(&Plan {
+        BandwidthPace::of(&Plan {
             throttle_down: down,
             ..Plan::new("http://h/")
         })
@@ -135,6 +135,6 @@ mod tests {
 
     #[test]
     fn without_a_limit_there_is_no_pace() {
-        assert!(Pace::of(&Plan::new("http://h/")).is_none());
+        assert!(BandwidthPace::of(&Plan::new("http://h/")).is_none());
     }
 }

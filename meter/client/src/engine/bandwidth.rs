@@ -6,16 +6,16 @@ use std::collections::BinaryHeap;
 use rustix::event::epoll;
 
 use super::{Engine, interest};
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::transport::Turn;
 use base_clock::Nanos;
 
 /// When lines will have carried a portion, the next first, and whose they are.
 #[derive(Default)]
-pub(super) struct Wakes(BinaryHeap<Reverse<(Nanos, usize)>>);
+pub(super) struct LineTimers(BinaryHeap<Reverse<(Nanos, usize)>>);
 
-impl Wakes {
+impl LineTimers {
     /// When the thread must be awake again.
     pub(super) fn next(&self) -> Nanos {
         self.0.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
@@ -46,7 +46,8 @@ impl Engine<'_> {
 
     fn paced_room(&mut self, id: usize) -> Option<usize> {
         let connection = &mut self.connections[id];
-        let (State::Open(wire), Some(pace)) = (&connection.state, &mut connection.pace) else {
+        let (ConnectionState::Open(wire), Some(pace)) = (&connection.state, &mut connection.pace)
+        else {
             return Some(usize::MAX);
         };
         let (Some(line), waiting @ 1..) = (&mut pace.down, wire.waiting()) else {
@@ -87,7 +88,7 @@ impl Engine<'_> {
         if let Err(errno) = epoll::modify(&self.epoll, socket, data, flags) {
             // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
             debug_assert!(false, "epoll_ctl: {errno}");
-            self.fail(id, Kind::ConnectFailed, None);
+            self.fail(id, FailureKind::ConnectFailed, None);
         }
     }
 
@@ -96,12 +97,13 @@ impl Engine<'_> {
         while let Some(id) = self.wakes.take(now) {
             // The connection that asked for this may be gone, and another in its place.
             let connection = &self.connections[id];
-            let (State::Open(_), Some(pace)) = (&connection.state, &connection.pace) else {
+            let (ConnectionState::Open(_), Some(pace)) = (&connection.state, &connection.pace)
+            else {
                 continue;
             };
             let is_ready = |line: &Option<_>| {
                 line.as_ref()
-                    .is_some_and(|line: &crate::transport::Line| !line.is_busy(now))
+                    .is_some_and(|line: &crate::transport::PacedLine| !line.is_busy(now))
             };
             let (down, up) = (
                 connection.holds_input && is_ready(&pace.down),

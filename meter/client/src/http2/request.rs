@@ -14,13 +14,13 @@ use crate::{Error, Plan};
 const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 /// A request as `h2` takes it.
-pub(crate) struct Prepared {
+pub(crate) struct Http2Request {
     head: Parts,
     /// What is sent as DATA; empty is none.
     pub(crate) body: Bytes,
 }
 
-impl Prepared {
+impl Http2Request {
     /// The request for one target of a plan. A `Host` field names the authority, as it does in HTTP/1.1.
     pub(crate) fn new(plan: &Plan, url: &Url, target: &str) -> Result<Self, Error> {
         let (fields, host) = fields(plan).map_err(Error::Plan)?;
@@ -95,9 +95,9 @@ fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
 mod tests {
     use super::*;
 
-    fn prepare(plan: &Plan) -> Result<Prepared, Error> {
+    fn prepare(plan: &Plan) -> Result<Http2Request, Error> {
         let url = Url::parse(&plan.url)?;
-        Prepared::new(plan, &url, &url.target)
+        Http2Request::new(plan, &url, &url.target)
     }
 
     fn with(name: &str, value: &str) -> Plan {

@@ -7,18 +7,18 @@ use std::task::{Wake, Waker};
 
 /// The numbers of the places with news, in the order of the news.
 #[derive(Default)]
-pub(super) struct Ready(Mutex<Vec<usize>>);
+pub(super) struct ReadySlots(Mutex<Vec<usize>>);
 
 /// Wakes one place. A waker must be fit for other threads; this one only ever sees its own, and the lock is free.
-struct Bell {
+struct SlotWaker {
     place: usize,
-    ready: Arc<Ready>,
+    ready: Arc<ReadySlots>,
 }
 
-impl Ready {
+impl ReadySlots {
     /// The waker of a place.
     pub(super) fn waker(self: &Arc<Self>, place: usize) -> Waker {
-        Waker::from(Arc::new(Bell {
+        Waker::from(Arc::new(SlotWaker {
             place,
             ready: Arc::clone(self),
         }))
@@ -40,7 +40,7 @@ impl Ready {
     }
 }
 
-impl Wake for Bell {
+impl Wake for SlotWaker {
     fn wake(self: Arc<Self>) {
         self.ready.add(self.place);
     }

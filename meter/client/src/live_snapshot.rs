@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::recorder::Recorder;
 use base_clock::{MS, Nanos};
 use millrace_stats::latency::{Latency, summary};
@@ -22,7 +22,7 @@ const KINDS: usize = 4;
 
 /// What all threads of a run have measured so far, at most a quarter of a second ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Glimpse {
+pub struct LiveSnapshot {
     /// From the scheduled send to the complete answer, of good answers; a closed loop has none.
     pub response: Option<Latency>,
     /// From the actual send to the complete answer, of good answers.
@@ -36,32 +36,32 @@ pub struct Glimpse {
 }
 
 /// The copies of all threads; none if nobody watches.
-pub(crate) struct Glimpses(Vec<Place>);
+pub(crate) struct ThreadSnapshots(Vec<SnapshotSlot>);
 
 /// One thread's place.
-struct Place {
+struct SnapshotSlot {
     /// When the next copy is due.
     due: AtomicU64,
-    copy: Mutex<Copied>,
+    copy: Mutex<ThreadCopy>,
 }
 
-struct Copied {
+struct ThreadCopy {
     response: Histogram<u64>,
     service: Histogram<u64>,
-    errors: [u64; Kind::ALL.len()],
+    errors: [u64; FailureKind::ALL.len()],
     connected: u64,
     busy: f64,
 }
 
-impl Glimpses {
+impl ThreadSnapshots {
     /// Places for `threads` threads, if somebody watches.
     pub(crate) fn new(threads: usize, is_watched: bool) -> Self {
-        let place = |_| Place {
+        let place = |_| SnapshotSlot {
             due: AtomicU64::new(0),
-            copy: Mutex::new(Copied {
+            copy: Mutex::new(ThreadCopy {
                 response: histogram(3),
                 service: histogram(3),
-                errors: [0; Kind::ALL.len()],
+                errors: [0; FailureKind::ALL.len()],
                 connected: 0,
                 busy: 0.0,
             }),
@@ -93,10 +93,10 @@ impl Glimpses {
     }
 
     /// All threads together.
-    pub(crate) fn look(&self) -> Glimpse {
+    pub(crate) fn look(&self) -> LiveSnapshot {
         let (mut response, mut service) = (histogram(3), histogram(3));
-        let mut errors = [0; Kind::ALL.len()];
-        let mut glimpse = Glimpse::default();
+        let mut errors = [0; FailureKind::ALL.len()];
+        let mut snapshot = LiveSnapshot::default();
         for place in &self.0 {
             let copy = place.copy.lock().unwrap_or_else(PoisonError::into_inner);
             // All have the same bounds, so nothing can fall outside.
@@ -105,19 +105,19 @@ impl Glimpses {
             for (sum, count) in errors.iter_mut().zip(copy.errors) {
                 *sum += count;
             }
-            glimpse.connected += copy.connected;
-            glimpse.busiest_thread = glimpse.busiest_thread.max(copy.busy);
+            snapshot.connected += copy.connected;
+            snapshot.busiest_thread = snapshot.busiest_thread.max(copy.busy);
         }
-        Glimpse {
+        LiveSnapshot {
             response: summary(&response),
             service: summary(&service),
             errors: most_frequent(&errors),
-            ..glimpse
+            ..snapshot
         }
     }
 }
 
-impl Copied {
+impl ThreadCopy {
     fn take(&mut self, recorder: &Recorder, connected: u64) {
         // A copy of memory; to empty the old one and to add would be several times slower.
         if let Some(open) = &recorder.open {
@@ -130,8 +130,8 @@ impl Copied {
     }
 }
 
-fn most_frequent(counts: &[u64; Kind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
-    let mut kinds: Vec<(&'static str, u64)> = Kind::ALL
+fn most_frequent(counts: &[u64; FailureKind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
+    let mut kinds: Vec<(&'static str, u64)> = FailureKind::ALL
         .iter()
         .map(|kind| (kind.key(), counts[*kind as usize]))
         .filter(|(_, count)| *count > 0)
@@ -152,19 +152,19 @@ mod tests {
     #[test]
     fn a_copy_is_left_four_times_a_second_and_only_if_somebody_watches() {
         let recorder = Recorder::new(0, SECOND, None, false);
-        Glimpses::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
-        let glimpses = Glimpses::new(1, true);
-        glimpses.leave(0, base_clock::now(), &recorder, || 7);
-        glimpses.leave(0, base_clock::now(), &recorder, || panic!("too early"));
-        let glimpse = glimpses.look();
-        assert_eq!((glimpse.connected, glimpse.service), (7, None));
+        ThreadSnapshots::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
+        let snapshots = ThreadSnapshots::new(1, true);
+        snapshots.leave(0, base_clock::now(), &recorder, || 7);
+        snapshots.leave(0, base_clock::now(), &recorder, || panic!("too early"));
+        let snapshot = snapshots.look();
+        assert_eq!((snapshot.connected, snapshot.service), (7, None));
     }
 
     #[test]
     fn the_most_frequent_errors_come_first() {
-        let mut counts = [0; Kind::ALL.len()];
-        counts[Kind::Timeout as usize] = 3;
-        counts[Kind::Reset as usize] = 9;
+        let mut counts = [0; FailureKind::ALL.len()];
+        counts[FailureKind::Timeout as usize] = 3;
+        counts[FailureKind::Reset as usize] = 9;
         let first = most_frequent(&counts);
         assert_eq!(first[..3], [Some(("reset", 9)), Some(("timeout", 3)), None]);
     }
