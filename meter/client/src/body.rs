@@ -1,4 +1,5 @@
-//! What the body of a good answer must be: checked on the way, counted as `bad_body` where it is not.
+//! What the body of a good response must be. Bodies are checked while they arrive; a failure is
+//! counted as `bad_body`.
 
 use regex::bytes::Regex;
 use ring::digest;
@@ -7,10 +8,10 @@ use crate::Error;
 use crate::response::ResponseHead;
 use crate::sink::{Collect, Sink};
 
-/// Bytes of bodies that are kept to be looked at: of one, and of all connections together.
+/// Bytes of bodies that are kept for checks: of one connection, and of all together.
 const LONGEST: usize = 16 << 20;
 const TOGETHER: usize = 1 << 30;
-/// What every connection may keep, however many there are.
+/// Bytes that every connection may keep, for any number of connections.
 const LEAST: usize = 64 << 10;
 /// Length of a SHA-256 digest in bytes.
 const DIGEST: usize = 32;
@@ -51,7 +52,7 @@ impl BodyCheck {
         Ok(Self::Sha256(expected))
     }
 
-    /// Whether a body that is there as a whole passes; if not, why.
+    /// Checks a complete body; the error says why it fails.
     pub(crate) fn judge(&self, body: &[u8]) -> Result<(), &'static str> {
         match self {
             Self::Matches(expression) if expression.is_match(body) => Ok(()),
@@ -78,7 +79,7 @@ fn same(found: &digest::Digest, expected: &[u8; DIGEST]) -> Result<(), &'static 
     }
 }
 
-/// Bytes of a body that each of so many connections keeps at most.
+/// Bytes of a body that each of `connections` may keep at most.
 pub(crate) fn room(connections: usize) -> usize {
     (TOGETHER / connections.max(1)).clamp(LEAST, LONGEST)
 }
@@ -115,7 +116,7 @@ impl BodySink {
         self.digest = hashed.then(|| digest::Context::new(&digest::SHA256));
     }
 
-    /// Whether the answer that has ended passes `checks`; if not, why.
+    /// Checks the response that has ended; the error says why it fails.
     pub(crate) fn judge(&mut self, checks: &[BodyCheck]) -> Result<(), &'static str> {
         let digest = self.digest.take().map(digest::Context::finish);
         checks.iter().try_for_each(|check| match check {
@@ -154,7 +155,7 @@ mod tests {
 
     fn judge(checks: &[BodyCheck], pieces: &[&[u8]]) -> Result<(), &'static str> {
         let mut sink = BodySink::new(room(1));
-        // What came before must not matter.
+        // The response before must not matter.
         for pieces in [&[&b"before"[..]][..], pieces] {
             sink.begin(checks);
             pieces.iter().for_each(|piece| sink.body(piece));

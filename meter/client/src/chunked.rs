@@ -1,4 +1,5 @@
-//! The chunked transfer coding (RFC 9112, section 7.1) as a state machine: bytes in, framing checked, nothing kept.
+//! The chunked transfer coding (RFC 9112, section 7.1) as a state machine. It checks the framing
+//! and keeps no content.
 
 use crate::response::Malformed;
 use crate::sink::Sink;
@@ -37,8 +38,8 @@ impl Chunked {
         }
     }
 
-    /// Consumes bytes up to the end of the body; the number consumed, and whether that was the end. `sink` is handed
-    /// what the chunks hold.
+    /// Consumes bytes up to the end of the body. Returns the number consumed, and whether the body
+    /// ended. `sink` receives the content of the chunks.
     pub(crate) fn feed<S: Sink>(
         &mut self,
         bytes: &[u8],
@@ -47,7 +48,7 @@ impl Chunked {
         let mut at = 0;
         while at < bytes.len() {
             if let ChunkState::Data { left } = self.state {
-                // The one state that takes more than a byte: where the body itself is.
+                // Only this state takes more than one byte: it holds the content.
                 let taken = left.min((bytes.len() - at) as u64);
                 sink.body(&bytes[at..at + taken as usize]);
                 at += taken as usize;

@@ -18,31 +18,32 @@ use crate::sink::Discard;
 use crate::transport::{BandwidthPace, TlsSession, Turn, Wire};
 use base_clock::{MS, Nanos};
 
-/// The longest pause before another attempt, when attempts fail in a row.
+/// The longest pause between attempts when attempts fail in a row.
 const LONGEST_PAUSE: Nanos = 250 * MS;
 
 /// A place for one connection; the socket in it may be replaced many times.
 pub(crate) struct ClientConnection {
     pub(crate) state: ConnectionState,
     pub(crate) parser: Parser,
-    /// HTTP/2, once the socket is open; the parser has nothing to do then.
+    /// HTTP/2, once the socket is open; then the parser is not used.
     pub(crate) http2: Option<Box<Http2>>,
-    /// Requests issued on this connection, in the order of their answers; over HTTP/2 those that have no stream.
+    /// Requests issued on this connection, in the order of their responses; over HTTP/2, the
+    /// requests without a stream.
     pub(crate) pending: VecDeque<Pending>,
     /// Rendered requests that the socket has not taken, from `written` on.
     out: Vec<u8>,
     written: usize,
     /// Requests at the back of `pending` whose first byte has not been offered to the socket.
     unsent: usize,
-    /// Whether epoll watches for room to write.
+    /// Whether epoll reports room to write.
     pub(crate) watches_room: bool,
-    /// Since when the free places of this connection have been free.
+    /// Since when this connection has had room for a request.
     pub(crate) free_at: Nanos,
     /// Requests that may still be put on this connection before it has served its number.
     pub(crate) left: u64,
-    /// Whether an open loop has it in its list of places with room.
+    /// Whether the open loop lists this connection among those with room.
     pub(crate) listed: bool,
-    /// Whether anybody tried to open it.
+    /// Whether an attempt to open the connection was made.
     pub(crate) attempted: bool,
     /// Whether it was ever open.
     pub(crate) established: bool,
@@ -56,21 +57,21 @@ pub(crate) struct ClientConnection {
     pub(crate) holds_input: bool,
 }
 
-/// What the place is doing.
+/// State of a connection.
 pub(crate) enum ConnectionState {
-    /// Nothing: the run has not begun, or is over.
+    /// Not used: the run has not begun, or is over.
     Idle,
     /// Pausing until this time after fruitless attempts.
     Paused(Nanos),
     /// Waiting for the server to accept, since this time.
     Connecting(OwnedFd, Nanos),
-    /// In the TLS handshake; since when it was connecting.
+    /// In the TLS handshake, and the time at which connecting began.
     Shaking(Box<TlsSession>, Nanos),
     /// Open.
     Open(Wire),
 }
 
-/// What became of the bytes that were to be written.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     /// The socket took them.
@@ -104,7 +105,7 @@ impl ClientConnection {
         }
     }
 
-    /// A place as the plan wants it.
+    /// A connection as the plan configures it.
     pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
         Self {
             sink: requests
@@ -132,7 +133,7 @@ impl ClientConnection {
         self.parser.feed(bytes, requests.head, &mut **sink)
     }
 
-    /// Whether a complete answer is a good one; if not, why.
+    /// Judges a complete response; the error says why it is not good.
     pub(crate) fn judge(
         &mut self,
         request: &Pending,
@@ -165,12 +166,12 @@ impl ClientConnection {
         }
     }
 
-    /// Whether it kept SPECweb99's pace; none if its bandwidth is not limited.
+    /// Whether it kept SPECweb99's pace; `None` if its bandwidth is not limited.
     pub(crate) fn conforms(&self) -> Option<bool> {
         self.pace.as_ref().map(|pace| pace.conforms())
     }
 
-    /// What it waits for, where that is more than an answer or an open connection.
+    /// What the connection waits for, if not for a response or for the connection to open.
     pub(crate) fn awaits(&self) -> Option<&'static str> {
         match self.state {
             ConnectionState::Shaking(..) => Some("the TLS handshake did not end in time"),
@@ -181,7 +182,7 @@ impl ClientConnection {
         }
     }
 
-    /// Whether it is on its way to be open.
+    /// Whether the connection is being opened.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(
             self.state,
@@ -207,7 +208,7 @@ impl ClientConnection {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// A new socket takes the place of the last: it may serve `number` requests, what is pending among them.
+    /// Replaces the socket: the new one may serve `number` requests, pending requests included.
     pub(crate) fn renew(&mut self, number: Option<u64>) {
         let pending = self.pending.len() as u64;
         self.left = number.map_or(u64::MAX, |number| number.saturating_sub(pending));
@@ -255,7 +256,7 @@ impl ClientConnection {
         })
     }
 
-    /// The socket takes no more: what is pending may still be answered.
+    /// Stops writing: the socket takes no more, but pending requests may still be answered.
     pub(crate) fn stop_writing(&mut self) {
         self.out.clear();
         self.written = 0;
@@ -264,21 +265,22 @@ impl ClientConnection {
         }
     }
 
-    /// A place on it has become free. Where there was room before, it has been free since then: a request that was due and not
-    /// sent waited for the client, not for this.
+    /// A place for a request became free at `now`. If other places were free before, the connection
+    /// had room since then: a request that was due and not sent waited for the client, not for this
+    /// place.
     pub(crate) fn freed(&mut self, now: Nanos) {
         if !self.listed {
             self.free_at = now;
         }
     }
 
-    /// An answer has come: the server is well.
+    /// A response arrived: the server works, so the next attempt needs no pause.
     pub(crate) fn reset_attempts(&mut self) {
         self.failed_attempts = 0;
     }
 
-    /// Another attempt has failed: how long to pause before the next. The first one is free, then 1 ms and doubling,
-    /// so that a server that is down costs neither the client's CPU nor all source ports.
+    /// Pause after another failed attempt. The first failure costs no pause, later ones 1 ms and
+    /// doubling, so a server that is down costs neither the client's CPU nor all source ports.
     pub(crate) fn pause(&mut self) -> Nanos {
         self.failed_attempts = self.failed_attempts.saturating_add(1);
         match self.failed_attempts {
@@ -287,8 +289,8 @@ impl ClientConnection {
         }
     }
 
-    /// Forgets the socket and what was to be written. What is pending stays, and can be written again by
-    /// [`rewind`](Self::rewind).
+    /// Drops the socket and the unsent bytes. Pending requests stay; [`rewind`](Self::rewind)
+    /// writes them again.
     pub(crate) fn close(&mut self) {
         self.recall();
         self.state = ConnectionState::Idle;
@@ -313,8 +315,8 @@ impl ClientConnection {
         self.unsent = self.pending.len();
     }
 
-    /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer. A request that
-    /// was not sent has waited since it was due, so that none waits without end.
+    /// Since when the connection waits for its first event: to be accepted, or for the oldest
+    /// response. A request that was not sent has waited since it was due, so every wait has an end.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
             ConnectionState::Connecting(_, since) | ConnectionState::Shaking(_, since) => {

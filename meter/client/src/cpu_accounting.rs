@@ -1,18 +1,21 @@
-//! What a client thread has worked: its CPU time, without what a thread that spins takes for looking in vain.
+//! CPU time that a client thread worked, without the time that a spinning thread spends on empty
+//! turns.
 //!
-//! A thread that sleeps uses no CPU while it waits, so all that it uses is work. One that spins is on its core throughout. The
-//! time of turns in which nothing happened and nothing was due is taken from the clock that every turn reads anyway, and the same
-//! share of the thread's CPU time is no work. It is a share because others may take the core from the thread. A turn in which they
-//! did is seldom empty when it is over, so then too much is called work; where it is empty, too little.
+//! A thread that sleeps uses no CPU while it waits, so all its CPU time is work. A thread that
+//! spins always uses its core. The time of turns in which nothing happened and nothing was due is
+//! measured with the clock that every turn reads anyway, and the same share of the thread's CPU
+//! time is not work. It is a share because other threads may take the core. A turn during which
+//! another thread had the core is rarely empty at its end, so its time counts as work and the
+//! result is too high; if the turn is empty, the result is too low.
 
 use base_clock::Nanos;
 
 /// CPU time of a thread, user and system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
-    /// In turns in which there was something to do.
+    /// In turns with something to do.
     pub work: Nanos,
-    /// In turns in which there was nothing.
+    /// In empty turns.
     pub spun: Nanos,
 }
 
@@ -28,7 +31,7 @@ pub struct CpuAccount {
 }
 
 impl CpuAccount {
-    /// A turn is over, and the measured part begins at `start`.
+    /// Counts a turn that ended at `now`, in a measured part that begins at `start`.
     pub fn turn(&mut self, now: Nanos, start: Nanos, is_empty: bool) {
         match self.began {
             None if now >= start => self.began = Some((now, base_clock::thread_cpu())),
@@ -38,7 +41,7 @@ impl CpuAccount {
         self.last = now;
     }
 
-    /// There was more to do in the turn, until now.
+    /// Extends the last turn to `now`.
     pub(crate) fn resume(&mut self, now: Nanos) {
         self.last = now;
     }
@@ -51,7 +54,7 @@ impl CpuAccount {
         })
     }
 
-    /// Parts `cpu` as the turns of `span` were.
+    /// Divides `cpu` in the proportion of empty and other turns in `span`.
     fn split(&self, cpu: Nanos, span: Nanos) -> ThreadCpu {
         let share = self.empty as f64 / span.max(1) as f64;
         let spun = (cpu as f64 * share.min(1.0)) as Nanos;
@@ -72,7 +75,7 @@ mod tests {
         assert_eq!(work.cpu(), ThreadCpu::default(), "before it begins");
         work.turn(90, 100, true);
         work.turn(100, 100, true);
-        // Three parts of four are empty, one turn of which was longer than it looked.
+        // Three quarters are empty.
         work.turn(130, 100, true);
         work.resume(140);
         work.turn(150, 100, false);
@@ -81,7 +84,7 @@ mod tests {
         let parts = |cpu| work.split(cpu, 100);
         let expected = ThreadCpu { work: 20, spun: 80 };
         assert_eq!(parts(100), expected);
-        // Somebody else had the core for half of the time.
+        // Another thread had the core for half of the time.
         let expected = ThreadCpu { work: 10, spun: 40 };
         assert_eq!(parts(50), expected);
     }

@@ -1,9 +1,9 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
-//! The hot path of an answered request is `Engine::readable`: one `recv`, one parse, one `send`, and a clock read
-//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
-//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`. Connections
-//! with streams are in `http2`.
+//! The hot path of an answered request is `Engine::readable`: one `recv`, one parse, one `send`,
+//! and a clock read after the first and before the last. `lifecycle` opens and closes connections.
+//! `open` has the schedule of an open loop. `users` and `sessions` have users who pause between
+//! requests or make several related requests. `http2` has connections with streams.
 
 mod bandwidth;
 mod harvest;
@@ -45,13 +45,13 @@ pub(crate) struct RunContext<'a> {
     pub tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub live: &'a Live,
-    /// The times of a run that decides them while it goes on.
+    /// The times of a run whose times are decided during the run.
     pub(crate) agreed: Option<&'a Agreed>,
     pub scheduler_stats: &'a SchedulerStats,
     pub(crate) snapshots: &'a ThreadSnapshots,
 }
 
-/// Bytes read at once. Also the most that is read of one connection before the others have their turn.
+/// Bytes read at once, and the most that is read of one connection before the other connections.
 const READ: usize = 64 * 1024;
 /// Events taken from epoll at once.
 const EVENTS: usize = 256;
@@ -70,28 +70,28 @@ struct Engine<'a> {
     stopped_at: Option<Nanos>,
     /// Requests issued and not finished, warm-up included.
     outstanding: usize,
-    /// When timeouts and pauses are looked at next.
+    /// When timeouts and pauses are checked next.
     next_sweep: Nanos,
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
-    /// Whoever makes the requests, if the plan has pauses or sessions.
+    /// The users that make the requests, if the plan has pauses or sessions.
     users: Option<Users<'a>>,
     /// When the connections of a ramp are opened, in order.
     starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Fault>,
-    /// When lines of limited bandwidth are free again.
+    /// When connections of limited bandwidth may continue.
     wakes: LineTimers,
     usage: UsageReadings,
     /// Which of the threads this is.
     thread: usize,
-    /// Requests that every connection has had room for at a time.
+    /// Requests that every connection may have in flight.
     depth: usize,
-    /// Requests that have ended on streams; kept for its memory.
+    /// Requests that have ended on streams; kept to reuse its memory.
     ends: Vec<StreamEnd>,
 }
 
-/// Which of the threads this is, and what its part is.
+/// Index and share of one thread.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadPart {
     pub(crate) thread: usize,
@@ -153,7 +153,7 @@ pub(crate) fn run(
 }
 
 impl Engine<'_> {
-    /// When the thread has something to do although nothing has happened.
+    /// When the thread has something to do without an event.
     fn wake_at(&self) -> Nanos {
         let end = match (&self.open, self.stopped_at) {
             (_, Some(_)) => Nanos::MAX,
@@ -166,7 +166,7 @@ impl Engine<'_> {
         self.next_sweep.min(end).min(user).min(start).min(line)
     }
 
-    /// The run has these times, which may not have been known before.
+    /// Takes over the run's times, which may not have been known before.
     fn adopt(&mut self, times: Times) {
         if self.times != times {
             self.times = times;
@@ -174,11 +174,11 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether nothing more is to be sent although no ticket was refused.
+    /// Whether nothing more is sent although no ticket was refused.
     fn is_over(&self, now: Nanos) -> bool {
         match &self.open {
             Some(open) if !open.is_exhausted() => false,
-            // A user may pause for long before asking for a ticket that is not there.
+            // A user may pause for long before asking for a ticket that does not exist.
             _ => now >= self.times.last || self.users.is_some() && self.shared.tickets.are_out(),
         }
     }
@@ -212,14 +212,14 @@ impl Engine<'_> {
         self.leave_snapshot(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
-            // What that took belongs to this turn, not to the next one, which may be empty.
+            // The copy's time belongs to this turn, not to the next one, which may be empty.
             self.recorder.work.resume(base_clock::now());
         }
         self.read_usage_at_edges(now);
         Ok(())
     }
 
-    /// Leaves a copy of what was measured for whoever watches, if one is due.
+    /// Leaves a copy of the measurements for the live view, if one is due.
     fn leave_snapshot(&self, now: Nanos) {
         let is_open =
             |connection: &&ClientConnection| matches!(connection.state, ConnectionState::Open(_));
@@ -229,7 +229,7 @@ impl Engine<'_> {
             .leave(self.thread, now, &self.recorder, connected);
     }
 
-    /// The hot path: answers are taken from the socket and new requests put in their place.
+    /// The hot path: reads responses from the socket and sends new requests.
     fn readable(&mut self, id: usize) {
         let Some(room) = self.reading_room(id) else {
             return;
@@ -294,12 +294,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the end of a connection came with what was read of it last.
+    /// Whether the last read found the end of the connection.
     fn is_ended(&self, id: usize) -> bool {
         matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended())
     }
 
-    /// Takes the end of a connection if it is known: nothing more would wake the thread for it.
+    /// Handles a known end of a connection, because no event will wake the thread for it.
     fn read_end(&mut self, id: usize) {
         if self.is_ended(id) {
             self.readable(id);
@@ -368,15 +368,16 @@ impl Engine<'_> {
                     self.watch(id);
                 }
             }
-            // An early answer may be waiting to be read before the close: the next event brings it.
+            // An early response may be readable before the close: the next event brings it.
             Err(_) => connection.stop_writing(),
         }
     }
 }
 
-/// What epoll watches for: room to write, and input with its end.
+/// Events that epoll reports: room to write, and input with its end.
 fn interest(room: bool, input: bool) -> epoll::EventFlags {
-    // Errors and the end of both directions are always reported; while there is nothing to be done about them, once.
+    // epoll always reports errors and the end of both directions. If nothing else is watched, they
+    // are reported once.
     let mut flags = match (room, input) {
         (false, false) => epoll::EventFlags::ET,
         _ => epoll::EventFlags::empty(),

@@ -1,8 +1,9 @@
 //! HTTP/2 (RFC 9113): one connection with its streams, without a socket, a clock or a runtime.
 //!
-//! The protocol is `h2`'s. Its connection is a future over two queues in memory; the engine's loop feeds one queue from the
-//! socket, polls the connection and the streams for which something came, and empties the other queue into the socket.
-//! The server's first SETTINGS are awaited before the first request, so that no more streams are opened than it allows.
+//! The crate `h2` has the protocol. Its connection is a future over two queues in memory. The
+//! engine's loop fills one queue from the socket, polls the connection and the streams with news,
+//! and writes the other queue to the socket. The first request waits for the server's first
+//! SETTINGS, so that no more streams are opened than the server allows.
 
 mod faults;
 mod pipe;
@@ -29,30 +30,32 @@ use ready_slots::ReadySlots;
 pub(crate) use request::Http2Request;
 use stream::{Stream, StreamFailure};
 
-/// What a stream may carry before this side has read it. Read is at once, so that it is the round trip that this covers.
+/// Bytes that a stream may carry before this side has read them. This side reads at once, so the
+/// window covers one round trip.
 const STREAM_WINDOW: u32 = 1 << 20;
 /// The same of all streams of a connection together.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Longest head of an answer, as for HTTP/1.1.
 const HEAD: u32 = 64 * 1024;
-/// Streams given up by this side whose late frames are still told from those of a server that breaks the rules.
+/// Streams given up by this side whose late frames are accepted; a late frame of another stream
+/// breaks the protocol.
 const GIVEN_UP: usize = 10_000;
 
-/// How a request ended on a stream.
+/// How a request on a stream ended.
 pub(crate) enum StreamEnd {
-    /// With a complete answer.
+    /// With a complete response.
     Answered {
         request: Pending,
         status: u16,
-        /// What came on the connection since the answer before: heads are compressed together, so that only the sum has a
-        /// meaning for each of them.
+        /// Bytes received on the connection since the response before. Heads are compressed
+        /// together, so only the sum over all responses has a meaning.
         bytes: u64,
         /// Whether the body is what the plan wants it to be.
         body: Result<(), &'static str>,
     },
-    /// Without one.
+    /// Without a response.
     Failed(Pending, Fault),
-    /// Unseen by the server, which is about to close the connection.
+    /// Not processed by the server, which is about to close the connection.
     Unseen(Pending),
 }
 
@@ -74,9 +77,9 @@ pub(crate) struct Http2 {
     body_room: usize,
     free: Vec<usize>,
     ready: Arc<ReadySlots>,
-    /// The places being looked at; kept for its memory.
+    /// The places being polled; kept to reuse its memory.
     looked_at: Vec<usize>,
-    /// Since when it was being opened, until the server's SETTINGS have come.
+    /// Since when it is opening; `None` after the server's SETTINGS arrived.
     opening_since: Option<Nanos>,
     /// It takes no more requests.
     is_draining: bool,
@@ -88,8 +91,8 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// A connection that has been opened since `since`; what is to be said first is ready to be flushed. Of a body that is
-    /// checked `body_room` bytes are kept.
+    /// A connection that has been opening since `since`; its first bytes are ready to be flushed.
+    /// `body_room` bytes of a checked body are kept.
     pub(crate) fn begin(since: Nanos, body_room: usize) -> Result<Self, Fault> {
         let pipe = Pipe::default();
         let mut builder = client::Builder::new();
@@ -101,7 +104,7 @@ impl Http2 {
             .max_concurrent_reset_streams(GIVEN_UP)
             .initial_max_send_streams(0);
         let handshake = pin!(builder.handshake::<_, Bytes>(pipe.clone()));
-        // The queue takes the preface at once, and there is nothing else to wait for.
+        // The queue takes the preface at once, so the handshake never waits.
         let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut noop_context()) else {
             return Err((
                 FailureKind::ConnectFailed,
@@ -125,12 +128,13 @@ impl Http2 {
         })
     }
 
-    /// Since when it is being opened, if the server's SETTINGS have not come.
+    /// Since when it is opening, if the server's SETTINGS have not arrived.
     pub(crate) fn opening_since(&self) -> Option<Nanos> {
         self.opening_since
     }
 
-    /// Whether the server's SETTINGS have come since this was asked last: since when it was being opened.
+    /// If the server's SETTINGS arrived since the last call: the time since which the connection
+    /// was opening.
     pub(crate) fn has_opened(&mut self) -> Option<Nanos> {
         if self.sender.current_max_send_streams() == 0 {
             return None;
@@ -143,7 +147,7 @@ impl Http2 {
         self.places.len() - self.free.len()
     }
 
-    /// Whether it takes no more requests: the server has said so, or says nothing any more.
+    /// Whether it takes no more requests: the server said so, or does not answer any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining
     }
@@ -175,7 +179,7 @@ impl Http2 {
             .sender
             .send_request(prepared.request(), body.is_empty())
         else {
-            // The numbers for streams are used up, or the end has come in between.
+            // The stream numbers are used up, or the connection ended in between.
             self.is_draining = true;
             return Err(request);
         };
@@ -194,7 +198,7 @@ impl Http2 {
             sink.begin(requests.checks(request.index));
         }
         place.stream = Some(Stream::new(request, response));
-        // Its first look leaves its waker.
+        // The first poll registers the waker.
         self.ready.add(at);
         Ok(())
     }
@@ -216,8 +220,8 @@ impl Http2 {
         self.heard_at = now;
     }
 
-    /// Goes on as far as what was fed allows. Requests that have ended are put into `ends`; an error is the connection's,
-    /// and leaves the other requests without an answer.
+    /// Advances as far as the fed bytes allow. Requests that have ended are put into `ends`. An
+    /// error concerns the whole connection and leaves its other requests without a response.
     pub(crate) fn drive(
         &mut self,
         requests: &Requests,
@@ -248,12 +252,12 @@ impl Http2 {
         }
     }
 
-    /// Polls the connection itself: frames are taken and made.
+    /// Polls the connection itself, which reads and writes frames.
     fn poll(&mut self) {
         match Pin::new(&mut self.connection).poll(&mut noop_context()) {
             Poll::Pending => {}
             Poll::Ready(Ok(())) => self.is_draining = true,
-            // A server that goes away leaves it to the streams whether that hurts.
+            // If the server goes away, each stream says whether its request failed.
             Poll::Ready(Err(error)) if error.is_remote() => self.is_draining = true,
             Poll::Ready(Err(error)) => {
                 self.is_draining = true;
@@ -290,8 +294,8 @@ impl Http2 {
         self.free.push(at);
     }
 
-    /// Gives up the requests that were sent at `before` or earlier. Where nothing at all has come since then, the
-    /// connection takes no more of them.
+    /// Gives up the requests that were sent at `before` or earlier. If no byte arrived since then,
+    /// the connection takes no more requests.
     pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         for (at, place) in self.places.iter_mut().enumerate() {
             let is_late = |stream: &mut Stream| stream.request.sent_at <= before;
@@ -332,7 +336,7 @@ impl Http2 {
     }
 }
 
-/// A context in which nobody is woken: the connection is polled whenever anything may have changed.
+/// A context that wakes nothing: the connection is polled after every possible change.
 fn noop_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

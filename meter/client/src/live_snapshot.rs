@@ -1,8 +1,9 @@
-//! What can be seen of a run while it runs, for a live view.
+//! A snapshot of a run's measurements during the run, for a live view.
 //!
-//! Each client thread leaves a copy of its histograms for whoever watches, four times a second and only if somebody does. It
-//! never waits: where the watcher is just reading, it comes again in its next turn. A copy takes some fifteen
-//! microseconds, the first two some hundreds more, for memory.
+//! If a live view is open, each client thread leaves a copy of its histograms four times a second.
+//! The thread never waits: while the view reads the last copy, the thread tries again in its next
+//! turn. A copy takes about fifteen microseconds; the first two take some hundred microseconds
+//! more, to allocate memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +18,10 @@ use millrace_stats::series::histogram;
 
 /// Time between two copies of a thread.
 const PAUSE: Nanos = 250 * MS;
-/// Kinds of error that a glimpse names.
+/// Kinds of error that a snapshot names.
 const KINDS: usize = 4;
 
-/// What all threads of a run have measured so far, at most a quarter of a second ago.
+/// Measurements of all threads of a run, at most a quarter of a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveSnapshot {
     /// From the scheduled send to the complete answer, of good answers; a closed loop has none.
@@ -35,10 +36,10 @@ pub struct LiveSnapshot {
     pub busiest_thread: f64,
 }
 
-/// The copies of all threads; none if nobody watches.
+/// The copies of all threads; empty without a live view.
 pub(crate) struct ThreadSnapshots(Vec<SnapshotSlot>);
 
-/// One thread's place.
+/// One thread's slot.
 struct SnapshotSlot {
     /// When the next copy is due.
     due: AtomicU64,
@@ -54,7 +55,7 @@ struct ThreadCopy {
 }
 
 impl ThreadSnapshots {
-    /// Places for `threads` threads, if somebody watches.
+    /// Slots for `threads` threads, if there is a live view.
     pub(crate) fn new(threads: usize, is_watched: bool) -> Self {
         let place = |_| SnapshotSlot {
             due: AtomicU64::new(0),
@@ -70,7 +71,8 @@ impl ThreadSnapshots {
         Self((0..threads).map(place).collect())
     }
 
-    /// Called by a client thread in every turn of its loop; leaves a copy when one is due. `connected` is asked for only then.
+    /// Called by a client thread in every turn of its loop. Leaves a copy when one is due; only
+    /// then `connected` is called.
     pub(crate) fn leave(
         &self,
         thread: usize,
@@ -119,7 +121,7 @@ impl ThreadSnapshots {
 
 impl ThreadCopy {
     fn take(&mut self, recorder: &Recorder, connected: u64) {
-        // A copy of memory; to empty the old one and to add would be several times slower.
+        // A copy of memory; clearing the old copy and adding would be several times slower.
         if let Some(open) = &recorder.open {
             self.response = open.response.clone();
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and how often it did.
+//! Kinds of failed requests, and their counts.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub enum FailureKind {
     NoMatch,
 }
 
-/// Why a request had no good answer: the kind, and a word more.
+/// Why a request had no good response: the kind, and a detail.
 pub type Fault = (FailureKind, Option<&'static str>);
 
 impl FailureKind {
@@ -101,13 +101,15 @@ impl FailureKind {
     }
 }
 
-/// Measured requests that did not end with a good answer, by kind. Every kind is present, also with a count of 0.
+/// Measured requests that did not end with a good response, by kind. Every kind is present, also
+/// with a count of 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
-    /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`,
-    /// `shed` (past its deadline before it could be sent), `tls` (a handshake or a record), `bad_body` (a good status
-    /// with a body that fails a check), `no_match` (a value that later requests of a session need was not in the answer).
+    /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`,
+    /// `closed_early`, `reset`, `bad_response`, `unsolicited` (bytes that answer no request),
+    /// `status_4xx`, `status_5xx`, `status_other`, `shed` (past its deadline before it could be
+    /// sent), `tls` (a handshake or a record), `bad_body` (a good status with a body that fails a
+    /// check), `no_match` (the response lacks a value that later requests of a session need).
     #[serde(flatten)]
     pub by_kind: BTreeMap<String, u64>,
 }

@@ -11,7 +11,7 @@ use millrace_stats::span;
 /// The longest mean of a pause: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// What lies between the requests of one connection, or of one session.
+/// The time between the requests of one connection or one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
     /// Nothing: the next request is sent when the answer to the last is complete.
@@ -19,8 +19,8 @@ pub enum Pace {
     AtOnce,
     /// A pause after each answer.
     Think(Think),
-    /// Requests are sent at this distance; one whose predecessor is not answered by then is sent when it is, and
-    /// counts as a missed cycle.
+    /// Requests are sent at this distance. If the response before is late, the next request is sent
+    /// when that response arrives, and counts as a missed cycle.
     Cycle(Duration),
 }
 

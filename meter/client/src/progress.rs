@@ -42,7 +42,8 @@ pub struct Progress {
     pub rate: f64,
     /// Share of the measured part that is done, from 0 to 1.
     pub fraction: f64,
-    /// Time until nothing more is sent, warm-up included; `None` where a number of requests ends it and none has ended yet.
+    /// Time until the last request is sent, warm-up included; `None` if a number of requests ends
+    /// the run and none has ended yet.
     pub remaining: Option<Duration>,
     /// Requests a second that the schedule asks for; a closed loop has none.
     pub offered_rate: Option<f64>,
@@ -52,7 +53,7 @@ pub struct Progress {
     pub so_far: LiveSnapshot,
 }
 
-/// Collects what the threads bring home; lets the director look and calls `progress` meanwhile.
+/// Collects the results of the threads; meanwhile lets the director look and calls `progress`.
 pub(crate) fn watch(
     shared: &RunContext<'_>,
     director: &mut Option<Director<'_>>,
@@ -109,7 +110,7 @@ fn now_is(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Prog
             };
             let share = finished as f64 / count as f64;
             let left = elapsed.as_secs_f64() * (1.0 / share - 1.0).max(0.0);
-            // Nothing has ended yet, or too little for a time that can be told.
+            // No request has ended yet, or too few for an estimate.
             (share, Duration::try_from_secs_f64(left).ok())
         }
     };
@@ -132,7 +133,8 @@ fn now_is(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Prog
     }
 }
 
-/// The length of the measured part, or where the statistics decide the most that it may become; none if requests are counted.
+/// Length of the measured part, or its maximum if the statistics decide it; `None` if requests are
+/// counted.
 fn longest(plan: &Plan) -> Option<Duration> {
     let planned = match (&plan.auto, plan.stop) {
         (Some(auto), _) => auto.max,

@@ -29,13 +29,13 @@ pub struct Live {
 pub struct Recorder {
     /// Service times of good answers.
     pub service: Histogram<u64>,
-    /// What only an open loop has.
+    /// Times that only an open loop has.
     pub open: Option<Box<OpenTimes>>,
     /// Times that connections took to be established.
     pub connect: Histogram<u64>,
     /// What was no good answer, by kind.
     pub errors: [u64; FailureKind::ALL.len()],
-    /// A word more on the first of each kind.
+    /// A detail of the first failure of each kind.
     pub examples: [Option<&'static str>; FailureKind::ALL.len()],
     /// The measured part over time.
     pub series: Series,
@@ -77,7 +77,7 @@ pub struct Recorder {
     sampled_at: Nanos,
 }
 
-/// Times that count from when a request was due.
+/// Times counted from the time at which a request was due.
 pub struct OpenTimes {
     /// To the complete answer, of good answers.
     pub response: Histogram<u64>,
@@ -85,7 +85,7 @@ pub struct OpenTimes {
     pub send_lag: Histogram<u64>,
     /// The part of it until a connection was ready.
     pub waiting: Histogram<u64>,
-    /// The rest: the client's own.
+    /// The rest: the client's own lateness.
     pub lateness: Histogram<u64>,
 }
 
@@ -163,14 +163,17 @@ pub struct Pending {
     pub class: u16,
     /// Warm-up requests are not measured.
     pub measured: bool,
-    /// When it was to be sent: by the schedule, or in a closed loop when its place on a connection became free.
+    /// When the request was due: by the schedule, or in a closed loop when its place on a
+    /// connection became free.
     pub due: Nanos,
-    /// When the place on the connection that it uses became free; for a connection of its own, when that was open.
+    /// When its place on the connection became free; for a connection of its own, when the
+    /// connection was open.
     pub free_at: Nanos,
     /// When its first byte was handed to the system; 0 before.
     pub sent_at: Nanos,
-    /// The planned pause before it, in a closed loop with pauses: with the time from `due` on it is a cycle of its
-    /// connection. What the client adds to the pause by being late is not in it, so that Little's law shows it.
+    /// The planned pause before the request, in a closed loop with pauses. Pause and time from
+    /// `due` on are a cycle of the connection. The client's own lateness is left out, so that
+    /// Little's law reveals it.
     pub pause: Nanos,
 }
 
@@ -233,7 +236,8 @@ impl Recorder {
         }
     }
 
-    /// There are `in_flight` requests that were due and have not ended; that is taken to have been so since the last sample.
+    /// Records that `in_flight` requests were due and have not ended. The count holds for the time
+    /// since the last sample.
     pub fn sample(&mut self, now: Nanos, in_flight: usize) {
         let until = now.min(self.end);
         if until > self.sampled_at {
@@ -244,7 +248,8 @@ impl Recorder {
         }
     }
 
-    /// Called in every turn of the loop; `is_empty` says that a thread which spins had nothing to do in it.
+    /// Called in every turn of the loop. `is_empty` says that a spinning thread had nothing to do
+    /// in the turn.
     pub fn turn(&mut self, now: Nanos, is_empty: bool) {
         self.work.turn(now, self.start, is_empty);
     }
@@ -258,7 +263,7 @@ impl Recorder {
         }
     }
 
-    /// A connection was established and took so long.
+    /// Records the time that a connection took to be established.
     pub fn connected(&mut self, took: Nanos) {
         self.connects += 1;
         self.connect.saturating_record(took.clamp(1, LONGEST));
@@ -282,8 +287,8 @@ impl Recorder {
         if let (Some(pulse), Some(time)) = (&live.pulse, timing.main()) {
             pulse.record(now, time);
         }
-        // Whatever was in flight when the measured part began is as much of its throughput as what is in flight at its end
-        // is not.
+        // Responses to requests in flight at the start of the measured part belong to its
+        // throughput, because those in flight at its end do not.
         let in_time = u64::from((self.start..=self.end).contains(&now));
         self.answered_in_time += in_time;
         self.good_in_time += in_time * u64::from(good);
@@ -340,7 +345,7 @@ impl Recorder {
         }
     }
 
-    /// What kept a request from a good answer, which is also its class's.
+    /// Counts a failure for the run and for the request's class.
     fn bad(
         &mut self,
         request: &Pending,

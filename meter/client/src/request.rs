@@ -1,4 +1,4 @@
-//! Requests, rendered before the run: on the hot path one is a slice of bytes.
+//! Requests, rendered before the run: on the hot path a request is a slice of bytes.
 
 use crate::body::BodyCheck;
 use crate::http2::Http2Request;
@@ -13,7 +13,7 @@ pub struct Requests {
     prepared: Vec<Http2Request>,
     order: Order,
     checks: Vec<BodyCheck>,
-    /// Answers to HEAD have no body, whatever their fields say.
+    /// Responses to HEAD have no body, regardless of their fields.
     pub head: bool,
 }
 
@@ -90,7 +90,7 @@ fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
     targets.collect()
 }
 
-/// Whether the length of the body is said, though it may be none.
+/// Whether the length of the body is sent even if the body is empty.
 pub(crate) fn has_length(plan: &Plan) -> bool {
     !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH")
 }
@@ -120,7 +120,7 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The fields of every request of a plan, whatever its body.
+/// The fields of every request of a plan, without those that depend on the body.
 pub fn head_fields(plan: &Plan, authority: &str) -> Result<String, String> {
     let given = |name: &str| {
         plan.headers
@@ -153,7 +153,7 @@ pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> Strin
     text
 }
 
-/// Why this is no method to measure with.
+/// The error says why the method cannot be measured.
 pub(crate) fn check_method(method: &str) -> Result<(), String> {
     if method.is_empty() || !method.bytes().all(is_token) {
         return Err(format!("{method:?} is no request method"));
@@ -164,7 +164,7 @@ pub(crate) fn check_method(method: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Why this field cannot be sent.
+/// The error says why the field cannot be sent.
 pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(format!("{name:?} is no field name"));
@@ -177,7 +177,8 @@ pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
             "the field {name} has a control character in its value"
         ));
     }
-    // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
+    // The client frames the body and closes the connection itself; another value would
+    // desynchronise the connection.
     if [
         "content-length",
         "transfer-encoding",

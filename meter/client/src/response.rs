@@ -1,7 +1,9 @@
-//! Responses (RFC 9112) as a state machine: it is fed what the socket gave and says where an answer ends.
+//! Responses (RFC 9112) as a state machine: it is fed with bytes of the socket and finds where a
+//! response ends.
 //!
-//! It owns no socket and no clock, and at most `HEAD` bytes: a head that came in pieces. Whatever could be read two
-//! ways is refused, because a client that guesses measures something else than it says.
+//! It has no socket and no clock, and holds at most `HEAD` bytes: a head that arrived in pieces. A
+//! response that can be read in two ways is refused, because a client that guesses would measure
+//! something else than it reports.
 
 use crate::chunked::Chunked;
 use crate::sink::Sink;
@@ -13,7 +15,7 @@ const FIELDS: usize = 128;
 /// Most interim (1xx) responses before the real one.
 const INTERIM: u8 = 16;
 
-/// Why a response is none, in a few words.
+/// Why a response is malformed, in a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -34,8 +36,8 @@ pub struct Parser {
     state: ParserState,
     /// The beginning of a head whose end has not arrived.
     carry: Vec<u8>,
-    /// Length of `carry` at which a parse is tried though no empty line was seen, so that garbage is noticed early
-    /// and a head that comes byte by byte is not parsed at every byte.
+    /// Length of `carry` at which parsing is tried although no empty line was seen. So garbage is
+    /// noticed early, and a head that arrives byte by byte is not parsed at every byte.
     retry: usize,
     interim: u8,
     answer: CompleteResponse,
@@ -87,8 +89,9 @@ impl Parser {
         }
     }
 
-    /// Takes bytes up to the end of one response: how many were taken, and the answer if it is complete. Without an
-    /// answer all bytes were taken. `head` says that the request was a HEAD; `sink` is handed the content.
+    /// Takes bytes up to the end of one response. Returns how many were taken, and the response if
+    /// it is complete. Without a response all bytes were taken. `head` says that the request was a
+    /// HEAD; `sink` receives the content.
     pub fn feed<S: Sink>(
         &mut self,
         bytes: &[u8],
@@ -126,7 +129,7 @@ impl Parser {
         }
     }
 
-    /// The connection was closed in good order: completes a body that ends with it.
+    /// The connection was closed cleanly: completes a body that ends with the connection.
     pub fn closed(&mut self) -> Option<CompleteResponse> {
         self.ends_with_connection().then(|| self.finish())
     }
@@ -136,7 +139,7 @@ impl Parser {
         matches!(self.state, ParserState::UntilClose)
     }
 
-    /// Whether nothing of the next response has come yet.
+    /// Whether no byte of the next response has arrived.
     pub(crate) fn is_at_start(&self) -> bool {
         self.answer.bytes == 0
     }
@@ -158,7 +161,7 @@ impl Parser {
         let parsed = if carried == 0 {
             parse(bytes, request_is_head)?
         } else {
-            // Only bytes up to the limit are looked at, and kept only until the head is complete.
+            // Only bytes up to the limit are read, and kept only until the head is complete.
             let room = HEAD.saturating_sub(carried).min(bytes.len());
             self.carry.extend_from_slice(&bytes[..room]);
             let from = carried.saturating_sub(3);
@@ -192,7 +195,7 @@ impl Parser {
         Ok(Some((used, self.begin(&head)?)))
     }
 
-    /// Starts on the body; whether there is none.
+    /// Starts the body; true if there is none.
     fn begin(&mut self, head: &HeadOutcome) -> Result<bool, Malformed> {
         if head.status < 200 {
             self.interim += 1;
@@ -224,7 +227,8 @@ fn ends(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }
 
-/// Parses a head, `None` while it is incomplete, and decides where the body ends (RFC 9112, section 6.3).
+/// Parses a head and decides where the body ends (RFC 9112, section 6.3); `None` while the head is
+/// incomplete.
 fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<HeadOutcome>, Malformed> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
@@ -266,7 +270,7 @@ struct Framing {
 
 impl Framing {
     fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
-        // Most fields are told apart by their length alone.
+        // The length alone distinguishes most fields.
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
                 for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {

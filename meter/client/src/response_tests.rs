@@ -3,7 +3,8 @@
 use super::*;
 use crate::sink::Discard;
 
-/// Feeds `bytes` cut in two at every place, and also byte by byte; the answers must always be the same.
+/// Feeds `bytes` cut in two at every place, and byte by byte; the responses must always be the
+/// same.
 fn check(bytes: &[u8], expected: &Result<Vec<(u16, bool)>, ()>) {
     for cut in 0..=bytes.len() {
         let got = run(&[&bytes[..cut], &bytes[cut..]], false);
@@ -192,7 +193,7 @@ fn no_bytes_are_a_panic() {
             }
         }
         let cut = random(bytes.len());
-        // Only that it comes back, and that what it says of lengths is true, which `run` checks.
+        // It must return, and its lengths must be right, which `run` checks.
         let _ = run(&[&bytes[..cut], &bytes[cut..]], random(2) == 0);
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel says of this process that spoils a measurement: time for which its cgroup's CPU quota stopped it, and
-//! time for which its threads waited for a core.
+//! What the kernel reports about this process that spoils a measurement: time for which its
+//! cgroup's CPU quota stopped it, and time for which its threads waited for a core.
 
 use std::fs;
 
@@ -7,21 +7,23 @@ use base_probe::Group;
 
 use base_clock::Nanos;
 
-/// Where to read it.
+/// Sources of the figures.
 pub(crate) struct SchedulerStats {
-    /// The own cgroup and those above it: the quota of each holds. None where the kernel counts none.
+    /// The process's cgroup and those above it; the quota of each applies. `None` if the kernel
+    /// counts none.
     group: Option<Group>,
 }
 
-/// What had added up at one moment; `None` where the kernel does not say.
+/// Totals at one moment; `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerTimes {
-    /// Time for which a quota kept ready threads of the cgroup from running, summed over cores and over the cgroup
-    /// with those above it, so that it only rises.
+    /// Time for which a quota kept ready threads of the cgroup from running, summed over cores and
+    /// over the cgroup and those above it, so that it never falls.
     pub throttled: Option<Nanos>,
     /// Time for which the calling thread was ready and had no core.
     pub run_delay: Option<Nanos>,
-    /// How often the calling thread got a core: each time that it had slept, or had to make room for another.
+    /// How often the calling thread got a core: after each sleep, and after each time it was
+    /// preempted.
     pub turns: Option<u64>,
 }
 
@@ -59,7 +61,8 @@ impl SchedulerStats {
     }
 }
 
-/// The figures of a `schedstat` of `/proc`: nanoseconds on a core, nanoseconds of waiting for one, and turns on one.
+/// The figures of a `schedstat` of `/proc`: nanoseconds on a core, nanoseconds of waiting for a
+/// core, and number of times on a core.
 pub fn schedule(text: &str) -> [Option<u64>; 3] {
     let mut figures = text
         .split_ascii_whitespace()

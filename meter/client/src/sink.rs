@@ -1,7 +1,6 @@
-//! What is done with the content of a response, beside finding its end: usually nothing.
+//! Where the content of a response goes; usually nowhere.
 //!
-//! The parser is generic over a [`Sink`], so that a run which does not look at contents pays nothing for those that
-//! do.
+//! The parser is generic over a [`Sink`], so a run that does not use contents has no cost for them.
 
 use crate::response::ResponseHead;
 
@@ -13,7 +12,7 @@ pub trait Sink {
     fn body(&mut self, bytes: &[u8]);
 }
 
-/// Looks at nothing.
+/// Ignores everything.
 pub struct Discard;
 
 impl Sink for Discard {
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
     use crate::response::Parser;
 
-    /// Feeds in every possible split into two: what is kept must not depend on it.
+    /// Feeds in every possible split into two: the kept bytes must not depend on it.
     fn check(interim: &[u8], head: &[u8], framed: &[u8], body: &[u8]) {
         let bytes = [interim, head, framed].concat();
         for cut in 0..=bytes.len() {

@@ -1,4 +1,4 @@
-//! What of a connection is different when it has streams: requests are pending until they have one, and end in any order.
+//! Connections with streams: requests are pending until they have a stream, and end in any order.
 
 use rustix::io::Errno;
 
@@ -9,7 +9,7 @@ use crate::request::Requests;
 use base_clock::Nanos;
 
 impl ClientConnection {
-    /// Whether the server's part of the HTTP/2 preface is awaited.
+    /// Whether the server's part of the HTTP/2 preface is still missing.
     pub(crate) fn is_greeting(&self) -> bool {
         let http2 = self.http2.as_ref();
         http2.is_some_and(|http2| http2.opening_since().is_some())
@@ -28,14 +28,15 @@ impl ClientConnection {
         self.in_flight() < depth
     }
 
-    /// Makes everything on streams pending again: the connection is given up.
+    /// Makes all requests on streams pending again, because the connection is given up.
     pub(crate) fn recall(&mut self) {
         if let Some(http2) = self.http2.take() {
             self.pending.extend(http2.into_requests());
         }
     }
 
-    /// Puts what is pending on streams, as far as the server allows, and offers what is to be written to the socket.
+    /// Puts pending requests on streams, as far as the server allows, and offers the bytes to the
+    /// socket.
     pub(crate) fn flush_streams(
         &mut self,
         requests: &Requests,
@@ -61,7 +62,8 @@ impl ClientConnection {
         })
     }
 
-    /// Gives up what was sent over HTTP/2 at `before` or earlier, on a connection that may be gone since.
+    /// Gives up requests sent over HTTP/2 at `before` or earlier; the connection itself may be
+    /// closed already.
     pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         if let Some(http2) = &mut self.http2 {
             http2.expire(before, ends);

@@ -1,4 +1,5 @@
-//! Connections with limited bandwidth: a direction whose line is busy is left alone until it has carried its portion.
+//! Connections with limited bandwidth: a direction is not used until its line has carried the last
+//! portion.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use crate::outcome::FailureKind;
 use crate::transport::Turn;
 use base_clock::Nanos;
 
-/// When lines will have carried a portion, the next first, and whose they are.
+/// Times at which connections may continue, the next first, with the connection's index.
 #[derive(Default)]
 pub(super) struct LineTimers(BinaryHeap<Reverse<(Nanos, usize)>>);
 
@@ -35,7 +36,7 @@ impl LineTimers {
 }
 
 impl Engine<'_> {
-    /// Most bytes that may be read of an open connection now; `None` while its line is busy.
+    /// Bytes that may be read from an open connection now; `None` while its line is busy.
     #[inline]
     pub(super) fn reading_room(&mut self, id: usize) -> Option<usize> {
         if self.connections[id].pace.is_none() {
@@ -51,7 +52,7 @@ impl Engine<'_> {
             return Some(usize::MAX);
         };
         let (Some(line), waiting @ 1..) = (&mut pace.down, wire.waiting()) else {
-            // Not limited, or there is only an end or an error to be read.
+            // Not limited, or only an end or an error is readable.
             return Some(usize::MAX);
         };
         match line.ask(waiting, base_clock::now()) {
@@ -77,7 +78,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Tells epoll what the connection waits for.
+    /// Registers with epoll what the connection waits for.
     pub(super) fn watch(&mut self, id: usize) {
         let connection = &self.connections[id];
         let Some(socket) = connection.socket() else {
@@ -86,13 +87,13 @@ impl Engine<'_> {
         let data = epoll::EventData::new_u64(id as u64);
         let flags = interest(connection.watches_room, !connection.holds_input);
         if let Err(errno) = epoll::modify(&self.epoll, socket, data, flags) {
-            // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
+            // Cannot fail for a registered socket. If it does, the connection is of no more use.
             debug_assert!(false, "epoll_ctl: {errno}");
             self.fail(id, FailureKind::ConnectFailed, None);
         }
     }
 
-    /// Takes up the connections whose lines have carried their portion.
+    /// Continues the connections whose lines have carried their portion.
     pub(super) fn resume_paced(&mut self, now: Nanos) {
         while let Some(id) = self.wakes.take(now) {
             // The connection that asked for this may be gone, and another in its place.

@@ -1,4 +1,4 @@
-//! What a thread brings home when the run is over.
+//! The results of one thread at the end of a run.
 
 use super::open::Open;
 use super::{Engine, ThreadUsage};
@@ -7,25 +7,26 @@ use crate::recorder::Recorder;
 use crate::tickets::Times;
 use base_clock::Nanos;
 
-/// What a thread brings home.
+/// The results of one thread.
 pub struct Harvest {
     /// What the thread measured.
     pub recorder: Recorder,
     /// Places for a connection that were ever connected.
     pub established: usize,
-    /// Places for a connection that never succeeded, however often they tried.
+    /// Places for a connection whose attempts all failed.
     pub never: usize,
     /// Places that kept SPECweb99's pace, where bandwidth was limited.
     pub conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub in_flight: u64,
-    /// CPU time of its work from the beginning of the measured part to the last answer, or to the beginning of a ramp-down.
+    /// CPU time of its work from the start of the measured part to the last response, or to the
+    /// start of a ramp-down.
     pub cpu: Nanos,
-    /// What it used of a core while requests could be issued.
+    /// Its use of a core while requests could be issued.
     pub used: ThreadUsage,
     /// When the parts of the run began and ended.
     pub times: Times,
-    /// Requests that its connections had room for at a time, each.
+    /// Requests that each of its connections could have in flight.
     pub depth: usize,
     /// When the first measured request could not be issued any more.
     pub stopped_at: Nanos,
@@ -62,7 +63,8 @@ impl Engine<'_> {
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
-            // A ramp-down's work is no measured request's. Its beginning cuts off as much as that of the measured part adds.
+            // The work of a ramp-down belongs to no measured request. Cutting at its start loses as
+            // much as the start of the measured part adds.
             cpu: match self.times.has_ramp_down() {
                 true => used.cpu.work,
                 false => self.recorder.work.cpu().work,

@@ -1,8 +1,8 @@
-//! Connections with streams: HTTP/2 is taken further by what comes, and its requests end one by one.
+//! Connections with streams: input drives HTTP/2, and requests end one by one.
 //!
-//! The connection stays when a request fails: its stream is reset. After a GOAWAY, or a timeout in which nothing at all
-//! came, it takes no more requests; when the last one on it has ended, another takes its place, with the requests that
-//! the server has not looked at.
+//! The connection stays when a request fails: its stream is reset. After a GOAWAY, or after a
+//! timeout without any input, the connection takes no more requests. When its last request has
+//! ended, another connection takes its place, with the requests that the server has not processed.
 
 use super::Engine;
 use crate::body;
@@ -15,7 +15,8 @@ use crate::transport::Wire;
 use base_clock::Nanos;
 
 impl Engine<'_> {
-    /// Begins HTTP/2 on a connection that was begun at `since`: the server is to answer with its SETTINGS.
+    /// Begins HTTP/2 on a connection that was begun at `since`; the server has to send its
+    /// SETTINGS.
     pub(super) fn greet(&mut self, id: usize, mut wire: Wire, since: Nanos) {
         if !wire.is_for_http2() {
             let example = "the server does not choose h2 by ALPN: it does not speak HTTP/2";
@@ -49,7 +50,7 @@ impl Engine<'_> {
         let driven = http2.drive(requests, &mut ends);
         let opened = http2.has_opened();
         self.depth = match self.depth.min(http2.room(self.depth)) {
-            // It takes none any more.
+            // A connection that is draining takes no request.
             0 => self.depth,
             room => room,
         };
@@ -64,12 +65,12 @@ impl Engine<'_> {
             self.proceed(id);
         }
         if matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended()) {
-            // Nothing more will wake the thread for it.
+            // No event will wake the thread for it.
             self.readable(id);
         }
     }
 
-    /// Goes on after some requests have ended: with others, or another connection.
+    /// Continues after requests have ended, with other requests or another connection.
     fn proceed(&mut self, id: usize) {
         let connection = &self.connections[id];
         let Some(http2) = &connection.http2 else {
@@ -87,7 +88,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The server has gone away: another connection takes the place, after a pause if that happens again and again.
+    /// The server has gone away: opens another connection, after a pause if this happens
+    /// repeatedly.
     fn replace(&mut self, id: usize) {
         self.count_resent(id);
         self.connections[id].close();
@@ -152,7 +154,7 @@ impl Engine<'_> {
         self.request_ended(id, request, false, now);
     }
 
-    /// The server has closed the connection: what it has not looked at is sent again.
+    /// The server has closed the connection: requests that it has not processed are sent again.
     pub(super) fn closed_streams(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if connection.is_greeting() {
@@ -169,7 +171,8 @@ impl Engine<'_> {
         self.replace(id);
     }
 
-    /// Gives up the requests of a connection whose time is over, whatever has become of it.
+    /// Gives up the requests of a connection whose timeout has passed, in any state of the
+    /// connection.
     pub(super) fn expire_streams(&mut self, id: usize, now: Nanos) {
         let before = now.saturating_sub(self.timeout);
         let mut ends = std::mem::take(&mut self.ends);

@@ -17,14 +17,14 @@ use crate::transport::{ConnectedSocket, HandshakeStep, Received, Wire, kind_of_c
 use base_clock::{MS, Nanos, nanos};
 use millrace_stats::series::Series;
 
-/// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
-/// the kernel would wait a second before it tries again.
+/// Connections that a thread opens at the same time before the run. Fewer than the usual listen
+/// backlog, because the kernel waits a second before it retries when the backlog is full.
 const OPENING: usize = 64;
 
 impl Engine<'_> {
-    /// Opens all connections before the first request, so that connecting is no part of what is measured. Without
-    /// keep-alive there is nothing to open, for each request brings its own connection; and with a ramp each connection
-    /// is opened when its turn has come.
+    /// Opens all connections before the first request, so that connecting is not measured. Without
+    /// keep-alive nothing is opened here, because each request opens its own connection. With a
+    /// ramp each connection is opened at its own time.
     pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
         if !self.shared.plan.keep_alive || self.starts_one_by_one() {
             return Ok(());
@@ -58,11 +58,11 @@ impl Engine<'_> {
         self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
     }
 
-    /// All threads are ready: sends the first requests.
+    /// Sends the first requests, when all threads are ready.
     pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: ThreadPart) {
         let plan = self.shared.plan;
         let duration = match plan.stop {
-            // The statistics may decide that it is much shorter.
+            // The statistics may make it much shorter.
             Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
             Stop::Duration(_) | Stop::Requests(_) => None,
         };
@@ -89,7 +89,7 @@ impl Engine<'_> {
         let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
             self.connections[id].free_at = base_clock::now();
-            // The places of all threads come in turn.
+            // Places are numbered over all threads in turn.
             let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
             let start = opened_at + (ramp as f64 * place) as Nanos;
             match (&mut self.users, &self.connections[id].state) {
@@ -101,7 +101,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Starts the connections of a ramp whose turn has come.
+    /// Starts the connections of a ramp whose time is reached.
     pub(super) fn start_in_turn(&mut self) {
         while let Some(&(at, id)) = self.starts.front()
             && at <= base_clock::now()
@@ -112,7 +112,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Opens a connection for what is pending on this place, or for a new request; rests when the run is over.
+    /// Opens a connection for the pending requests of this place, or for a new request; rests when
+    /// the run is over.
     pub(super) fn begin(&mut self, id: usize) {
         let now = base_clock::now();
         if self.connections[id].pending.is_empty() {
@@ -178,7 +179,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes the TLS handshake further.
+    /// Continues the TLS handshake.
     pub(super) fn shake(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         let ConnectionState::Shaking(session, _) = &mut connection.state else {
@@ -203,7 +204,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A connection that was begun at `since` carries bytes.
+    /// A connection that was begun at `since` can carry bytes.
     fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
         if self.shared.plan.http2 {
             return self.greet(id, wire, since);
@@ -220,14 +221,15 @@ impl Engine<'_> {
         let now = base_clock::now();
         if self.open.is_some() {
             connection.free_at = now;
-            // What waited for this connection waited for the server.
+            // Requests that waited for this connection waited for the server.
             for request in connection.pending.iter_mut().filter(|r| r.sent_at == 0) {
                 request.free_at = now;
             }
         }
         self.recorder.connected(now.saturating_sub(since));
         if self.open.is_some() || !self.started {
-            // What is pending comes before what waits: under TLS nothing else may ever wake the thread for it.
+            // Pending requests go before waiting ones: under TLS no other event may wake the thread
+            // for them.
             self.write(id);
         }
         if self.started {
@@ -235,7 +237,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The connection has come to an end.
+    /// The connection has ended.
     pub(super) fn ended(&mut self, id: usize, end: Received) {
         match end {
             Received::Closed | Received::CutOff if self.connections[id].http2.is_some() => {
@@ -267,7 +269,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Begins anew, after a pause if that has been fruitless before.
+    /// Opens the connection again, after a pause if the last attempts failed.
     pub(super) fn begin_again(&mut self, id: usize, now: Nanos) {
         match self.connections[id].pause() {
             0 => self.begin(id),
@@ -278,22 +280,22 @@ impl Engine<'_> {
         }
     }
 
-    /// A connection has had its last answer: a new one takes its place, with the requests that were sent after that
-    /// answer and that the server will not look at.
+    /// A connection has had its last response. A new connection takes its place, with the requests
+    /// that were sent after that response and that the server will not process.
     pub(super) fn reopen(&mut self, id: usize) {
         self.count_resent(id);
         self.connections[id].close();
         self.begin(id);
     }
 
-    /// Counts the requests that were sent and are pending on the connection that takes another's place.
+    /// Counts the requests that were already sent and are sent again on the new connection.
     pub(super) fn count_resent(&mut self, id: usize) {
         let pending = self.connections[id].pending.iter();
         let resent = pending.filter(|request| request.measured && request.sent_at != 0);
         self.recorder.resent += resent.count() as u64;
     }
 
-    /// Bytes came that answer nothing: whatever follows cannot be told apart from an answer.
+    /// Bytes arrived that answer no request: later bytes cannot be told from a response.
     pub(super) fn unsolicited(&mut self, id: usize, now: Nanos) {
         self.recorder.unsolicited(now, self.shared.live);
         self.fail(
@@ -336,7 +338,7 @@ impl Engine<'_> {
         self.begin_again(id, now);
     }
 
-    /// Looks for what has waited too long, and for pauses that are over.
+    /// Gives up requests that waited too long, and ends pauses.
     pub(super) fn sweep(&mut self, now: Nanos) {
         self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
         if self.open.is_some() {

@@ -1,7 +1,7 @@
-//! The open loop: requests are sent when they are due, whatever the server does.
+//! The open loop: requests are sent when they are due, regardless of the server.
 //!
-//! What is due waits in order for a connection with room. A thread looks at its schedule after each round of events and sleeps no
-//! longer than until the next request is due.
+//! Due requests wait in order for a connection with room. A thread checks its schedule after each
+//! round of events, and sleeps until the next request is due at most.
 
 use std::collections::VecDeque;
 
@@ -15,9 +15,10 @@ use crate::tickets::Ticket;
 use base_clock::{MS, Nanos};
 use millrace_stats::random::mix;
 
-/// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.
+/// The requests in flight are counted at random intervals of 2 to 7 ms, so that counting does not
+/// align with the schedule.
 const SAMPLE: (Nanos, Nanos) = (2 * MS, 5 * MS);
-/// Requests sent before the answers have their turn again: a client that is behind must not stop listening.
+/// Requests sent before responses are read again: a client that is behind must not stop reading.
 pub(super) const BURST: usize = 64;
 
 /// A thread's part of the schedule.
@@ -27,7 +28,7 @@ pub(super) struct Open {
     next: Option<Nanos>,
     /// Requests that are due and have no connection yet, the oldest first.
     waiting: VecDeque<DueRequest>,
-    /// Places for a connection that have room, by number; they are looked at again when they are taken.
+    /// Indices of connections that may have room; room is checked again when one is taken.
     free: VecDeque<usize>,
     deadline: Nanos,
     next_sample: Nanos,
@@ -61,7 +62,8 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again in a run that issues requests until `end` and has not been stopped.
+    /// When the thread must be awake again, in a run that issues requests until `end` and was not
+    /// stopped.
     pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
             .unwrap_or(Nanos::MAX)
@@ -69,7 +71,7 @@ impl Open {
             .min(end)
     }
 
-    /// Whether nothing more will be due: recorded arrivals have an end.
+    /// Whether no more request will be due: recorded arrivals have an end.
     pub(super) fn is_exhausted(&self) -> bool {
         self.next.is_none()
     }
@@ -90,7 +92,7 @@ impl Open {
 }
 
 impl Engine<'_> {
-    /// Takes up what is due and sends what can be sent.
+    /// Takes the due requests and sends what can be sent.
     pub(super) fn keep_schedule(&mut self) {
         self.serve_waiting(base_clock::now());
         let mut sent = 0;
@@ -113,17 +115,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether there will be no ticket for what is `due`, so that there is nothing to wait for.
+    /// Whether no ticket is left for a request at `due`, so that waiting is pointless.
     fn is_last_past(&self, due: Nanos, now: Nanos) -> bool {
         let last = self.times.last;
         (due >= last && now >= last) || self.shared.tickets.are_out()
     }
 
-    /// Counts the requests in flight from time to time. To be called before the round's events are looked at: an answer that has
-    /// come and has not been read is still in flight, as its end is when it is read.
+    /// Counts the requests in flight from time to time. Called before the round's events are
+    /// handled: a response that arrived and was not read is still in flight, because its end is the
+    /// time of the read.
     ///
-    /// What counts is the moment for which the thread asked to be woken, not the one at which it was: whatever became due
-    /// between the two was certain to find the thread asleep, and would be counted too often.
+    /// The sample belongs to the time for which the thread asked to be woken, not to the time at
+    /// which it woke. A request that became due between the two always finds the thread asleep, and
+    /// would be counted too often.
     pub(super) fn sample(&mut self) {
         let Some(at) = self.open.as_ref().map(|open| open.next_sample) else {
             return;
@@ -154,7 +158,8 @@ impl Engine<'_> {
             Some(ticket) => {
                 self.recorder.issue(ticket.measured, due);
                 self.outstanding += 1;
-                // In the order in which they are due: recorded sessions belong to their times.
+                // Numbered in the order in which they are due: recorded sessions belong to their
+                // times.
                 let session = match &self.users {
                     Some(_) => self.shared.tickets.session(),
                     None => 0,
@@ -173,7 +178,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives what waits to connections with room, the oldest first; what has waited too long is given up.
+    /// Assigns waiting requests to connections with room, the oldest first, and gives up those that
+    /// waited too long.
     pub(super) fn serve_waiting(&mut self, now: Nanos) {
         while let Some(open) = &mut self.open {
             let Some(DueRequest { due, .. }) = open.waiting.front() else {
@@ -214,7 +220,7 @@ impl Engine<'_> {
         self.open.as_ref().map_or(Nanos::MAX, |open| open.deadline)
     }
 
-    /// A place whose connection has room, or that may open one for a request of its own.
+    /// A place whose connection has room, or that may open a connection for one request.
     fn take_place(&mut self) -> Option<usize> {
         loop {
             let id = self.open.as_mut()?.free.pop_front()?;
@@ -290,7 +296,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A place without a connection, in an open loop: opens one to be ready, or waits for a request to open it for.
+    /// In an open loop, a place without a connection opens one in advance, or waits for a request
+    /// that needs one.
     pub(super) fn rest(&mut self, id: usize, now: Nanos) {
         if self.shared.plan.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
             self.connect(id, now);

@@ -1,4 +1,4 @@
-//! What users do: their pauses end, their requests are sent, the contents of answers are looked at.
+//! What users do: pauses end, requests are sent, the contents of responses are checked.
 
 use super::open::BURST;
 use super::users::Ended;
@@ -22,7 +22,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The user at this place makes the next request, which is due.
+    /// The user at this place makes the next request.
     fn ask(&mut self, id: usize, due: Nanos, now: Nanos) {
         let is_open = self.open.is_some();
         let ticket = if is_open {
@@ -40,8 +40,9 @@ impl Engine<'_> {
             users.enter(id, self.shared.tickets.session());
             self.recorder.visits.started += u64::from(ticket.measured);
         }
-        // The client's own delay counts against it in an open loop. In a closed one there is no schedule that it could
-        // be late for; it is left out of the cycle, which then is too short for Little's law.
+        // In an open loop the client's own delay counts against the client. A closed loop has no
+        // schedule, so nothing can be late. The delay is left out of the cycle, which is then too
+        // short for Little's law.
         let due = if is_open { due } else { now };
         let since_start = due.saturating_sub(self.times.start);
         let pause = if is_open {
@@ -68,7 +69,7 @@ impl Engine<'_> {
         self.put(id, request);
     }
 
-    /// The request of a session that the client itself did not get to in time.
+    /// A session's request that the client itself was too late to send.
     fn ask_too_late(&mut self, id: usize, request: &Pending, now: Nanos) {
         self.recorder.made(request);
         self.outstanding -= 1;
@@ -77,7 +78,8 @@ impl Engine<'_> {
         self.offer_place(id);
     }
 
-    /// Puts a request of the user at this place on its connection, which is opened if there is none.
+    /// Puts a request of the user at this place on its connection, and opens the connection if
+    /// needed.
     pub(super) fn put(&mut self, id: usize, mut request: Pending) {
         let Some(users) = &mut self.users else { return };
         let class = users.render(id);
@@ -92,7 +94,7 @@ impl Engine<'_> {
         match connection.state {
             ConnectionState::Idle => self.begin(id),
             ConnectionState::Open(_) => self.write(id),
-            // It is written when the connection is there.
+            // The request is written when the connection is open.
             ConnectionState::Connecting(..)
             | ConnectionState::Shaking(..)
             | ConnectionState::Paused(_) => {}
@@ -107,7 +109,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A closed loop's place without a connection and without a request: is made ready for the next one.
+    /// A closed loop's place without a connection and without a request is prepared for the next
+    /// request.
     pub(super) fn prepare(&mut self, id: usize, now: Nanos) {
         if self.shared.plan.keep_alive && self.stopped_at.is_none() {
             self.connect(id, now);
@@ -116,7 +119,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Like the hot path, for answers whose content a workload may want.
+    /// Like the hot path, for responses whose content a workload may use.
     pub(super) fn read_content(&mut self, id: usize, count: usize, now: Nanos) {
         let connection = &mut self.connections[id];
         let Some(users) = &mut self.users else { return };

@@ -1,14 +1,15 @@
-//! What a thread used in the measured part, and what the kernel kept from it.
+//! What a thread used in the measured part, and how long the kernel kept the thread from running.
 //!
-//! It is taken when no measured request can be issued any more: while the last answers are awaited, or their timeouts, the
-//! thread is idle however busy it was before, and what it does in a ramp-down is not measured.
+//! Usage is read when no measured request can be issued any more. Afterwards the thread only waits
+//! for the last responses or their timeouts and is idle even if it was busy before, and the work of
+//! a ramp-down is not measured.
 
 use super::Engine;
 use crate::cpu_accounting::ThreadCpu;
 use crate::scheduler_stats::SchedulerTimes;
 use base_clock::Nanos;
 
-/// What there was to be read at the beginning and at the end.
+/// Readings at the start and at the end of the measured part.
 #[derive(Default)]
 pub(super) struct UsageReadings {
     at_start: Option<SchedulerTimes>,
@@ -20,9 +21,9 @@ pub(super) struct UsageReadings {
 pub struct ThreadUsage {
     /// Its CPU time.
     pub cpu: ThreadCpu,
-    /// In which time.
+    /// Length of the time over which it was used.
     pub span: Nanos,
-    /// What the kernel kept from it.
+    /// Time for which the kernel kept the thread from running.
     pub kept: SchedulerTimes,
 }
 
@@ -38,7 +39,7 @@ impl ThreadUsage {
 }
 
 impl Engine<'_> {
-    /// Called in every turn of the loop: reads when the measured part begins, and when it is over.
+    /// Called in every turn: takes the readings at the start and the end of the measured part.
     pub(super) fn read_usage_at_edges(&mut self, now: Nanos) {
         if now >= self.times.start && self.usage.at_start.is_none() {
             self.usage.at_start = Some(self.shared.scheduler_stats.read());
@@ -49,7 +50,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What was used in the measured part; up to now, if it is not over.
+    /// Usage of the measured part; up to now if it is not over.
     pub(super) fn used(&self) -> ThreadUsage {
         self.usage.at_end.unwrap_or_else(|| self.read_used())
     }

@@ -1,4 +1,4 @@
-//! Errors of `h2` as kinds and in the words of a report.
+//! Errors of `h2` as kinds of failure, with the text for a report.
 
 use h2::{Error, Reason};
 
@@ -23,7 +23,7 @@ pub(super) fn of_stream(error: &Error) -> Fault {
     (FailureKind::Reset, Some(example))
 }
 
-/// What this side found wrong with what came.
+/// What this side found wrong with the received bytes.
 pub(super) fn of_connection(error: &Error) -> Fault {
     let example = match error.reason() {
         Some(Reason::FLOW_CONTROL_ERROR) => "the server sends more than flow control allows",

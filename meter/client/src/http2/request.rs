@@ -1,4 +1,4 @@
-//! Requests for HTTP/2, made before the run: on the hot path one is a copy of its fields.
+//! Requests for HTTP/2, made before the run: the hot path only copies the fields.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
@@ -10,7 +10,8 @@ use crate::request::{OWN_USER_AGENT, check_field, has_length};
 use crate::url::Url;
 use crate::{Error, Plan};
 
-/// Fields about one connection, which HTTP/2 does not have (RFC 9113, section 8.2.2); `te` may say `trailers`.
+/// Fields about one connection, which HTTP/2 does not have (RFC 9113, section 8.2.2). `te` is
+/// allowed with the value `trailers`.
 const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 /// A request as `h2` takes it.
@@ -21,7 +22,7 @@ pub(crate) struct Http2Request {
 }
 
 impl Http2Request {
-    /// The request for one target of a plan. A `Host` field names the authority, as it does in HTTP/1.1.
+    /// The request for one target of a plan. A `Host` field sets the authority, as in HTTP/1.1.
     pub(crate) fn new(plan: &Plan, url: &Url, target: &str) -> Result<Self, Error> {
         let (fields, host) = fields(plan).map_err(Error::Plan)?;
         let authority = host.as_deref().unwrap_or(&url.authority);
@@ -60,7 +61,7 @@ impl Http2Request {
     }
 }
 
-/// The fields of every request of a plan, and what a `Host` field said.
+/// The fields of every request of a plan, and the value of a `Host` field.
 fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
     let mut fields = HeaderMap::new();
     let mut host = None;

@@ -14,29 +14,30 @@ use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::sink::Sink as _;
 
-/// A request on its way, and as much of its answer as has come. Dropped before its end, it is cancelled with RST_STREAM.
+/// A request in flight, and the received part of its response. If dropped before its end, it is
+/// cancelled with RST_STREAM.
 pub(super) struct Stream {
     pub(super) request: Pending,
     part: ResponsePhase,
     status: StatusCode,
-    /// What `content-length` says, where a body has to be that long.
+    /// `content-length`, if a body must have that length.
     announced: Option<u64>,
     /// Bytes of DATA so far.
     length: u64,
 }
 
 enum ResponsePhase {
-    /// The head is to come.
+    /// Waiting for the head.
     Head(ResponseFuture),
-    /// The rest is.
+    /// Waiting for the body.
     Body(RecvStream),
 }
 
-/// How a stream ended without an answer.
+/// How a stream ended without a response.
 pub(super) enum StreamFailure {
-    /// It is an error of this kind.
+    /// With this fault.
     Failed(Fault),
-    /// The server has not looked at the request (RFC 9113, section 6.8): it may be sent again.
+    /// The server has not processed the request (RFC 9113, section 6.8): it may be sent again.
     Unseen,
 }
 
@@ -51,7 +52,8 @@ impl Stream {
         }
     }
 
-    /// Takes what has come, and gives its room in the windows back to the server: the status once the answer is complete.
+    /// Reads the received data and gives the flow-control windows back to the server. Returns the
+    /// status once the response is complete.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -82,7 +84,7 @@ impl Stream {
                             };
                         }
                     };
-                    // Only fails for more than has come.
+                    // Fails only for more bytes than were received.
                     let _ = body.flow_control().release_capacity(data.len());
                     self.length += data.len() as u64;
                     if let Some(sink) = &mut sink {
@@ -93,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Whether an answer of this status has no body, whatever its fields say.
+    /// Whether a response with this status has no body, regardless of its fields.
     fn is_empty(&self) -> bool {
         matches!(
             self.status,
@@ -112,7 +114,7 @@ impl Stream {
         if error.is_go_away() && error.is_remote() {
             return StreamFailure::Unseen;
         }
-        // `h2` counts as well, and says no more than that a rule was broken.
+        // `h2` checks the length too, but only reports a protocol error.
         let counted = error.is_library() && error.is_reset();
         match self.announced {
             Some(announced) if counted && announced != self.length => OTHER_LENGTH,

@@ -22,10 +22,10 @@ use base_clock::{MS, Nanos, nanos};
 const EVENTS: usize = 256;
 /// Bytes read at once.
 const READ: usize = 64 * 1024;
-/// The tokens of what is no connection.
+/// Tokens of descriptors that are not connections.
 const WAKE: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
-/// How long nothing is accepted when the process has no descriptor left.
+/// Pause of accepting when the process has no descriptor left.
 const PAUSE: Nanos = 50 * MS;
 
 pub(super) struct Worker {
@@ -33,7 +33,7 @@ pub(super) struct Worker {
     thread: usize,
     epoll: OwnedFd,
     listener: Option<OwnedFd>,
-    /// Which thread has the next connection.
+    /// The thread that gets the next connection.
     turn: usize,
     answer: RepeatedResponse,
     delay: Delay,
@@ -50,7 +50,7 @@ pub(super) struct Worker {
     oldest: usize,
 }
 
-/// A place for a connection. What refers to an earlier one has another generation.
+/// A place for a connection. A token of an earlier connection has another generation.
 struct ConnectionSlot {
     generation: u32,
     connection: Option<NullConnection>,
@@ -134,25 +134,25 @@ impl Worker {
         Ok(self.log)
     }
 
-    /// How long to wait for events; none: for ever.
+    /// Longest wait for events; `None` waits for ever.
     fn poll_timeout(&self) -> Option<Timespec> {
         if self.spin {
             return Some(Timespec::default());
         }
         let Reverse((due, _)) = self.due.peek()?;
         let left = Duration::from_nanos(due.saturating_sub(base_clock::now()));
-        // More seconds than fit are as good as for ever, which ends with the next event.
+        // A time that does not fit is replaced by the longest wait; the next event ends it.
         Some(Timespec::try_from(left).unwrap_or(Timespec {
             tv_sec: i64::MAX,
             tv_nsec: 0,
         }))
     }
 
-    /// Somebody knocked: takes the connections that were left.
+    /// Takes the connections that another thread left, after it woke this thread.
     fn take_connections(&mut self) {
         let shared = Arc::clone(&self.shared);
         let mailbox = &shared.mailboxes[self.thread];
-        // Nothing to read is no error: the knock before told it already.
+        // Nothing to read is no error: an earlier read has emptied the counter.
         let _ = rustix::io::read(&mailbox.wake, &mut [0_u8; 8]);
         let mut inbox = mailbox.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sockets = std::mem::take(&mut *inbox);
@@ -160,7 +160,7 @@ impl Worker {
         sockets.into_iter().for_each(|socket| self.admit(socket));
     }
 
-    /// Accepts what has come and deals it out, one to each thread in turn.
+    /// Accepts all waiting connections and assigns them to the threads in turn.
     fn accept(&mut self) {
         while let Some(listener) = &self.listener {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -171,7 +171,8 @@ impl Worker {
                     self.assign(socket);
                 }
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // The listener stays readable, so it must not be watched until there may be room again.
+                    // The listener stays readable, so it is not watched until there may be room
+                    // again.
                     let _ = epoll::delete(&self.epoll, listener);
                     self.due
                         .push(Reverse((base_clock::now() + PAUSE, LISTENER)));
@@ -290,7 +291,7 @@ impl Worker {
         if result.is_err() {
             return self.close(token);
         }
-        // A due time in the past waits for room to write, of which epoll tells.
+        // A due time in the past waits for room to write, which epoll reports.
         if let Some(due) = connection.next_due()
             && before != Some(due)
             && due > now
@@ -300,7 +301,7 @@ impl Worker {
         self.settle(token);
     }
 
-    /// Closes a connection that is done, or lets epoll watch for what it wishes.
+    /// Closes a connection that is done, or registers the events that it needs.
     fn settle(&mut self, token: u64) {
         let Some(connection) = connection(&mut self.places, token) else {
             return;
@@ -352,7 +353,7 @@ fn record(log: &mut NullLog, oldest: &mut usize, capacity: usize, answer: NullAn
 }
 
 fn token(index: u32, generation: u32) -> u64 {
-    // The highest generations belong to WAKE and LISTENER only together with indices that no process can reach.
+    // The highest generations equal WAKE and LISTENER only with indices that no process can reach.
     u64::from(generation) << 32 | u64::from(index)
 }
 

@@ -11,7 +11,7 @@ const CONFORMING: f64 = 320_000.0;
 /// The share of its requests that must have good answers.
 const GOOD: f64 = 0.99;
 
-/// What limits one connection, and what it achieved in the measured part.
+/// The limits of one connection, and what it achieved in the measured part.
 #[derive(Debug)]
 pub(crate) struct BandwidthPace {
     pub(crate) down: Option<PacedLine>,
@@ -48,13 +48,13 @@ impl BandwidthPace {
             .for_each(PacedLine::reset);
     }
 
-    /// An answer of so many bytes is complete.
+    /// Counts a complete response of `bytes` bytes.
     pub(crate) fn answered(&mut self, request: &Pending, bytes: u64, good: bool, now: Nanos) {
         if request.measured {
             self.ended += 1;
             self.good += u64::from(good);
             self.bytes += bytes;
-            // Requests in flight together are waited for together.
+            // The waiting times of requests in flight together overlap and count once.
             self.busy += now.saturating_sub(request.sent_at.max(self.last));
             self.last = now;
         }
@@ -65,9 +65,10 @@ impl BandwidthPace {
         self.ended += u64::from(request.measured);
     }
 
-    /// Whether the answers came at 320 kbit/s or more over all the time in which one was awaited, and at least 99 % of
-    /// the requests had a good one. After the run rules of SPECweb99 (release 1.02), whose metric is the number of
-    /// connections that reach this bit rate.
+    /// Whether the responses arrived at 320 kbit/s or more, over the time in which a response was
+    /// awaited, and at least 99 % of the requests had a good response. After the run rules of
+    /// SPECweb99 (release 1.02), whose metric is the number of connections that reach this bit
+    /// rate.
     pub(crate) fn conforms(&self) -> bool {
         let bits = self.bytes as f64 * 8.0;
         self.good > 0

@@ -1,9 +1,9 @@
-//! A line of limited bandwidth: what is on it arrives when the line has carried it.
+//! A line of limited bandwidth: bytes arrive when the line has carried them.
 //!
-//! One direction of a connection is paced in portions. A portion is granted when there is something to carry, and
-//! passes when the line would have carried it to its end, so the last byte of an answer comes as late as over a real
-//! line, whatever its size. While a portion waits nobody looks at the socket: the kernel's buffer fills, and TCP's
-//! window stops the peer.
+//! One direction of a connection is paced in portions. A portion is granted when there are bytes to
+//! carry, and passes when the line would have carried it to its end. So the last byte of a response
+//! of any size arrives as late as over a real line. While a portion waits, the socket is not read:
+//! the kernel's buffer fills, and TCP's window stops the peer.
 
 use super::Bandwidth;
 use super::tls::CIPHERTEXT;
@@ -13,7 +13,8 @@ use base_clock::{MS, Nanos, SECOND};
 const PORTION: Nanos = 10 * MS;
 /// The smallest portion: about what one Ethernet frame carries.
 const SEGMENT: f64 = 1_448.0;
-/// A line that was busy until so short a time ago counts as never having stopped: the client was only woken late.
+/// A line that was busy within this time counts as never having stopped, because the client only
+/// woke late.
 const LATE: Nanos = 2 * MS;
 
 /// One direction of a connection.
@@ -27,10 +28,10 @@ pub(crate) struct PacedLine {
     granted: usize,
 }
 
-/// What the line says to bytes that wait to pass.
+/// Answer of the line to bytes that wait to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// So many may pass now, and then [`PacedLine::passed`] is to be called.
+    /// This number of bytes may pass now; then call [`PacedLine::passed`].
     Now(usize),
     /// Ask again at this time.
     At(Nanos),
@@ -64,13 +65,13 @@ impl PacedLine {
         }
     }
 
-    /// So many bytes of those that were granted have passed.
+    /// Records that `count` of the granted bytes have passed.
     pub(crate) fn passed(&mut self, count: usize) {
         self.free_at -= self.time_of(self.granted.saturating_sub(count));
         self.granted = 0;
     }
 
-    /// A new connection: what was granted is no longer there.
+    /// A new connection: the granted portion is void.
     pub(crate) fn reset(&mut self) {
         self.passed(0);
     }
@@ -89,7 +90,7 @@ impl PacedLine {
 mod tests {
     use super::*;
 
-    /// When `bytes` that are there at once have passed; each turn is taken `late` after its time.
+    /// When `bytes` that wait from the start have passed; each turn is taken `late` after its time.
     fn carry(line: &mut PacedLine, bytes: usize, begin: Nanos, late: Nanos) -> Nanos {
         let (mut left, mut now) = (bytes, begin);
         while left > 0 {

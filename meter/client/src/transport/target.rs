@@ -20,11 +20,11 @@ const LEAST_BUFFER: f64 = 8.0 * 1024.0;
 /// The most: more would not be throttled by TCP's window before it is read.
 const MOST_BUFFER: f64 = 256.0 * 1024.0;
 
-/// What a connected socket is at first.
+/// The first state of a connected socket.
 pub(crate) enum ConnectedSocket {
     /// An open connection.
     Open(Wire),
-    /// A handshake that is to be made.
+    /// A TLS handshake is to be made.
     Shaking(Box<TlsSession>),
 }
 
@@ -37,7 +37,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Finds the server of a plan that was checked, and makes sure that it can be reached by so many connections.
+    /// Resolves the server of a checked plan, and checks that the plan's number of connections can
+    /// reach it.
     pub(crate) fn find(plan: &Plan, url: &Url) -> Result<Self, Error> {
         let address = match (&plan.unix_socket, &plan.connect_to) {
             (Some(path), _) => unix(path)?,
@@ -73,7 +74,7 @@ impl Target {
         let kind = Type::STREAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::from(i32::from(self.address.family())), kind, None)
             .map_err(failed)?;
-        // Where Nagle's algorithm cannot be turned off there is none.
+        // A socket that cannot turn off Nagle's algorithm does not use it.
         let _ = socket.set_tcp_nodelay(true);
         if let Some(bytes) = self.receive_buffer {
             // Before connecting, as the window is announced with the first segment.
@@ -89,7 +90,7 @@ impl Target {
         }
     }
 
-    /// Goes on with a socket that is connected.
+    /// Continues with a connected socket: opens the connection or begins the handshake.
     pub(crate) fn begin(&self, socket: OwnedFd) -> Result<ConnectedSocket, Fault> {
         Ok(match &self.tls {
             None => ConnectedSocket::Open(Wire::Plain(socket)),
@@ -104,7 +105,8 @@ pub(crate) fn kind_of_connect(errno: Errno) -> Fault {
         Errno::CONNREFUSED => (FailureKind::ConnectRefused, None),
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (FailureKind::NoSourcePort, None),
         Errno::TIMEDOUT => (FailureKind::Timeout, None),
-        // Only a Unix socket says this at once; over TCP it shows as connections that are not accepted.
+        // Only a Unix socket reports this at once; over TCP the connections are not accepted
+        // instead.
         Errno::AGAIN => (
             FailureKind::ConnectRefused,
             Some("the socket's queue of connections to be accepted is full"),

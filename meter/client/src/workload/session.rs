@@ -9,12 +9,12 @@ use super::step::{RenderedRequest, RequestStep, ResponseVerdict};
 use super::template::{Template, TemplatePart, Value};
 use millrace_stats::random::{Random, mix};
 
-/// The state of one session. It stands at one request until [`advance`](Self::advance) is called; the order of calls is
-/// `render`, `answered`, `advance`.
+/// The state of one session. It stays at one request until [`advance`](Self::advance) is called.
+/// The order of calls is `render`, `answered`, `advance`.
 #[derive(Debug)]
 pub(crate) struct VisitorSession {
     number: u64,
-    /// From which everything random in the session is made.
+    /// Seed of all random choices of the session.
     key: u64,
     random: Random,
     class: u16,
@@ -29,7 +29,7 @@ pub(crate) struct VisitorSession {
     target: Vec<u8>,
     /// The body while its length is not known.
     body: Vec<u8>,
-    /// Why the current request is not the one that the plan means.
+    /// Why the current request differs from the plan.
     flaw: Option<&'static str>,
 }
 
@@ -91,8 +91,9 @@ impl VisitorSession {
         }
     }
 
-    /// Judges the answer to the current request and takes from it what later ones need. `fields` are the lines of its head,
-    /// with or without the status line, and `body` its content; each may be empty if it was not wanted.
+    /// Judges the response to the current request and takes values for later requests from it.
+    /// `fields` are the lines of its head, with or without the status line, and `body` its content;
+    /// each may be empty if it was not wanted.
     pub(crate) fn answered(
         &mut self,
         workload: &Workload,
@@ -125,7 +126,7 @@ impl VisitorSession {
         ResponseVerdict::Good
     }
 
-    /// Goes on to the next request: the pause before it, `None` when the session is over.
+    /// Advances to the next request and returns the pause before it; `None` ends the session.
     pub(crate) fn advance(&mut self, workload: &Workload) -> Option<Duration> {
         let pause = self.rest(workload);
         if self.times > 1 {
@@ -140,8 +141,8 @@ impl VisitorSession {
         Some(pause)
     }
 
-    /// The pause after the current request. In a closed loop it is also taken before the next session begins: it is the same
-    /// visitor who comes again.
+    /// The pause after the current request. In a closed loop the pause also separates the session
+    /// from the next one, because it is the same visitor.
     pub(crate) fn rest(&mut self, workload: &Workload) -> Duration {
         let think = self.step(workload).think;
         think.map_or(Duration::ZERO, |think| {
@@ -149,7 +150,7 @@ impl VisitorSession {
         })
     }
 
-    /// Makes a path of a target, from `begin` on, that is a link with the server's name.
+    /// Turns an absolute link to the server, from `begin` on, into a path.
     fn keep_to_server(&mut self, workload: &Workload, begin: usize, out: &mut Vec<u8>) {
         if out.get(begin) == Some(&b'/') {
             return;
@@ -231,7 +232,7 @@ impl VisitorSession {
                 return use_it(workload.tables[table].value(column, self.number, &mut random));
             }
             Value::Choice(choice) => {
-                // The same wherever it stands in one request, and another one in the next.
+                // The same value everywhere in one request, and another value in the next request.
                 let place = u64::from(self.done) << 32 | choice as u64;
                 let mut random = Random::new(mix(self.key ^ CHOICES, place));
                 return workload.choices[choice].pick(&mut random, use_it);

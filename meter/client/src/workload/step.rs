@@ -1,4 +1,4 @@
-//! Classes and their steps: what is sent, what a good answer is, what is taken from it.
+//! Classes and their steps: the request, the good responses, and the values taken from them.
 
 use regex::bytes::Regex;
 
@@ -10,27 +10,27 @@ use crate::body::BodyCheck;
 /// Bytes of an extracted value at most.
 const LONGEST: usize = 64 * 1024;
 
-/// What was rendered, and what the answer is wanted for.
+/// A rendered request, and which parts of its response are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RenderedRequest {
-    /// The class, by its place in [`Workload::classes`](super::Workload::classes).
+    /// The class, as an index into [`Workload::classes`](super::Workload::classes).
     pub(crate) class: u16,
     /// The method is HEAD: the answer has no body.
     pub(crate) head: bool,
     /// The answer's body is wanted by [`VisitorSession::answered`](super::Session::answered).
     pub(crate) wants_body: bool,
-    /// The answer's fields are.
+    /// The response's fields are needed too.
     pub(crate) wants_fields: bool,
 }
 
-/// What an answer is worth.
+/// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseVerdict {
     /// As expected.
     Good,
     /// Another status than expected.
     BadStatus,
-    /// The body is not what it should be, for this reason.
+    /// The body fails a check, for this reason.
     BadBody(&'static str),
     /// A value that later steps need was not found, or cannot be sent.
     NoMatch(&'static str),
@@ -49,13 +49,13 @@ pub(crate) struct Class {
 /// One request of a session, sent once or several times in a row.
 #[derive(Debug)]
 pub(crate) struct RequestStep {
-    /// The method; `None` is the one that was recorded.
+    /// The method; `None` is the recorded one.
     pub(crate) method: Option<Box<[u8]>>,
     pub(crate) target: Template,
     /// The fields up to the cookies and the length, which depend on the session.
     pub(crate) fields: Template,
     pub(crate) body: Option<Template>,
-    /// Statuses that are good; empty is 200 to 399, and the one that was recorded.
+    /// Good statuses; if empty, 200 to 399 and the recorded status.
     pub(crate) expect: Vec<u16>,
     pub(crate) check: Option<BodyRule>,
     pub(crate) extract: Vec<Extract>,
@@ -65,7 +65,7 @@ pub(crate) struct RequestStep {
     pub(crate) repeat: (u32, u32),
 }
 
-/// What the body of a good answer is.
+/// A condition on the body of a good response.
 #[derive(Debug)]
 pub(crate) enum BodyRule {
     Body(BodyCheck),
@@ -80,7 +80,7 @@ pub(crate) struct Extract {
     pub(crate) from: ExtractSource,
 }
 
-/// Where in an answer a value stands.
+/// Where in a response a value is found.
 #[derive(Debug)]
 pub(crate) enum ExtractSource {
     /// The first group of the first match in the body; without groups the whole match.

@@ -66,14 +66,15 @@ pub(crate) enum Encoding {
     Field,
     /// Percent-encoded but for unreserved characters (RFC 3986, section 2.3): in targets.
     Percent,
-    /// A target that is ready: percent-encoded where a request line could not hold it, and without a fragment.
+    /// A complete target: percent-encoded where a request line could not hold it, and without a
+    /// fragment.
     Target,
     /// As a JSON string with its quotes.
     Json,
 }
 
 impl Encoding {
-    /// Appends `value`; false if something had to be left out.
+    /// Appends `value`; false if characters had to be left out.
     pub(crate) fn put(self, value: &[u8], out: &mut Vec<u8>) -> bool {
         match self {
             Self::Raw => out.extend_from_slice(value),

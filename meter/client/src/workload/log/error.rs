@@ -15,7 +15,8 @@ pub enum LogError {
         /// Why.
         source: io::Error,
     },
-    /// At least half of its lines are damaged: it is no access log in the common or combined format.
+    /// At least half of the lines are damaged: the file is not an access log in the common or
+    /// combined format.
     Damaged {
         /// The log.
         path: PathBuf,

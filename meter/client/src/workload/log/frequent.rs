@@ -1,9 +1,9 @@
-//! Counts of what is frequent in a long stream, in bounded memory.
+//! Counts of the frequent keys in a long stream, in bounded memory.
 //!
-//! Exact until the table is full; then the median of all counts is taken from each, and what has nothing left is
-//! forgotten (D. Anderson et al., "A high-performance algorithm for identifying frequent items in data streams", IMC
-//! 2017, after J. Misra and D. Gries, 1982). No count is ever too high, and none is lower than the truth by more than
-//! [`missing`](Frequent::missing).
+//! Counts are exact until the table is full. Then the median of all counts is subtracted from each,
+//! and keys without a count are removed (D. Anderson et al., "A high-performance algorithm for
+//! identifying frequent items in data streams", IMC 2017, after J. Misra and D. Gries, 1982). No
+//! count is ever too high, and none is too low by more than [`missing`](Frequent::missing).
 
 use std::collections::HashMap;
 

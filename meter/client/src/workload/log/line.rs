@@ -14,12 +14,12 @@ const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
     "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]"
 );
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogLine<'l> {
     /// Seconds since 1970.
     pub(super) time: i64,
-    /// Method and target; none if the request was not one that could be asked again.
+    /// Method and target; `None` if the request cannot be repeated.
     pub(super) request: Option<(&'l [u8], &'l [u8])>,
     pub(super) status: u16,
 }
@@ -96,7 +96,7 @@ fn split(request: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = request.split(|&byte| byte == b' ');
     let (method, target) = (words.next()?, words.next()?);
     let is_method = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase);
-    // A version is missing only in HTTP/0.9; more words are a target with spaces, which no client may send.
+    // Only HTTP/0.9 has no version. More words are a target with spaces, which no client may send.
     let ends = words
         .next()
         .is_none_or(|version| version.starts_with(b"HTTP/"))

@@ -1,4 +1,5 @@
-//! Learning from access logs: what is asked for how often, and how requests arrive; or a replay of the log itself.
+//! Learning from access logs: how often each target is requested and how requests arrive; or a
+//! replay of the log.
 
 mod arrivals;
 mod class;
@@ -23,7 +24,7 @@ use super::template::{Encoding, Template, TemplatePart, Value};
 use crate::url::Url;
 use crate::{Error, Plan};
 
-/// A class that asks once for a target that is ready.
+/// A class that requests a given target once.
 fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
     let mut fields = Template::default();
     fields.push_text(

@@ -18,11 +18,11 @@ pub struct LogLines {
     pub damaged: u64,
     /// The first of those, from 1.
     pub first_damaged: Option<u64>,
-    /// Lines without a request that could be asked again: the client sent no HTTP, or asked for no path.
+    /// Lines without a request that can be repeated: the client sent no HTTP, or requested no path.
     pub no_request: u64,
 }
 
-/// Calls `each` with the lines of a log that are in order. A file whose name ends in `.gz` is unpacked on the way.
+/// Calls `each` with the valid lines of a log. A file whose name ends in `.gz` is decompressed.
 pub(super) fn read(
     path: &Path,
     mut each: impl FnMut(LogLine<'_>) -> Result<(), LogError>,

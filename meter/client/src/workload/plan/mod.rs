@@ -45,8 +45,9 @@ struct Common<'p> {
 }
 
 impl Workload {
-    /// Reads the plan in `text`. Files that it names are taken from the folder of `file`. The URL of `base` goes before
-    /// the plan's own; its fields, keep-alive and expected statuses hold where the plan does not say otherwise.
+    /// Reads the plan in `text`. Names of files are relative to the folder of `file`. The URL of
+    /// `base` overrides the plan's URL; its fields, keep-alive and expected statuses are defaults
+    /// for the plan.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Workload {
     }
 }
 
-/// The server: the one that was asked for, or the plan's.
+/// The server of `base`, or the plan's server.
 fn server(top: &mut Section<'_>, base: &Plan) -> Result<(String, Url), PlanError> {
     let written = top.find("url");
     let own = written.map(|field| field.text()).transpose()?;

@@ -1,4 +1,5 @@
-//! Plans as they are written: the document's example, what the command says, and which mistakes are told.
+//! Plans as they are written: the example of the manual, defaults from the command line, and
+//! mistakes with their messages.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::workload::tests::{first, parse_in, render};
 use crate::workload::{ResponseVerdict, Workload};
 use millrace_stats::random::Random;
 
-/// The example of the document.
+/// The example of the manual.
 fn example() -> &'static str {
     let document = include_str!("../../../../../docs/reference/plans.md");
     let example = document.split("```toml\n").nth(1).unwrap();
@@ -220,7 +221,7 @@ fn fields_of_the_command_hold_where_the_plan_says_nothing() {
     );
 }
 
-/// The document's example is complete: it is read as it stands there.
+/// The example of the manual is read from the manual, so it is complete.
 #[test]
 fn the_example_of_the_document_is_a_plan() {
     let example = example();
@@ -240,7 +241,8 @@ fn the_example_of_the_document_is_a_plan() {
     }
 }
 
-/// Plans that were damaged at random are read or refused, and whatever is read makes requests of one head each.
+/// Plans damaged at random are read or refused, and a plan that is read makes requests with one
+/// head each.
 #[test]
 fn a_damaged_plan_is_no_disaster() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,16 +1,17 @@
-//! Templates as they are written: `{{ }}` and what may stand in it.
+//! The text of templates: `{{ }}` and its content.
 
 use super::section::{Field, did_you_mean};
 use super::{Names, PlanError};
 use crate::workload::session::MOST_HEX;
 use crate::workload::template::{Encoding, Template, TemplatePart, Value};
 
-/// What has a meaning of its own in `{{ }}`.
+/// Words with a meaning of their own in `{{ }}`.
 pub(super) const RESERVED: [&str; 8] = [
     "counter", "step", "random", "uuid", "hex", "data", "json", "raw",
 ];
 
-/// Compiles the template in `field`; values are written in `encoding` unless the template says otherwise.
+/// Compiles the template in `field`. Values are written in `encoding` unless the template names
+/// another one.
 pub(super) fn compile(
     field: Field<'_>,
     encoding: Encoding,

@@ -121,7 +121,7 @@ fn named<'t>(
     Ok(all)
 }
 
-/// Refuses what a template could not call by its name.
+/// Refuses a name that a template could not use.
 pub(super) fn check_name(name: &str, field: &Field<'_>) -> Result<(), PlanError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_plain) {
@@ -174,7 +174,7 @@ fn files(field: Field<'_>, dir: &Path) -> Result<Vec<Box<[u8]>>, PlanError> {
             let entry = entry.map_err(|error| cannot(&folder, error.to_string()))?;
             let mut path = prefix.clone();
             Encoding::Percent.put(entry.file_name().as_encoded_bytes(), &mut path);
-            // A link's own type: what it leads to may lead back.
+            // The type of the link itself: its target may lead back.
             let kind = entry
                 .file_type()
                 .map_err(|error| cannot(&entry.path(), error.to_string()))?;
