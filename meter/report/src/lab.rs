@@ -242,7 +242,7 @@ fn cell(spread: Option<Spread>, unit: Unit) -> String {
     spread.map_or_else(none, |spread| unit.format(spread.median))
 }
 
-/// The other client beside this one, with the reason where they differ.
+/// This client's throughput beside the other client's.
 fn cross_check(lab: &Lab) -> Option<Table> {
     let rows: Vec<Vec<String>> = lab
         .findings
@@ -257,10 +257,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
                 place,
                 format!("{:.3}", ratio.median),
                 format!("{:.3}\u{a0}–\u{a0}{:.3}", ratio.min, ratio.max),
-                finding
-                    .other_difference
-                    .clone()
-                    .unwrap_or_else(|| "within 3\u{a0}%".to_owned()),
             ])
         })
         .collect();
@@ -272,7 +268,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
             Column::text(""),
             Column::number("median"),
             Column::number("range"),
-            Column::text("why"),
         ],
         rows,
         note: format!(

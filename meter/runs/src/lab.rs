@@ -6,7 +6,6 @@
 //! all its threads, and what else happened on its cores.
 
 mod asked;
-mod beside;
 mod blocks;
 mod check;
 mod check_limits;
@@ -23,7 +22,6 @@ mod findings;
 mod form;
 mod h2load;
 mod idle;
-mod interrupts;
 mod limit;
 mod measure;
 mod memory;

@@ -9,10 +9,10 @@ use super::cores::{Both, Looks, Sides, Work};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
+use super::other;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::server::Running;
 use super::workshop::Workshop;
-use super::{interrupts, other};
 use crate::compare::cpu::Reading;
 use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop};
@@ -50,8 +50,6 @@ struct Cost {
     cores: Both<Work>,
     /// How busy they were in the middle of it, if it was long enough.
     within: Both<f64>,
-    /// Interrupts of the client's cores by others.
-    interrupts: Option<u64>,
 }
 
 impl Cost {
@@ -59,12 +57,6 @@ impl Cost {
         self.cpu
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
-    }
-
-    /// Of the client's cores, for one request.
-    fn interrupts(&self, requests: u64) -> Option<f64> {
-        let count = self.interrupts.filter(|_| requests > 0)?;
-        Some(count as f64 / requests as f64)
     }
 }
 
@@ -160,7 +152,6 @@ fn record(
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
         client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
-        client_interrupts: cost.interrupts(requests),
         client_spin: ours.client.spin,
         idle_bytes: scene.subject.idle_bytes,
         other,
@@ -256,28 +247,22 @@ fn cross_check(
         cpu_us: cost.cpu_us(found.requests),
         core_busy: found.server_busy,
         client: found.client,
-        interrupts: cost.interrupts(found.requests),
     }))
 }
 
 /// Does something and says what it cost the server.
 fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let sides = sides(scene);
-    // The longest reading is the outermost, so that it is no part of what the cores are seen to do.
-    let (interrupted, ticks) = (interrupts::taken(sides.client), sides.ticks());
+    let ticks = sides.ticks();
     let before = reading(scene);
     let done = work();
     let (after, ticks_after) = (reading(scene), sides.ticks());
-    let interrupted_after = interrupts::taken(sides.client);
     let cost = Cost {
         cpu: after
             .zip(before)
             .and_then(|(after, before)| after.since(&before)),
         cores: ticks_after.since(ticks),
         within: Looks::default().shares(),
-        interrupts: interrupted_after
-            .zip(interrupted)
-            .and_then(|(after, before)| after.checked_sub(before)),
     };
     (done, cost)
 }

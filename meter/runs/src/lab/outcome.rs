@@ -141,10 +141,6 @@ pub struct LabRun {
     /// never do.
     #[serde(default)]
     pub client_turns: Option<f64>,
-    /// How often other cores interrupted the client's, for one request: most of it to wake the client. `None` where its cores are
-    /// not given.
-    #[serde(default)]
-    pub client_interrupts: Option<f64>,
     /// Share of time for which the client's cores were busy, with anything. `None` where its cores are not given or a server shares
     /// them, and where client threads did not sleep.
     #[serde(default)]
@@ -174,9 +170,6 @@ pub struct CrossCheck {
     /// What the other client itself did meanwhile.
     #[serde(default)]
     pub client: Option<OtherClient>,
-    /// How often other cores interrupted that client's, for one request.
-    #[serde(default)]
-    pub interrupts: Option<f64>,
 }
 
 /// What another client used while it measured.
@@ -250,9 +243,6 @@ pub struct LabFinding {
     /// This client's throughput over the other's, from pairs of the same turn.
     #[serde(alias = "wrk_ratio")]
     pub other_ratio: Option<Spread>,
-    /// Why the two differ, where they do by more than 3 %.
-    #[serde(alias = "wrk_difference")]
-    pub other_difference: Option<String>,
 }
 
 fn first() -> usize {

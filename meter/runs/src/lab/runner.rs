@@ -311,7 +311,7 @@ impl<'a> Bench<'a, '_> {
         let base = baseline.map(String::as_str);
         let checker = experiment.cross_check.as_ref();
         let other = checker.map_or("", |checker| checker.get_ref().name());
-        let findings = findings(&self.runs, &names, &self.levels, base, other);
+        let findings = findings(&self.runs, &names, &self.levels, base);
         let asked = experiment.limits.iter().map(Spanned::get_ref);
         let limits = limits(asked, &self.runs, &names, base, &self.levels);
         let (mut verdict, mut reasons) = judge(&findings, &self.runs);
